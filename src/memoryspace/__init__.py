@@ -1,0 +1,3 @@
+"""memoryspace: a memory manager for LLM agents."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,67 @@
+"""The one error tree. Every error says what failed, which thing, and what to do.
+
+    MemorySpaceError
+    ├── InvalidInput (ValueError)        an id, a mark or an option that cannot be used
+    │   └── InvalidMessage               a Msg built from the wrong parts
+    ├── NotSerializable (TypeError)      a value that no shelf can write down
+    ├── CorruptData                      stored bytes that do not read back
+    ├── FrozenMessage (AttributeError)   a stored message that must not be changed
+    ├── StoreError
+    │   └── StoreUnavailable             the server cannot be reached, or hung up
+    │       └── StoreBusy                another writer held the lock for too long
+    ├── SessionNotFound (ValueError)     no state was saved under this session
+    └── MissingExtra (ImportError)       an optional dependency is not installed
+
+A wrong *type* raises the built-in ``TypeError``; a missing state key, ``KeyError``.
+"""
+
+from __future__ import annotations
+
+
+class MemorySpaceError(Exception):
+    """The root of all errors of this package."""
+
+
+class InvalidInput(MemorySpaceError, ValueError):
+    """An argument that no store could hold safely."""
+
+
+class InvalidMessage(InvalidInput, AssertionError):
+    """A ``Msg`` with a bad role or content (an ``AssertionError`` in AgentScope v1)."""
+
+
+class NotSerializable(MemorySpaceError, TypeError):
+    """A value that cannot be written as JSON."""
+
+
+class CorruptData(MemorySpaceError):
+    """Stored bytes that do not read back as what was written."""
+
+
+class FrozenMessage(MemorySpaceError, AttributeError):
+    """A message inside a record was about to be changed in place."""
+
+
+class StoreError(MemorySpaceError):
+    """A store could not do what was asked."""
+
+
+class StoreUnavailable(StoreError):
+    """The server behind a store cannot be reached. Nothing acknowledged was lost; try again."""
+
+
+class StoreBusy(StoreUnavailable):
+    """Other writers held the lock longer than the store was willing to wait."""
+
+
+class SessionNotFound(MemorySpaceError, ValueError):
+    """No state was saved under this user and session."""
+
+
+class MissingExtra(MemorySpaceError, ImportError):
+    """A feature needs a package that is not installed."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(
+            f"the package '{package}' is not installed; run: pip install 'memoryspace[{extra}]'"
+        )

@@ -1,0 +1,55 @@
+"""What happens is emitted once, here; profilers, metrics and dashboards only listen.
+
+Emitting without a listener costs one attribute test. A listener that fails is logged and skipped:
+watching a memory must never break it.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from msgspec import Struct
+
+logger = logging.getLogger(__name__)
+
+
+class Event(Struct, frozen=True):
+    """Something that happened: its name, when, and the facts."""
+
+    name: str
+    at: float
+    data: dict[str, Any]
+
+
+Listener: TypeAlias = Callable[[Event], None]
+
+
+class EventStream:
+    """Hands every emitted event to every listener, in the order they subscribed."""
+
+    def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._listeners: tuple[Listener, ...] = ()
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Start listening; call what this returns to stop."""
+        self._listeners = (*self._listeners, listener)
+
+        def unsubscribe() -> None:
+            self._listeners = tuple(each for each in self._listeners if each is not listener)
+
+        return unsubscribe
+
+    def emit(self, name: str, /, **data: Any) -> None:
+        """Tell the listeners. The keywords are the event's facts, as in a structured log."""
+        if not self._listeners:
+            return
+        event = Event(name, self._clock(), data)
+        for listener in self._listeners:
+            try:
+                listener(event)
+            except Exception:
+                logger.exception("a listener failed on event %r and was skipped", name)

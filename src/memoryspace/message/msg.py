@@ -1,0 +1,157 @@
+"""``Msg``: what agents say to each other and to tools. AgentScope v1's shape and dict format."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Mapping
+from datetime import datetime
+from typing import Any, Literal, TypeAlias, cast
+
+from ..errors import InvalidMessage
+from .blocks import BlockType, ContentBlock
+
+Role: TypeAlias = Literal["user", "assistant", "system"]
+Content: TypeAlias = str | list[ContentBlock]
+
+ROLES = ("user", "assistant", "system")
+
+# 57 signs that cannot be mistaken for each other; every random byte picks one of them.
+_SIGNS = "23456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+_BYTE_TO_SIGN = bytes(ord(_SIGNS[byte % len(_SIGNS)]) for byte in range(256))
+
+
+def new_id() -> str:
+    """Return 22 random signs, about 127 bits: unique across threads, forks and machines."""
+    return os.urandom(22).translate(_BYTE_TO_SIGN).decode("ascii")
+
+
+class Msg:
+    """A message.
+
+    ``content`` is text or a list of blocks. ``id`` is fresh for every message and may be set
+    afterwards. ``timestamp`` is local time with milliseconds unless given. Two messages are equal
+    only if they are the same object.
+    """
+
+    __slots__ = (
+        "__dict__",  # made only for attributes of a user's own
+        "__weakref__",
+        "_loan",
+        "content",
+        "id",
+        "invocation_id",
+        "metadata",
+        "name",
+        "role",
+        "timestamp",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        content: Content,
+        role: Role,
+        metadata: dict[str, Any] | None = None,
+        timestamp: str | None = None,
+        invocation_id: str | None = None,
+    ) -> None:
+        _check(content, role)
+        self.name = name
+        self.content = content
+        self.role = role
+        self.metadata = metadata or {}
+        self.id = new_id()
+        self.timestamp = timestamp or _now()
+        self.invocation_id = invocation_id
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the message as a dict, in AgentScope v1's key order.
+
+        ``invocation_id`` stands last and only where there is one.
+        """
+        data = {
+            "id": self.id,
+            "name": self.name,
+            "role": self.role,
+            "content": self.content,
+            "metadata": self.metadata,
+            "timestamp": self.timestamp,
+        }
+        if self.invocation_id is not None:
+            data["invocation_id"] = self.invocation_id
+        return data
+
+    @classmethod
+    def from_dict(cls, json_data: Mapping[str, Any]) -> Msg:
+        """Build a message from its dict: needs name, content and role; ignores unknown keys."""
+        try:
+            name, content, role = json_data["name"], json_data["content"], json_data["role"]
+        except KeyError as error:
+            raise InvalidMessage(f"a message dict needs {error}; it has {[*json_data]}") from None
+        _check(content, role)
+        get = json_data.get
+        msg = cls.__new__(cls)
+        msg.name = name
+        msg.content = content
+        msg.role = role
+        msg.metadata = get("metadata") or {}
+        msg.id = get("id") or new_id()
+        msg.timestamp = get("timestamp") or _now()
+        msg.invocation_id = get("invocation_id")
+        return msg
+
+    def get_text_content(self, separator: str = "\n") -> str | None:
+        """Return the text blocks joined by ``separator``, or ``None`` where there are none."""
+        content = peek_content(self)
+        if isinstance(content, str):
+            return content
+        texts = [block.get("text", "") for block in content if block.get("type") == "text"]
+        return separator.join(cast("list[str]", texts)) if texts else None
+
+    def get_content_blocks(
+        self, block_type: BlockType | Collection[BlockType] | None = None
+    ) -> list[ContentBlock]:
+        """Return the blocks of the given type or types, or all; text counts as one text block."""
+        return _blocks_of(self.content, block_type)
+
+    def has_content_blocks(
+        self, block_type: BlockType | Collection[BlockType] | None = None
+    ) -> bool:
+        """Tell whether there is a block of the given type or types, or any at all."""
+        return bool(_blocks_of(peek_content(self), block_type))
+
+    def __repr__(self) -> str:
+        return (
+            f"Msg(id='{self.id}', name='{self.name}', content={peek_content(self)!r}, "
+            f"role='{self.role}', metadata={peek_metadata(self)!r}, "
+            f"timestamp='{self.timestamp}', invocation_id='{self.invocation_id}')"
+        )
+
+
+# Read past the properties of the shared kinds of message: never a copy, so only for reading.
+peek_content: Callable[[Msg], Content] = Msg.__dict__["content"].__get__
+peek_metadata: Callable[[Msg], dict[str, Any]] = Msg.__dict__["metadata"].__get__
+
+
+def _check(content: object, role: object) -> None:
+    if type(content) is not str and not isinstance(content, str | list):
+        raise InvalidMessage(
+            f"content must be a str or a list of blocks, got {type(content).__name__}"
+        )
+    if role not in ROLES:
+        raise InvalidMessage(f"role must be one of {', '.join(ROLES)}, got {role!r}")
+
+
+def _blocks_of(
+    content: Content, block_type: BlockType | Collection[BlockType] | None
+) -> list[ContentBlock]:
+    if isinstance(content, str):
+        content = [{"type": "text", "text": content}]
+    if block_type is None:
+        return content
+    wanted = {block_type} if isinstance(block_type, str) else set(block_type)
+    return [block for block in content if block.get("type") in wanted]
+
+
+def _now() -> str:
+    return datetime.now().isoformat(" ", "milliseconds")

@@ -1,0 +1,167 @@
+"""The three nouns every store speaks: a ``Record``, whose it is (``Scope``), and which (``Where``).
+
+All three are frozen values. Ids and marks are checked here, once, for all shelves: what passes is
+safe in every key, every query and every file name we build from it.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+from msgspec import Struct
+
+from .errors import InvalidInput
+from .message import Msg
+from .message.msg import peek_content
+
+MESSAGE = "message"
+SUMMARY = "summary"
+
+# Record ids with this prefix are ours; a message may not take one.
+RESERVED_PREFIX = "memoryspace:"
+SUMMARY_ID = RESERVED_PREFIX + "summary"
+
+# Three ids of this size still fit into one index entry of PostgreSQL and of MySQL.
+MAX_ID_CHARACTERS = 255
+MAX_ID_BYTES = 765
+
+Value: TypeAlias = Msg | str | dict[str, Any] | list[Any]
+
+_PLAIN = re.compile(r"[!-~]{1,255}")
+_UNPRINTABLE = {"Cc", "Cs"}  # control characters and lone surrogates
+
+
+class Scope(Struct, frozen=True):
+    """Whose records: a user's, in one session or (``session=None``) in all of them."""
+
+    user: str
+    session: str | None = None
+
+    def __post_init__(self) -> None:
+        check_id("user id", self.user)
+        if self.session is not None:
+            check_id("session id", self.session)
+
+
+class Origin(Struct, frozen=True):
+    """Who wrote a record and which records it was derived from."""
+
+    author: str | None = None
+    derived_from: tuple[str, ...] = ()
+
+
+class Record(Struct, frozen=True, gc=False):  # no value refers to a record, so no cycles
+    """Something remembered.
+
+    ``value`` is the thing itself, ``text`` what a search sees of it. ``seq`` and ``session`` are
+    the store's to give: ``seq`` grows over the whole store, so "after seq N" finds what is new.
+    """
+
+    id: str
+    value: Value
+    text: str = ""
+    marks: frozenset[str] = frozenset()
+    kind: str = MESSAGE
+    created_at: float = 0.0
+    expires_at: float | None = None
+    importance: float = 0.5
+    pinned: bool = False
+    origin: Origin | None = None
+    seq: int = 0
+    session: str | None = None
+
+
+class Where(Struct, frozen=True, kw_only=True):
+    """Which records. Every field that is given narrows the choice; the default is everything.
+
+    ``marks`` asks for any of the marks, ``without`` for none of them. ``limit`` keeps the first
+    records in conversation order or, with ``newest``, the last ones (still in that order).
+    """
+
+    ids: frozenset[str] | None = None
+    kind: str | None = None
+    marks: frozenset[str] = frozenset()
+    without: frozenset[str] = frozenset()
+    after: int | None = None
+    limit: int | None = None
+    newest: bool = False
+
+    def __post_init__(self) -> None:
+        if self.limit is not None and self.limit < 0:
+            raise InvalidInput(f"limit must be 0 or more, got {self.limit}")
+
+    def matches(self, record: Record) -> bool:
+        """Tell whether one record fits (``limit`` aside): the meaning of the other fields."""
+        return (
+            (self.kind is None or record.kind == self.kind)
+            and (self.after is None or record.seq > self.after)
+            and (not self.marks or not self.marks.isdisjoint(record.marks))
+            and (not self.without or self.without.isdisjoint(record.marks))
+            and (self.ids is None or record.id in self.ids)
+        )
+
+
+    @property
+    def is_only_kind(self) -> bool:
+        """Whether nothing but the kind, or nothing at all, is asked for."""
+        return self == Where(kind=self.kind)
+
+
+EVERYTHING = Where()
+
+
+def check_id(what: str, value: str) -> str:
+    """Return ``value`` if every shelf can hold it as an id; say clearly why not otherwise."""
+    if not isinstance(value, str):
+        raise TypeError(f"{what} must be a str, got {type(value).__name__}")
+    if _PLAIN.fullmatch(value):
+        return value
+    _check_unusual_id(what, value)
+    return value
+
+
+def as_marks(marks: str | Iterable[str] | None) -> frozenset[str]:
+    """Return checked marks as plain strings: a ``str`` Enum member counts as its value."""
+    if marks is None:
+        return frozenset()
+    if isinstance(marks, str):
+        marks = (marks,)
+    elif not isinstance(marks, list | tuple | set | frozenset):
+        raise TypeError(f"marks must be a str or a list of str, got {type(marks).__name__}")
+    return frozenset(_as_mark(mark) for mark in marks)
+
+
+def text_of(value: Value) -> str:
+    """Return what a search should see of a value, unless the writer says otherwise."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Msg):
+        content = peek_content(value)
+        return content if isinstance(content, str) else value.get_text_content() or ""
+    return ""
+
+
+def _as_mark(mark: str) -> str:
+    if not isinstance(mark, str):
+        raise TypeError(f"a mark must be a str, got {type(mark).__name__}")
+    return check_id("mark", str.__str__(mark))
+
+
+def _check_unusual_id(what: str, value: str) -> None:
+    if not value:
+        raise InvalidInput(f"{what} is empty; leave it out or give it a name")
+    if len(value) > MAX_ID_CHARACTERS:
+        raise InvalidInput(
+            f"{what} has {len(value)} characters, at most {MAX_ID_CHARACTERS} fit: {value[:40]!r}…"
+        )
+    bad = next((sign for sign in value if unicodedata.category(sign) in _UNPRINTABLE), None)
+    if bad is not None:
+        raise InvalidInput(f"{what} {value!r} holds {bad!r}; remove control characters")
+    if len(value.encode()) > MAX_ID_BYTES:
+        raise InvalidInput(
+            f"{what} takes {len(value.encode())} bytes in UTF-8, at most {MAX_ID_BYTES} fit: "
+            f"{value[:40]!r}…"
+        )

@@ -1,0 +1,93 @@
+"""Records as JSON text, for the shelves that write to a wire.
+
+Only JSON types are written: anything else is an error before anything is stored, not a string that
+used to be a date. Reading builds a ``Msg`` or plain data, never an object named by the data.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+
+from ..errors import CorruptData, InvalidMessage, NotSerializable
+from ..message import Msg
+from ..record import MESSAGE, Origin, Record, Value
+
+_decode = msgspec.json.Decoder().decode
+_UNSET: Any = msgspec.UNSET
+
+
+def dump(data: Any) -> str:
+    """Return JSON text that any shelf and any UTF-8 connection can carry."""
+    try:
+        text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+        text.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair: only the escaped form can be sent
+        text = json.dumps(data, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise NotSerializable(
+            f"a value cannot be written as JSON ({error}); store plain data instead"
+        ) from error
+    return text
+
+
+def parse(text: str | bytes) -> Any:
+    """Return the data of JSON text."""
+    try:
+        return _decode(text)
+    except (msgspec.DecodeError, UnicodeError):
+        pass  # NaN, Infinity and lone surrogates are valid for the standard library alone
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise CorruptData(f"this is not JSON: {text[:60]!r}") from error
+
+
+def dump_value(record: Record) -> str:
+    """Return a record's value as JSON text; a message in the form of ``Msg.to_dict``."""
+    value = record.value
+    try:
+        return dump(value.to_dict() if isinstance(value, Msg) else value)
+    except NotSerializable as error:
+        raise NotSerializable(f"record {record.id!r}: {error}") from error
+
+
+def parse_value(kind: str, text: str | bytes) -> Value:
+    """Return the value written by ``dump_value`` for a record of this kind."""
+    return value_from(kind, parse(text))
+
+
+def value_from(kind: str, data: Any) -> Value:
+    """Return a record's value from its parsed JSON."""
+    if kind != MESSAGE:
+        return data  # type: ignore[no-any-return]  # JSON is what non-messages are made of
+    if not isinstance(data, dict):
+        raise CorruptData(f"a message must be an object, got {type(data).__name__}")
+    try:
+        return Msg.from_dict(data)
+    except InvalidMessage as error:
+        raise CorruptData(str(error)) from error
+
+
+def dump_origin(origin: Origin | None) -> str | None:
+    """Return an origin as JSON text, or ``None``."""
+    if origin is None:
+        return None
+    return dump({"author": origin.author, "derived_from": list(origin.derived_from)})
+
+
+def parse_origin(text: str | None) -> Origin | None:
+    """Return the origin written by ``dump_origin``."""
+    if text is None:
+        return None
+    try:
+        return msgspec.convert(parse(text), Origin)
+    except msgspec.ValidationError as error:
+        raise CorruptData(f"this is not an origin: {text[:60]!r}") from error
+
+
+def clean_text(text: str) -> str:
+    """Return search text without the two things a database column may refuse."""
+    return text.replace("\0", " ").encode("utf-8", "replace").decode()

@@ -1,0 +1,119 @@
+"""The store contract: seven verbs, each of them atomic, each of them about one tenant.
+
+* ``append`` keeps a record once per session: a known id is skipped and its marks are united with
+  the new ones. It returns the ids it really added.
+* ``select`` answers in conversation order, whatever order things were marked in.
+* ``replace`` removes what matches and appends the given records, in one step.
+* ``mark`` and ``delete`` count and return what they really changed.
+* A record past its ``expires_at`` is gone for every verb.
+* What callers do to values before or after a call never reaches the store.
+* A stored record that no longer reads back is reported (event ``record_corrupt``) and skipped.
+
+Writing needs a session; reading, marking, counting and deleting may span a user's sessions.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Sequence
+from types import TracebackType
+from typing import Self
+
+from msgspec.structs import replace as change
+
+from ..errors import InvalidInput
+from ..events import EventStream
+from ..record import EVERYTHING, Record, Scope, Where, as_marks, check_id
+
+logger = logging.getLogger(__name__)
+
+Clock = Callable[[], float]
+
+
+class Store(ABC):
+    """A shelf that records stand on. ``memoryspace.testing`` checks one against this contract."""
+
+    def __init__(self, *, clock: Clock = time.time, events: EventStream | None = None) -> None:
+        self.clock = clock
+        self.events = EventStream(clock=clock) if events is None else events
+
+    @abstractmethod
+    async def append(self, scope: Scope, records: Sequence[Record]) -> list[str]:
+        """Add records at the end of a session; return the ids that were new."""
+
+    @abstractmethod
+    async def select(self, scope: Scope, where: Where = EVERYTHING) -> list[Record]:
+        """Return the matching records in conversation order."""
+
+    @abstractmethod
+    async def replace(self, scope: Scope, where: Where, records: Sequence[Record]) -> list[str]:
+        """Remove the matching records and append the given ones; return the ids added."""
+
+    @abstractmethod
+    async def mark(
+        self, scope: Scope, where: Where, *, add: Collection[str] = (), remove: Collection[str] = ()
+    ) -> int:
+        """Take marks off and put marks on the matching records; return how many changed."""
+
+    @abstractmethod
+    async def delete(self, scope: Scope, where: Where = EVERYTHING) -> list[str]:
+        """Remove the matching records; return their ids."""
+
+    @abstractmethod
+    async def count(self, scope: Scope, where: Where = EVERYTHING) -> int:
+        """Return how many records match."""
+
+    async def close(self) -> None:
+        """Give back what this store opened. What was passed in stays open."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    def report_corrupt(self, scope: Scope, record_id: str, error: Exception) -> None:
+        """Say that a stored record does not read back; the caller goes on without it."""
+        logger.warning(
+            "record %r of user %r, session %r cannot be read and was skipped: %s",
+            record_id,
+            scope.user,
+            scope.session,
+            error,
+        )
+        self.events.emit("record_corrupt", scope=scope, id=record_id, error=error)
+
+
+def session_of(scope: Scope) -> str:
+    """Return the session to write to."""
+    if scope.session is None:
+        raise InvalidInput(f"writing for user {scope.user!r} needs a session; the scope names none")
+    return scope.session
+
+
+def admit(records: Sequence[Record]) -> list[Record]:
+    """Check the ids and marks of new records; of those with one id keep the first, marks united."""
+    if len(records) == 1:
+        return [_checked(records[0])]
+    admitted: dict[str, Record] = {}
+    for record in records:
+        known = admitted.get(record.id)
+        if known is None:
+            admitted[record.id] = _checked(record)
+        elif not record.marks <= known.marks:
+            admitted[record.id] = change(known, marks=known.marks | as_marks(record.marks))
+    return list(admitted.values())
+
+
+def _checked(record: Record) -> Record:
+    check_id("record id", record.id)
+    check_id("kind", record.kind)
+    marks = as_marks(record.marks) if record.marks else record.marks
+    return record if marks is record.marks or marks == record.marks else change(record, marks=marks)

@@ -1,0 +1,81 @@
+"""Records as rows, and rows as records."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Row
+
+from ...record import Record, Scope, text_of
+from ..codec import clean_text, dump_origin, dump_value, parse_origin, parse_value
+from .schema import records
+
+_r = records.c
+COLUMNS = (
+    _r.seq,
+    _r.session_id,
+    _r.id,
+    _r.kind,
+    _r.marks,
+    _r.created_at,
+    _r.expires_at,
+    _r.importance,
+    _r.pinned,
+    _r.origin,
+    _r.text,
+    _r.value,
+)
+
+SEPARATOR = "\x1f"  # no mark can hold a control character
+_NO_MARKS: frozenset[str] = frozenset()
+
+
+def row_of(scope: Scope, record: Record) -> dict[str, Any]:
+    """Return a record as the columns of its row; the place in the session is given later."""
+    return {
+        "user_id": scope.user,
+        "session_id": scope.session,
+        "id": record.id,
+        "kind": record.kind,
+        "marks": pack_marks(record.marks),
+        "created_at": record.created_at,
+        "expires_at": record.expires_at,
+        "importance": record.importance,
+        "pinned": record.pinned,
+        "origin": dump_origin(record.origin),
+        # not written where it can be told from the value
+        "text": None if record.text == text_of(record.value) else clean_text(record.text),
+        "value": dump_value(record),
+    }
+
+
+def record_of(row: Row[Any]) -> Record:
+    """Return the record of a row of ``COLUMNS``; ``CorruptData`` if it does not read back."""
+    seq, session, id_, kind, marks, created, expires, importance, pinned, origin, text, value = row
+    parsed = parse_value(kind, value)
+    return Record(
+        id_,
+        parsed,
+        text_of(parsed) if text is None else text,
+        unpack_marks(marks) if marks else _NO_MARKS,
+        kind,
+        created,
+        expires,
+        importance,
+        bool(pinned),
+        parse_origin(origin),
+        seq,
+        session,
+    )
+
+
+def pack_marks(marks: frozenset[str]) -> str:
+    """Return the marks in one order, each with a separator on both sides; nothing for none."""
+    if not marks:
+        return ""
+    return SEPARATOR + SEPARATOR.join(sorted(marks)) + SEPARATOR
+
+
+def unpack_marks(packed: str) -> frozenset[str]:
+    """Return what ``pack_marks`` packed."""
+    return frozenset(packed.strip(SEPARATOR).split(SEPARATOR)) if packed else _NO_MARKS

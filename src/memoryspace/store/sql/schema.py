@@ -1,0 +1,127 @@
+"""The tables. Tenant and id are in every key, compared byte for byte on every database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Double,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+from sqlalchemy.dialects import mysql
+from sqlalchemy.engine import Dialect
+from sqlalchemy.types import TypeDecorator, TypeEngine
+
+from ...record import MAX_ID_BYTES, MAX_ID_CHARACTERS
+
+MYSQL_FAMILY = ("mysql", "mariadb")
+_MYSQL = {"mysql_engine": "InnoDB", "mysql_charset": "utf8mb4"}
+_MARIADB = {"mariadb_engine": "InnoDB", "mariadb_charset": "utf8mb4"}
+
+
+class ExactText(TypeDecorator[str]):
+    """Text that equals only itself. MySQL folds case and trailing spaces, so there it is bytes."""
+
+    impl = String
+    cache_ok = True
+
+    def __init__(self, length: int | None = None) -> None:
+        super().__init__(length)
+        self.length = length
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        """Choose the column type."""
+        if dialect.name in MYSQL_FAMILY:
+            binary = mysql.BLOB() if self.length is None else mysql.VARBINARY(MAX_ID_BYTES)
+            return dialect.type_descriptor(binary)
+        return dialect.type_descriptor(Text() if self.length is None else String(self.length))
+
+    def bind_processor(self, dialect: Dialect) -> Callable[[Any], Any] | None:
+        """Encode on the way in, on MySQL only."""
+        if dialect.name in MYSQL_FAMILY:
+            return lambda value: value.encode() if isinstance(value, str) else value
+        return None
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any] | None:
+        """Decode on the way out, on MySQL only."""
+        if dialect.name in MYSQL_FAMILY:
+            return lambda value: bytes(value).decode() if value is not None else None
+        return None
+
+
+def _id_column(name: str, **options: Any) -> Column[str]:
+    return Column(name, ExactText(MAX_ID_CHARACTERS), nullable=False, **options)
+
+
+_LongText = Text().with_variant(mysql.LONGTEXT(), *MYSQL_FAMILY)
+
+metadata = MetaData()
+
+# next_index is where a session's next record goes. Whoever adds to a session first changes this
+# row and so holds its lock until commit: appends to one session happen one after the other.
+# SQLite has one lock for everything and does without these rows.
+sessions = Table(
+    "memoryspace_session",
+    metadata,
+    _id_column("user_id", primary_key=True),
+    _id_column("session_id", primary_key=True),
+    Column("next_index", BigInteger, nullable=False),
+    **_MYSQL,
+    **_MARIADB,
+)
+
+records = Table(
+    "memoryspace_record",
+    metadata,
+    Column("seq", BigInteger().with_variant(Integer(), "sqlite"), primary_key=True),
+    _id_column("user_id"),
+    _id_column("session_id"),
+    _id_column("id"),
+    Column("index", BigInteger, nullable=False),
+    _id_column("kind"),
+    Column("marks", ExactText(), nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("expires_at", Double),
+    Column("importance", Double, nullable=False),
+    Column("pinned", Boolean, nullable=False),
+    Column("origin", _LongText),
+    Column("text", _LongText),
+    Column("value", _LongText, nullable=False),
+    UniqueConstraint("user_id", "session_id", "id", name="memoryspace_record_id"),
+    sqlite_autoincrement=True,  # a seq is never given twice, even after the newest is deleted
+    **_MYSQL,
+    **_MARIADB,
+)
+Index("memoryspace_record_order", records.c.user_id, records.c.session_id, records.c.index)
+Index("memoryspace_record_seq", records.c.user_id, records.c.seq)
+Index(
+    "memoryspace_record_marks",
+    records.c.user_id,
+    records.c.session_id,
+    records.c.marks,
+    sqlite_where=records.c.marks != "",
+    postgresql_where=records.c.marks != "",
+    mysql_length={"marks": 64},
+    mariadb_length={"marks": 64},
+)
+
+states = Table(
+    "memoryspace_state",
+    metadata,
+    _id_column("user_id", primary_key=True),
+    _id_column("session_id", primary_key=True),
+    Column("state", _LongText, nullable=False),
+    Column("saved_at", Double, nullable=False),
+    **_MYSQL,
+    **_MARIADB,
+)

@@ -1,0 +1,185 @@
+"""The statements records are chosen and changed by. Each one names the tenant."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from msgspec.structs import replace as change
+from sqlalchemy import bindparam, func, insert, or_, select, true, update
+from sqlalchemy.dialects.sqlite import insert as sqlite_insert
+from sqlalchemy.engine import Dialect
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy.sql import ColumnElement, Select
+
+from ...record import Scope, Where
+from .rows import SEPARATOR, pack_marks, unpack_marks
+from .schema import ExactText, records, sessions
+
+Condition = list[ColumnElement[bool]]
+
+MAX_IDS_PER_STATEMENT = 5000  # fewer than any database allows parameters
+
+_r = records.c
+_s = sessions.c
+_END = func.coalesce(func.max(_r.index) + 1, 0)
+_ADD_ALONE = (
+    sqlite_insert(records)
+    .from_select(
+        [column.name for column in records.c if column is not _r.seq],
+        select(
+            *(
+                select(_END)
+                .where(_r.user_id == bindparam("user_id"), _r.session_id == bindparam("session_id"))
+                .scalar_subquery()
+                if column is _r.index
+                else bindparam(column.name, type_=column.type)
+                for column in records.c
+                if column is not _r.seq
+            )
+        ).where(true()),  # without it SQLite takes ON CONFLICT for a join
+    )
+    .on_conflict_do_nothing()
+)
+
+
+def owned_by(scope: Scope) -> Condition:
+    """Return the tenant's part of every condition on records."""
+    if scope.session is None:
+        return [_r.user_id == scope.user]
+    return [_r.user_id == scope.user, _r.session_id == scope.session]
+
+
+def matching(scope: Scope, where: Where, dialect: Dialect, now: float) -> Condition:
+    """Return the condition for all but ``limit``."""
+    condition = [*owned_by(scope), _r.expires_at.is_(None) | (_r.expires_at > now)]
+    if where.ids is not None:
+        condition.append(_r.id.in_(where.ids))
+    if where.kind is not None:
+        condition.append(_r.kind == where.kind)
+    if where.after is not None:
+        condition.append(_r.seq > where.after)
+    if where.marks:  # the first half lets the index on marked records be used
+        condition += [_r.marks != "", _carries_any(where.marks, dialect)]
+    if where.without:
+        condition.append(~_carries_any(where.without, dialect))
+    return condition
+
+
+def in_order(query: Select[Any], scope: Scope, where: Where) -> Select[Any]:
+    """Order and limit a query; with ``newest`` the newest comes first."""
+    place = _r.seq if scope.session is None else _r.index
+    if where.limit is None:
+        return query.order_by(place)
+    return query.order_by(place.desc() if where.newest else place).limit(where.limit)
+
+
+def split(where: Where) -> Iterator[Where]:
+    """Cut a long list of ids into pieces that every database takes as parameters."""
+    if where.ids is None or len(where.ids) <= MAX_IDS_PER_STATEMENT:
+        yield where
+        return
+    for part in parts(where.ids):
+        yield change(where, ids=frozenset(part))
+
+
+def parts(items: Collection[Any]) -> Iterator[list[Any]]:
+    """Yield the items in lists of a size that fits into one statement."""
+    ordered = list(items)
+    for start in range(0, len(ordered), MAX_IDS_PER_STATEMENT):
+        yield ordered[start : start + MAX_IDS_PER_STATEMENT]
+
+
+async def lock(on: AsyncConnection, scope: Scope) -> None:
+    """Make other writers to these sessions wait until this transaction ends."""
+    if on.dialect.name == "sqlite":
+        await take_write_lock(on)
+    else:
+        await on.execute(select(_s.session_id).where(*_sessions_of(scope)).with_for_update())
+
+
+async def take_write_lock(on: AsyncConnection) -> None:
+    """Begin a SQLite transaction that may write.
+
+    Python's driver begins one only at the first change. By then another process may have written,
+    and what was read before would be out of date.
+    """
+    raw = await on.get_raw_connection()
+    if raw.driver_connection is not None and not raw.driver_connection.in_transaction:
+        await on.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+async def add_alone(on: AsyncConnection, row: dict[str, Any]) -> bool:
+    """Add one row with one statement where the database allows it; False if its id is known.
+
+    SQLite is called through a thread, and every further statement would cost as much again.
+    """
+    return bool((await on.execute(_ADD_ALONE, row)).rowcount)
+
+
+async def reserve(on: AsyncConnection, scope: Scope, places: int) -> int:
+    """Lock the session and return the first of so many consecutive places at its end."""
+    if on.dialect.name == "sqlite":
+        await take_write_lock(on)
+        return (await on.execute(select(_END).where(*owned_by(scope)))).scalar_one()
+    end = await move_end(on, scope, places)
+    if end is None:
+        await _add_session(on, scope)
+        end = await move_end(on, scope, places)
+        assert end is not None
+    return end - places
+
+
+async def move_end(on: AsyncConnection, scope: Scope, by: int) -> int | None:
+    """Move a session's end and return it, or ``None`` if there is no such session."""
+    if on.dialect.name == "sqlite":
+        return None  # the end is read off the records
+    moved = update(sessions).where(*_sessions_of(scope)).values(next_index=_s.next_index + by)
+    if on.dialect.update_returning:
+        return (await on.execute(moved.returning(_s.next_index))).scalar_one_or_none()
+    if (await on.execute(moved)).rowcount == 0:
+        return None
+    return (await on.execute(select(_s.next_index).where(*_sessions_of(scope)))).scalar_one()
+
+
+async def remark(
+    on: AsyncConnection, condition: Condition, add: frozenset[str], remove: frozenset[str]
+) -> int:
+    """Change the marks of the chosen rows, one statement per different set of marks.
+
+    The change is idempotent, so a set that turns into another of the list is not changed twice.
+    The caller holds the lock, or two changes could each overwrite the other's.
+    """
+    changed = 0
+    for packed in (await on.execute(select(_r.marks).where(*condition).distinct())).scalars().all():
+        marks = unpack_marks(packed)
+        wanted = (marks - remove) | add
+        if wanted != marks:
+            change_marks = update(records).where(*condition, _r.marks == packed)
+            changed += (await on.execute(change_marks.values(marks=pack_marks(wanted)))).rowcount
+    return changed
+
+
+def _sessions_of(scope: Scope) -> Condition:
+    if scope.session is None:
+        return [_s.user_id == scope.user]
+    return [_s.user_id == scope.user, _s.session_id == scope.session]
+
+
+async def _add_session(on: AsyncConnection, scope: Scope) -> None:
+    try:
+        async with on.begin_nested():
+            row = {"user_id": scope.user, "session_id": scope.session, "next_index": 0}
+            await on.execute(insert(sessions), row)
+    except IntegrityError:
+        pass  # another writer was first: its row is what we wanted
+
+
+def _carries_any(marks: Collection[str], dialect: Dialect) -> ColumnElement[bool]:
+    position = func.strpos if dialect.name == "postgresql" else func.instr
+    return or_(*(position(_r.marks, _needle(mark)) > 0 for mark in sorted(marks)))
+
+
+def _needle(mark: str) -> ColumnElement[str]:
+    return bindparam(None, f"{SEPARATOR}{mark}{SEPARATOR}", type_=ExactText(), unique=True)

@@ -1,0 +1,198 @@
+"""``SQLStore``: records in SQLite, PostgreSQL, MySQL or MariaDB through SQLAlchemy."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import Row, delete, func, insert, select
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession, create_async_engine
+
+from ...errors import CorruptData
+from ...events import EventStream
+from ...record import EVERYTHING, Record, Scope, Where, as_marks
+from ..contract import Clock, Store, admit, session_of
+from .rows import COLUMNS, record_of, row_of, unpack_marks
+from .schema import records as table
+from .statements import (
+    Condition,
+    add_alone,
+    in_order,
+    lock,
+    matching,
+    move_end,
+    owned_by,
+    parts,
+    remark,
+    reserve,
+    split,
+)
+from .transactions import Transactions
+
+_r = table.c
+
+
+class SQLStore(Store):
+    """Records in a relational database.
+
+    ``bind`` is an engine; or a session, whose open transaction is joined (see ``transactions``); or
+    a URL, in which case the engine is this store's own and disposed of by ``close``.
+    """
+
+    def __init__(
+        self,
+        bind: AsyncEngine | AsyncSession | str,
+        *,
+        clock: Clock = time.time,
+        events: EventStream | None = None,
+    ) -> None:
+        super().__init__(clock=clock, events=events)
+        self._own_engine: AsyncEngine | None = None
+        if isinstance(bind, str):
+            bind = self._own_engine = create_async_engine(bind)
+        self._transactions = Transactions(bind)
+
+    async def append(self, scope: Scope, records: Sequence[Record]) -> list[str]:
+        """Add records at the end of a session; return the ids that were new."""
+        session_of(scope)
+        rows = [row_of(scope, record) for record in admit(records)]
+        return await self._transactions.write(lambda on: self._append(on, scope, rows))
+
+    async def select(self, scope: Scope, where: Where = EVERYTHING) -> list[Record]:
+        """Return the matching records in conversation order."""
+        rows = await self._transactions.read(lambda on: self._select(on, scope, where))
+        return self._readable(scope, rows)
+
+    async def replace(self, scope: Scope, where: Where, records: Sequence[Record]) -> list[str]:
+        """Remove the matching records and append the given ones; return the ids added."""
+        session_of(scope)
+        rows = [row_of(scope, record) for record in admit(records)]
+
+        async def work(on: AsyncConnection) -> list[str]:
+            await lock(on, scope)
+            await self._delete(on, scope, where)
+            return await self._append(on, scope, rows)
+
+        return await self._transactions.write(work)
+
+    async def mark(
+        self, scope: Scope, where: Where, *, add: Collection[str] = (), remove: Collection[str] = ()
+    ) -> int:
+        """Take marks off and put marks on the matching records; return how many changed."""
+        put_on, take_off = as_marks(frozenset(add)), as_marks(frozenset(remove))
+
+        async def work(on: AsyncConnection) -> int:
+            await lock(on, scope)
+            conditions = await self._conditions(on, scope, where)
+            return sum([await remark(on, each, put_on, take_off) for each in conditions])
+
+        return await self._transactions.write(work)
+
+    async def delete(self, scope: Scope, where: Where = EVERYTHING) -> list[str]:
+        """Remove the matching records; return their ids."""
+        return await self._transactions.write(lambda on: self._delete(on, scope, where))
+
+    async def count(self, scope: Scope, where: Where = EVERYTHING) -> int:
+        """Return how many records match."""
+
+        async def work(on: AsyncConnection) -> int:
+            found = 0
+            for condition in await self._conditions(on, scope, where):
+                counting = select(func.count()).select_from(table).where(*condition)
+                found += (await on.execute(counting)).scalar_one()
+            return found
+
+        return await self._transactions.read(work)
+
+    async def close(self) -> None:
+        """Dispose of the engine if this store made it; it connects anew when used again."""
+        if self._own_engine is not None:
+            await self._own_engine.dispose()
+
+    async def _append(
+        self, on: AsyncConnection, scope: Scope, rows: list[dict[str, Any]]
+    ) -> list[str]:
+        """Add rows under the session's lock, so that what is known and what is next stay true."""
+        if not rows:
+            return []
+        if len(rows) == 1 and on.dialect.name == "sqlite" and await add_alone(on, rows[0]):
+            return [rows[0]["id"]]
+        start = await reserve(on, scope, len(rows))
+        known = await self._known(on, scope, [row["id"] for row in rows])
+        new = [row for row in rows if row["id"] not in known]
+        if known:
+            await move_end(on, scope, len(new) - len(rows))
+            await self._unite_marks(on, scope, [row for row in rows if row["id"] in known])
+        if new:
+            placed = [{**row, "index": place} for place, row in enumerate(new, start)]
+            await on.execute(insert(table), placed)
+        return [row["id"] for row in new]
+
+    async def _known(self, on: AsyncConnection, scope: Scope, ids: list[str]) -> set[str]:
+        """Return which ids are stored; an expired one is removed and so no longer known."""
+        known: set[str] = set()
+        expired: set[str] = set()
+        now = self.clock()
+        for part in parts(ids):
+            query = select(_r.id, _r.expires_at).where(*owned_by(scope), _r.id.in_(part))
+            if on.in_nested_transaction() and on.dialect.name != "sqlite":
+                query = query.with_for_update(read=True)  # a host's snapshot may be an old one
+            for record_id, expires_at in await on.execute(query):
+                is_over = expires_at is not None and expires_at <= now
+                (expired if is_over else known).add(record_id)
+        for part in parts(expired):
+            await on.execute(delete(table).where(*owned_by(scope), _r.id.in_(part)))
+        return known
+
+    async def _unite_marks(
+        self, on: AsyncConnection, scope: Scope, rows: list[dict[str, Any]]
+    ) -> None:
+        for packed in {row["marks"] for row in rows if row["marks"]}:
+            for part in parts([row["id"] for row in rows if row["marks"] == packed]):
+                these = [*owned_by(scope), _r.id.in_(part)]
+                await remark(on, these, unpack_marks(packed), frozenset())
+
+    async def _select(self, on: AsyncConnection, scope: Scope, where: Where) -> list[Row[Any]]:
+        found: list[Row[Any]] = []
+        pieces = list(split(where))
+        newest_first = where.newest and where.limit is not None
+        for piece in pieces:
+            query = select(*COLUMNS).where(*matching(scope, piece, on.dialect, self.clock()))
+            found.extend((await on.execute(in_order(query, scope, where))).fetchall())
+        if len(pieces) > 1:  # each is in order and within the limit, their union is not
+            found.sort(key=lambda row: row.seq, reverse=newest_first)
+            found = found[: where.limit]
+        if newest_first:
+            found.reverse()
+        return found
+
+    async def _delete(self, on: AsyncConnection, scope: Scope, where: Where) -> list[str]:
+        removed: list[str] = []
+        for condition in await self._conditions(on, scope, where):
+            removal = delete(table).where(*condition)
+            if on.dialect.delete_returning:
+                removed.extend((await on.execute(removal.returning(_r.id))).scalars())
+            else:
+                chosen = select(_r.id).where(*condition).with_for_update()
+                removed.extend((await on.execute(chosen)).scalars())
+                await on.execute(removal)
+        return removed
+
+    async def _conditions(
+        self, on: AsyncConnection, scope: Scope, where: Where
+    ) -> list[Condition]:
+        """Return conditions that together choose the matching rows, each fit for one statement."""
+        if where.limit is None:
+            return [matching(scope, each, on.dialect, self.clock()) for each in split(where)]
+        seqs = [row.seq for row in await self._select(on, scope, where)]
+        return [[*owned_by(scope), _r.seq.in_(part)] for part in parts(seqs)]
+
+    def _readable(self, scope: Scope, rows: Iterable[Row[Any]]) -> list[Record]:
+        found = []
+        for row in rows:
+            try:
+                found.append(record_of(row))
+            except CorruptData as error:
+                self.report_corrupt(Scope(scope.user, row.session_id), row.id, error)
+        return found
