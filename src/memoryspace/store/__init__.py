@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..extras import need
 from .contract import Store
 from .memory import MemoryStore
 
@@ -16,10 +17,12 @@ __all__ = ["MemoryStore", "RedisStore", "SQLStore", "Store"]
 
 def __getattr__(name: str) -> Any:
     if name == "SQLStore":
+        need("sqlalchemy", "sql")
         from .sql import SQLStore
 
         return SQLStore
     if name == "RedisStore":
+        need("redis", "redis")
         from .redis import RedisStore
 
         return RedisStore

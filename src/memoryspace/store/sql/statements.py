@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from msgspec.structs import replace as change
-from sqlalchemy import bindparam, func, insert, or_, select, true, update
+from sqlalchemy import Table, bindparam, func, insert, or_, select, true, update
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from sqlalchemy.engine import Dialect
 from sqlalchemy.exc import IntegrityError
@@ -125,7 +125,8 @@ async def reserve(on: AsyncConnection, scope: Scope, places: int) -> int:
         return (await on.execute(select(_END).where(*owned_by(scope)))).scalar_one()
     end = await move_end(on, scope, places)
     if end is None:
-        await _add_session(on, scope)
+        row = {"user_id": scope.user, "session_id": scope.session, "next_index": 0}
+        await insert_if_absent(on, sessions, row)  # if another writer was first, its row will do
         end = await move_end(on, scope, places)
         assert end is not None
     return end - places
@@ -161,19 +162,20 @@ async def remark(
     return changed
 
 
+async def insert_if_absent(on: AsyncConnection, table: Table, row: dict[str, Any]) -> bool:
+    """Insert a row unless its key is taken; tell whether it was inserted."""
+    try:
+        async with on.begin_nested():
+            await on.execute(insert(table), row)
+    except IntegrityError:
+        return False
+    return True
+
+
 def _sessions_of(scope: Scope) -> Condition:
     if scope.session is None:
         return [_s.user_id == scope.user]
     return [_s.user_id == scope.user, _s.session_id == scope.session]
-
-
-async def _add_session(on: AsyncConnection, scope: Scope) -> None:
-    try:
-        async with on.begin_nested():
-            row = {"user_id": scope.user, "session_id": scope.session, "next_index": 0}
-            await on.execute(insert(sessions), row)
-    except IntegrityError:
-        pass  # another writer was first: its row is what we wanted
 
 
 def _carries_any(marks: Collection[str], dialect: Dialect) -> ColumnElement[bool]:

@@ -1,0 +1,15 @@
+"""Optional dependencies: a clear word about which extra to install instead of a bare ImportError."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from .errors import MissingExtra
+
+
+def need(package: str, extra: str) -> None:
+    """Raise ``MissingExtra`` unless the package can be imported."""
+    try:
+        import_module(package)
+    except ImportError as error:
+        raise MissingExtra(package, extra) from error

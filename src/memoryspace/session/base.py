@@ -1,0 +1,71 @@
+"""Saving and restoring the state of several modules together."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from typing import Any
+
+from ..errors import CorruptData, NotSerializable, SessionNotFound
+from ..module import StateModule, load_together
+from ..record import check_id
+from ..store.codec import dump, parse
+
+logger = logging.getLogger(__name__)
+
+
+class SessionBase(ABC):
+    """Keeps states by user and session. Loading restores every module or none."""
+
+    async def save_session_state(
+        self, session_id: str, user_id: str = "", **state_modules_mapping: StateModule
+    ) -> None:
+        """Save the state of the named modules; what was saved before is replaced in one step."""
+        self._check(session_id, user_id)
+        states = {name: module.state_dict() for name, module in state_modules_mapping.items()}
+        try:
+            text = dump(states)
+        except NotSerializable as error:
+            raise NotSerializable(f"session {session_id!r} was not saved: {error}") from error
+        await self._write(session_id, user_id, text)
+
+    async def load_session_state(
+        self,
+        session_id: str,
+        user_id: str = "",
+        allow_not_exist: bool = True,
+        **state_modules_mapping: StateModule,
+    ) -> None:
+        """Restore the named modules; one that was not saved is left as it is."""
+        self._check(session_id, user_id)
+        text = await self._read(session_id, user_id)
+        if text is None:
+            if not allow_not_exist:
+                raise SessionNotFound(f"no state of session {session_id!r}, user {user_id!r}")
+            logger.info("no state of session %r, user %r to load", session_id, user_id)
+            return
+        load_together(state_modules_mapping, _states(session_id, user_id, text))
+
+    @abstractmethod
+    async def _write(self, session_id: str, user_id: str, text: str) -> None:
+        """Keep the text, whole or not at all."""
+
+    @abstractmethod
+    async def _read(self, session_id: str, user_id: str) -> str | None:
+        """Return the text kept last, or ``None``."""
+
+    def _check(self, session_id: str, user_id: str) -> None:
+        check_id("session id", session_id)
+        if user_id:
+            check_id("user id", user_id)
+
+
+def _states(session_id: str, user_id: str, text: str) -> dict[str, Any]:
+    where = f"the state of session {session_id!r}, user {user_id!r}"
+    try:
+        states = parse(text)
+    except CorruptData as error:
+        raise CorruptData(f"{where} cannot be read: {error}") from error
+    if not isinstance(states, dict):
+        raise CorruptData(f"{where} is not an object but a {type(states).__name__}")
+    return states

@@ -1,0 +1,84 @@
+"""``RedisSession``: states in Redis."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from redis.asyncio import ConnectionPool, Redis
+from redis.exceptions import RedisError
+
+from ..errors import StoreUnavailable
+from ..store.redis.wire import escaped
+from .base import SessionBase
+
+T = TypeVar("T")
+DEFAULT_USER = "default_user"
+
+
+class RedisSession(SessionBase):
+    """Keeps states in a Redis server, each under one key.
+
+    Connections are given as to ``RedisMemory``. With ``key_ttl``, a state is gone so many seconds
+    after it was last saved or loaded.
+    """
+
+    def __init__(
+        self,
+        host: str = "localhost",
+        port: int = 6379,
+        db: int = 0,
+        password: str | None = None,
+        connection_pool: ConnectionPool | None = None,
+        key_ttl: int | None = None,
+        key_prefix: str = "",
+        *,
+        client: Redis | None = None,
+        **kwargs: Any,
+    ) -> None:
+        self._owns_client = client is None
+        if client is None:
+            address = {"host": host, "port": port, "db": db, "password": password}
+            client = Redis(connection_pool=connection_pool, **address, **kwargs)
+        self._client = client
+        self.key_ttl = key_ttl
+        self.key_prefix = key_prefix
+
+    def get_client(self) -> Redis:
+        """Return the client."""
+        return self._client
+
+    async def close(self) -> None:
+        """Close the client if it was made here."""
+        if self._owns_client:
+            await self._client.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def _write(self, session_id: str, user_id: str, text: str) -> None:
+        await _answer(self._client.set(self._key(session_id, user_id), text, ex=self.key_ttl))
+
+    async def _read(self, session_id: str, user_id: str) -> str | None:
+        text = await _answer(self._client.getex(self._key(session_id, user_id), ex=self.key_ttl))
+        return text.decode() if isinstance(text, bytes) else text
+
+    def _key(self, session_id: str, user_id: str) -> str:
+        user = escaped(user_id or DEFAULT_USER)
+        return f"{self.key_prefix}user_id:{user}:session:{escaped(session_id)}:state"
+
+
+async def _answer(call: Awaitable[T]) -> T:
+    try:
+        return await call
+    except (RedisError, OSError) as error:
+        raise StoreUnavailable(f"Redis did not answer: {error}; try again when it can") from error

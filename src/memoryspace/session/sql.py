@@ -1,0 +1,54 @@
+"""``SQLSession``: states in a relational database."""
+
+from __future__ import annotations
+
+import time
+
+from sqlalchemy import select, update
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession
+from sqlalchemy.sql import ColumnElement
+
+from ..store.contract import Clock
+from ..store.sql.schema import states
+from ..store.sql.statements import insert_if_absent
+from ..store.sql.transactions import Transactions
+from .base import SessionBase
+
+NO_USER = ""
+
+
+class SQLSession(SessionBase):
+    """Keeps states in the table ``memoryspace_state``, one row a session.
+
+    Engine and session are used as by ``AsyncSQLAlchemyMemory``.
+    """
+
+    def __init__(
+        self, engine_or_session: AsyncEngine | AsyncSession, *, clock: Clock = time.time
+    ) -> None:
+        self._transactions = Transactions(engine_or_session)
+        self._clock = clock
+
+    async def _write(self, session_id: str, user_id: str, text: str) -> None:
+        key = {"user_id": user_id or NO_USER, "session_id": session_id}
+        values = {"state": text, "saved_at": self._clock()}
+        change = update(states).where(*_at(session_id, user_id)).values(**values)
+
+        async def work(on: AsyncConnection) -> None:
+            is_saved = (await on.execute(change)).rowcount
+            if not is_saved and not await insert_if_absent(on, states, {**key, **values}):
+                await on.execute(change)  # another one was first to save; the last one counts
+
+        await self._transactions.write(work)
+
+    async def _read(self, session_id: str, user_id: str) -> str | None:
+        query = select(states.c.state).where(*_at(session_id, user_id))
+
+        async def work(on: AsyncConnection) -> str | None:
+            return (await on.execute(query)).scalar_one_or_none()
+
+        return await self._transactions.read(work)
+
+
+def _at(session_id: str, user_id: str) -> list[ColumnElement[bool]]:
+    return [states.c.user_id == (user_id or NO_USER), states.c.session_id == session_id]

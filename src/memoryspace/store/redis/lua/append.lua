@@ -1,0 +1,3 @@
+local added = append(2)
+keep_alive()
+return added

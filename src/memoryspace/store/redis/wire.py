@@ -1,0 +1,113 @@
+"""Records as Redis holds them: a small header the scripts read, and a body they never look into."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ...errors import CorruptData
+from ...message import Msg
+from ...record import Origin, Record, Where, text_of
+from ..codec import clean_text, dump, parse, value_from
+
+SEPARATOR = "\x1f"  # no mark can hold a control character
+_NO_MARKS: frozenset[str] = frozenset()
+_DEFAULTS = Record("", "")
+
+
+def escaped(id_: str) -> str:
+    """Return an id as a part of a key: no two ids, however they are joined, make the same key."""
+    return id_.replace("%", "%25").replace(":", "%3A")
+
+
+def unescaped(part: str) -> str:
+    """Return the id that ``escaped`` was given."""
+    return part.replace("%3A", ":").replace("%25", "%")
+
+
+def header_and_body(record: Record) -> tuple[str, str]:
+    """Return a record as the two arguments the scripts take for it."""
+    header = {"id": record.id, "kind": record.kind, "marks": SEPARATOR.join(sorted(record.marks))}
+    if record.expires_at is not None:
+        header["expires_at"] = repr(float(record.expires_at))
+    return dump(header), _body(record)
+
+
+def request_for(where: Where) -> dict[str, Any]:
+    """Return the fields that are given, as the scripts take them: numbers that may be big as text."""
+    request: dict[str, Any] = {}
+    if where.ids is not None:
+        request["ids"] = list(where.ids)
+    if where.kind is not None:
+        request["kind"] = where.kind
+    if where.marks:
+        request["marks"] = sorted(where.marks)
+    if where.without:
+        request["without"] = sorted(where.without)
+    if where.after is not None:
+        request["after"] = str(where.after)
+    if where.limit is not None:
+        request.update(limit=where.limit, newest=where.newest)
+    return request
+
+
+class Reply:
+    """What the select script says of one record. The body is read only when asked for."""
+
+    __slots__ = ("_seq", "_stored", "id", "marks", "session")
+
+    def __init__(self, reply: str | bytes) -> None:
+        text = reply if isinstance(reply, str) else reply.decode("utf-8", "surrogateescape")
+        place, self.id, marks, self._stored = text.split("\n", 3)
+        self._seq, session = place.split(" ", 1)
+        self.session = unescaped(session)
+        self.marks = frozenset(marks.strip(SEPARATOR).split(SEPARATOR)) if marks else _NO_MARKS
+
+    def record(self) -> Record:
+        """Return the record; ``CorruptData`` if it does not read back."""
+        kind, _, body = self._stored.partition("\0")
+        data = parse(body)
+        if not isinstance(data, dict) or "value" not in data:
+            raise CorruptData(f"this is not a record: {body[:60]!r}")
+        value = value_from(kind, data["value"])
+        get = data.get
+        return Record(
+            self.id,
+            value,
+            get("text", None) or text_of(value),
+            self.marks,
+            kind,
+            get("created_at", 0.0),
+            get("expires_at"),
+            get("importance", _DEFAULTS.importance),
+            get("pinned", False),
+            _origin(get("origin")),
+            int(self._seq),
+            self.session,
+        )
+
+
+def _body(record: Record) -> str:
+    value = record.value
+    body: dict[str, Any] = {
+        "value": value.to_dict() if isinstance(value, Msg) else value,
+        "created_at": record.created_at,
+    }
+    if record.text != text_of(value):
+        body["text"] = clean_text(record.text)
+    for name in ("expires_at", "importance", "pinned"):
+        if getattr(record, name) != getattr(_DEFAULTS, name):
+            body[name] = getattr(record, name)
+    if record.origin is not None:
+        body["origin"] = msgspec.to_builtins(record.origin)
+    return dump(body)
+
+
+def _origin(data: Any) -> Origin | None:
+    if data is None:
+        return None
+    try:
+        return msgspec.convert(data, Origin)
+    except msgspec.ValidationError as error:
+        raise CorruptData(f"this is not an origin: {data!r}") from error
