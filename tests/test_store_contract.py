@@ -1,0 +1,15 @@
+import pytest
+from shelves import SHELVES, store_maker
+
+from memoryspace.testing import STORE_CONTRACT, StoreCheck
+
+
+@pytest.mark.parametrize("check", STORE_CONTRACT, ids=lambda check: check.__name__[6:])
+@pytest.mark.parametrize("shelf", SHELVES)
+async def test_the_store_contract(shelf: str, check: StoreCheck) -> None:
+    async with store_maker(shelf) as make:
+        await check(make)
+
+
+def test_the_contract_has_no_check_missing() -> None:
+    assert len(STORE_CONTRACT) >= 22
