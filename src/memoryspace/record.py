@@ -103,7 +103,6 @@ class Where(Struct, frozen=True, kw_only=True):
             and (self.ids is None or record.id in self.ids)
         )
 
-
     @property
     def is_only_kind(self) -> bool:
         """Whether nothing but the kind, or nothing at all, is asked for."""

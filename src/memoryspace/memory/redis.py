@@ -37,7 +37,9 @@ class RedisMemory(StoredMemory):
         **kwargs: Any,
     ) -> None:
         if client is not None and (connection_pool is not None or kwargs):
-            raise InvalidInput("a client brings its own connections: give it alone, without options")
+            raise InvalidInput(
+                "a client brings its own connections: give it alone, without options"
+            )
         self._owns_client = client is None
         if client is None:
             address = {"host": host, "port": port, "db": db, "password": password}

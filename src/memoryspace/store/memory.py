@@ -11,7 +11,6 @@ import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import islice
 
 from msgspec.structs import replace as change
 
@@ -19,7 +18,7 @@ from ..events import EventStream
 from ..message import Msg, freeze
 from ..message.sharing import copy_parts
 from ..record import EVERYTHING, Record, Scope, Value, Where, as_marks
-from .contract import Clock, Store, admit, session_of
+from .contract import Clock, Store, admit, limited, session_of
 
 
 class MemoryStore(Store):
@@ -51,7 +50,9 @@ class MemoryStore(Store):
         put_on, take_off = as_marks(frozenset(add)), as_marks(frozenset(remove))
         with self._lock:
             chosen = self._choose(scope, where)
-            return sum(self._session(scope, record).remark(record, put_on, take_off) for record in chosen)
+            return sum(
+                self._session(scope, record).remark(record, put_on, take_off) for record in chosen
+            )
 
     async def delete(self, scope: Scope, where: Where = EVERYTHING) -> list[str]:
         """Remove the matching records; return their ids."""
@@ -74,7 +75,7 @@ class MemoryStore(Store):
         name = session_of(scope)
         admitted = admit(records)
         with self._lock:
-            session = self._users.setdefault(scope.user, {}).setdefault(name, _Session())
+            session = self._session_named(scope.user, name)
             session.expire(self.clock())
             return [record.id for record in admitted if self._put(session, name, record)]
 
@@ -108,10 +109,15 @@ class MemoryStore(Store):
             session.remark(known, record.marks, frozenset())
             return False
         self._last_seq += 1
-        session.add(
-            change(record, value=_frozen(record.value), seq=self._last_seq, session=name)
-        )
+        session.add(change(record, value=_frozen(record.value), seq=self._last_seq, session=name))
         return True
+
+    def _session_named(self, user: str, name: str) -> _Session:
+        sessions = self._users.setdefault(user, {})
+        session = sessions.get(name)
+        if session is None:
+            session = sessions[name] = _Session()
+        return session
 
     def _session(self, scope: Scope, record: Record) -> _Session:
         assert record.session is not None  # given by _put
@@ -126,7 +132,7 @@ class MemoryStore(Store):
             now = self.clock()
             found = [record for each in sessions.values() for record in each.choose(where, now)]
             found.sort(key=lambda record: record.seq)
-        return _limited(found, where)
+        return limited(found, where)
 
 
 class _Session:
@@ -215,11 +221,3 @@ def _handed_out(record: Record) -> Record:
     if isinstance(record.value, Msg | str):
         return record
     return change(record, value=copy_parts(record.value))
-
-
-def _limited(found: list[Record], where: Where) -> list[Record]:
-    if where.limit is None:
-        return found
-    if where.newest:
-        return found[max(0, len(found) - where.limit) :]
-    return list(islice(found, where.limit))

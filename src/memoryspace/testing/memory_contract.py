@@ -52,9 +52,14 @@ async def check_messages_come_back_as_they_were_said(make: MemoryMaker) -> None:
         metadata={"tokens": 12},
         invocation_id="call-1",
     )
-    answer = Msg("system", [{"type": "tool_result", "id": "1", "name": "search", "output": "无"}], "system")
+    answer = Msg(
+        "system", [{"type": "tool_result", "id": "1", "name": "search", "output": "无"}], "system"
+    )
     await memory.add([call, answer])
-    assert [msg.to_dict() for msg in await memory.get_memory()] == [call.to_dict(), answer.to_dict()]
+    assert [msg.to_dict() for msg in await memory.get_memory()] == [
+        call.to_dict(),
+        answer.to_dict(),
+    ]
     assert repr((await memory.get_memory())[0]) == repr(call)
 
 
@@ -264,7 +269,10 @@ async def check_what_is_handed_out_may_be_changed(make: MemoryMaker) -> None:
         return [(m.name, m.content, m.metadata) for m in found]
 
     as_said = await read()
-    assert as_said == [("Ann", [{"type": "text", "text": "as said"}], {"k": [1]}), ("Ann", "plain", {})]
+    assert as_said == [
+        ("Ann", [{"type": "text", "text": "as said"}], {"k": [1]}),
+        ("Ann", "plain", {}),
+    ]
     for _ in range(2):
         first, second = await memory.get_memory()
         first.content[0]["text"] = "changed"  # type: ignore[index,typeddict-unknown-key]  # a block

@@ -21,7 +21,7 @@ from ...events import EventStream
 from ...record import EVERYTHING, Record, Scope, Where, as_marks
 from ..codec import dump
 from ..contract import Clock, Store, admit, session_of
-from .wire import Reply, escaped, header_and_body, request_for
+from .wire import escaped, header_and_body, pieces_of, record_of, request_for, whose
 
 logger = logging.getLogger(__name__)
 
@@ -78,11 +78,11 @@ class RedisStore(Store):
         """Return the matching records in conversation order."""
         replies = await self._run("select", scope, where)
         found = []
-        for reply in map(Reply, replies):
+        for piece in pieces_of(replies):
             try:
-                found.append(reply.record())
-            except CorruptData as error:
-                self.report_corrupt(Scope(scope.user, reply.session), reply.id, error)
+                found.append(record_of(piece))
+            except (CorruptData, ValueError) as error:
+                self.report_corrupt(*whose(scope.user, piece), error)
         return found
 
     async def replace(self, scope: Scope, where: Where, records: Sequence[Record]) -> list[str]:
@@ -94,7 +94,10 @@ class RedisStore(Store):
         self, scope: Scope, where: Where, *, add: Collection[str] = (), remove: Collection[str] = ()
     ) -> int:
         """Take marks off and put marks on the matching records; return how many changed."""
-        change = {"add": sorted(as_marks(frozenset(add))), "remove": sorted(as_marks(frozenset(remove)))}
+        change = {
+            "add": sorted(as_marks(frozenset(add))),
+            "remove": sorted(as_marks(frozenset(remove))),
+        }
         return int(await self._run("mark", scope, where, **change))
 
     async def delete(self, scope: Scope, where: Where = EVERYTHING) -> list[str]:

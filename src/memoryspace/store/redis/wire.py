@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
 
 from ...errors import CorruptData
 from ...message import Msg
-from ...record import Origin, Record, Where, text_of
+from ...record import Origin, Record, Scope, Where, text_of
 from ..codec import clean_text, dump, parse, value_from
 
-SEPARATOR = "\x1f"  # no mark can hold a control character
+SEPARATOR = "\x1f"  # between marks, which cannot hold control characters
+BETWEEN = "\x1e"  # between records
 _NO_MARKS: frozenset[str] = frozenset()
 _DEFAULTS = Record("", "")
 
@@ -52,40 +54,45 @@ def request_for(where: Where) -> dict[str, Any]:
     return request
 
 
-class Reply:
-    """What the select script says of one record. The body is read only when asked for."""
-
-    __slots__ = ("_seq", "_stored", "id", "marks", "session")
-
-    def __init__(self, reply: str | bytes) -> None:
+def pieces_of(replies: Iterable[str | bytes]) -> Iterator[str]:
+    """Yield what the select script says of each record."""
+    for reply in replies:
         text = reply if isinstance(reply, str) else reply.decode("utf-8", "surrogateescape")
-        place, self.id, marks, self._stored = text.split("\n", 3)
-        self._seq, session = place.split(" ", 1)
-        self.session = unescaped(session)
-        self.marks = frozenset(marks.strip(SEPARATOR).split(SEPARATOR)) if marks else _NO_MARKS
+        yield from text.split(BETWEEN)
 
-    def record(self) -> Record:
-        """Return the record; ``CorruptData`` if it does not read back."""
-        kind, _, body = self._stored.partition("\0")
-        data = parse(body)
-        if not isinstance(data, dict) or "value" not in data:
-            raise CorruptData(f"this is not a record: {body[:60]!r}")
-        value = value_from(kind, data["value"])
-        get = data.get
-        return Record(
-            self.id,
-            value,
-            get("text", None) or text_of(value),
-            self.marks,
-            kind,
-            get("created_at", 0.0),
-            get("expires_at"),
-            get("importance", _DEFAULTS.importance),
-            get("pinned", False),
-            _origin(get("origin")),
-            int(self._seq),
-            self.session,
-        )
+
+def record_of(piece: str) -> Record:
+    """Return the record of a piece; ``CorruptData`` if it does not read back."""
+    place, id_, marks, stored = piece.split("\n", 3)
+    seq, _, session = place.partition(" ")
+    kind, _, body = stored.partition("\0")
+    data = parse(body)
+    if not isinstance(data, dict) or "value" not in data:
+        raise CorruptData(f"this is not a record: {body[:60]!r}")
+    value = value_from(kind, data["value"])
+    get = data.get
+    text = get("text")
+    return Record(
+        id_,
+        value,
+        text_of(value) if text is None else text,
+        frozenset(marks.strip(SEPARATOR).split(SEPARATOR)) if marks else _NO_MARKS,
+        kind,
+        get("created_at", 0.0),
+        get("expires_at"),
+        get("importance", _DEFAULTS.importance),
+        get("pinned", False),
+        _origin(get("origin")),
+        int(seq),
+        unescaped(session),
+    )
+
+
+def whose(user: str, piece: str) -> tuple[Scope, str]:
+    """Return the scope and id of a piece, as far as they can be told."""
+    place, _, rest = piece.partition("\n")
+    session = unescaped(place.partition(" ")[2])
+    return Scope(user, session or None), rest.partition("\n")[0]
 
 
 def _body(record: Record) -> str:

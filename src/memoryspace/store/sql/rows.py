@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Row
 
-from ...record import Record, Scope, text_of
+from ...record import Record, Scope, Value, text_of
 from ..codec import clean_text, dump_origin, dump_value, parse_origin, parse_value
 from .schema import records
 
@@ -26,6 +26,8 @@ COLUMNS = (
     _r.value,
 )
 
+VALUE_COLUMNS = (_r.session_id, _r.id, _r.kind, _r.value)
+
 SEPARATOR = "\x1f"  # no mark can hold a control character
 _NO_MARKS: frozenset[str] = frozenset()
 
@@ -41,7 +43,7 @@ def row_of(scope: Scope, record: Record) -> dict[str, Any]:
         "created_at": record.created_at,
         "expires_at": record.expires_at,
         "importance": record.importance,
-        "pinned": record.pinned,
+        "pinned": int(record.pinned),
         "origin": dump_origin(record.origin),
         # not written where it can be told from the value
         "text": None if record.text == text_of(record.value) else clean_text(record.text),
@@ -67,6 +69,11 @@ def record_of(row: Row[Any]) -> Record:
         seq,
         session,
     )
+
+
+def value_of(row: Row[Any]) -> Value:
+    """Return the value of a row of ``VALUE_COLUMNS``; ``CorruptData`` if it does not read back."""
+    return parse_value(row[2], row[3])
 
 
 def pack_marks(marks: frozenset[str]) -> str:

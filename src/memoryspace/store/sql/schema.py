@@ -7,12 +7,12 @@ from typing import Any
 
 from sqlalchemy import (
     BigInteger,
-    Boolean,
     Column,
     Double,
     Index,
     Integer,
     MetaData,
+    SmallInteger,
     String,
     Table,
     Text,
@@ -93,7 +93,7 @@ records = Table(
     Column("created_at", Double, nullable=False),
     Column("expires_at", Double),
     Column("importance", Double, nullable=False),
-    Column("pinned", Boolean, nullable=False),
+    Column("pinned", SmallInteger, nullable=False),
     Column("origin", _LongText),
     Column("text", _LongText),
     Column("value", _LongText, nullable=False),

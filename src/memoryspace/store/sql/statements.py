@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Collection, Iterator
 from typing import Any
 
 from msgspec.structs import replace as change
-from sqlalchemy import Table, bindparam, func, insert, or_, select, true, update
+from sqlalchemy import (
+    Table,
+    bindparam,
+    func,
+    insert,
+    literal_column,
+    or_,
+    select,
+    true,
+    update,
+)
+from sqlalchemy.dialects.sqlite import dialect as SQLiteDialect
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from sqlalchemy.engine import Dialect
 from sqlalchemy.exc import IntegrityError
@@ -20,27 +32,26 @@ from .schema import ExactText, records, sessions
 Condition = list[ColumnElement[bool]]
 
 MAX_IDS_PER_STATEMENT = 5000  # fewer than any database allows parameters
+SQLITE_WITH_RETURNING = (3, 35)
 
 _r = records.c
 _s = sessions.c
-_END = func.coalesce(func.max(_r.index) + 1, 0)
-_ADD_ALONE = (
+_END = func.coalesce(func.max(_r.index) + literal_column("1"), literal_column("0"))
+_GIVEN = [column for column in records.c if column not in (_r.seq, _r.index)]
+_ADD_ALONE = str(
     sqlite_insert(records)
     .from_select(
-        [column.name for column in records.c if column is not _r.seq],
+        [*(column.name for column in _GIVEN), _r.index.name],
         select(
-            *(
-                select(_END)
-                .where(_r.user_id == bindparam("user_id"), _r.session_id == bindparam("session_id"))
-                .scalar_subquery()
-                if column is _r.index
-                else bindparam(column.name, type_=column.type)
-                for column in records.c
-                if column is not _r.seq
-            )
+            *(bindparam(column.name, type_=column.type) for column in _GIVEN),
+            select(_END)
+            .where(_r.user_id == bindparam("user_id"), _r.session_id == bindparam("session_id"))
+            .scalar_subquery(),
         ).where(true()),  # without it SQLite takes ON CONFLICT for a join
     )
     .on_conflict_do_nothing()
+    .returning(_r.seq)
+    .compile(dialect=SQLiteDialect(paramstyle="named"))
 )
 
 
@@ -111,11 +122,16 @@ async def take_write_lock(on: AsyncConnection) -> None:
 
 
 async def add_alone(on: AsyncConnection, row: dict[str, Any]) -> bool:
-    """Add one row with one statement where the database allows it; False if its id is known.
+    """Add one row to a SQLite database in one step; False if that cannot be done or its id is known.
 
-    SQLite is called through a thread, and every further statement would cost as much again.
+    SQLite is called through a thread, and each of the three or four calls SQLAlchemy makes for a
+    statement waits for it anew; the driver can do them in one.
     """
-    return bool((await on.execute(_ADD_ALONE, row)).rowcount)
+    if on.dialect.name != "sqlite" or sqlite3.sqlite_version_info < SQLITE_WITH_RETURNING:
+        return False
+    driver = (await on.get_raw_connection()).driver_connection
+    run_at_once = getattr(driver, "execute_fetchall", None)  # aiosqlite's
+    return run_at_once is not None and bool(await run_at_once(_ADD_ALONE, row))
 
 
 async def reserve(on: AsyncConnection, scope: Scope, places: int) -> int:

@@ -12,11 +12,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import sqlite3
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias, TypeVar
 
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession, AsyncTransaction
 
 from ...errors import StoreBusy, StoreError, StoreUnavailable
 from .engines import EngineState, create_tables, session_turn, state_of
@@ -80,9 +81,11 @@ class Transactions:
     async def _attempt(self, state: EngineState, work: Work[T], *, writing: bool) -> T:
         assert self.engine is not None
         async with state.turn(self.engine, writing=writing), self.engine.connect() as connection:
+            if not writing:
+                return await work(connection)
+            transaction = await connection.begin()
             result = await work(connection)
-            if writing:
-                await _commit(connection)
+            await _commit(transaction)
             return result
 
 
@@ -119,9 +122,9 @@ async def _ensure_schema_for_guest(connection: AsyncConnection) -> None:
         await state.ensure_schema(connection.engine)
 
 
-async def _commit(connection: AsyncConnection) -> None:
+async def _commit(transaction: AsyncTransaction) -> None:
     try:
-        await connection.commit()
+        await transaction.commit()
     except Exception as error:
         trouble = _translated(error)
         if trouble is None or isinstance(trouble, StoreBusy):
@@ -155,29 +158,26 @@ def _translated(error: Exception) -> StoreError | None:
         return StoreBusy(f"the database stayed locked by other writers: {error}")
     if _is_disconnected(error):
         return StoreUnavailable(f"the database cannot be reached: {error}; try again when it can")
-    if isinstance(error, DBAPIError):
+    if isinstance(error, DBAPIError | sqlite3.Error):
         return StoreError(f"the database refused the operation: {error}")
     return None
 
 
 def _is_busy(error: Exception) -> bool:
-    if not isinstance(error, DBAPIError):
-        return False
-    original = error.orig
+    original = error.orig if isinstance(error, DBAPIError) else error
+    if isinstance(original, sqlite3.OperationalError):
+        return "locked" in str(original)
     if getattr(original, "sqlstate", None) in _BUSY_SQLSTATES:
         return True
     arguments = getattr(original, "args", ())
-    if arguments and arguments[0] in _BUSY_MYSQL_CODES:
-        return True
-    message = str(original)
-    return "database is locked" in message or "database table is locked" in message
+    return isinstance(error, DBAPIError) and bool(arguments) and arguments[0] in _BUSY_MYSQL_CODES
 
 
 def _is_disconnected(error: Exception) -> bool:
     if isinstance(error, DBAPIError):
         if error.connection_invalidated:
             return True
-        is_sqlite = "sqlite" in type(error.orig).__module__
-        return isinstance(error, InterfaceError | OperationalError) and not is_sqlite
+        of_server = not isinstance(error.orig, sqlite3.Error)
+        return of_server and isinstance(error, InterfaceError | OperationalError)
     # While connecting, asyncpg's and the system's own errors come through unwrapped.
     return isinstance(error, OSError) or type(error).__module__.startswith("asyncpg.")

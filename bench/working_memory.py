@@ -1,0 +1,322 @@
+"""Working memory beside AgentScope 1.0.16, measured in one run: `make bench`.
+
+Both sides do the same work on the same machine in turns; every figure is a time per call, the ratio
+is theirs over ours, and the median of the rounds counts. The raw times go to results/.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import platform
+import statistics
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+warnings.filterwarnings("ignore")
+
+import agentscope.memory as their_memory  # noqa: E402  # after the path and the warnings
+import agentscope.message as their_message  # noqa: E402
+import servers  # noqa: E402
+from redis.asyncio import Redis  # noqa: E402
+from sqlalchemy.ext.asyncio import create_async_engine  # noqa: E402
+
+import memoryspace.memory as our_memory  # noqa: E402
+import memoryspace.message as our_message  # noqa: E402
+
+ROUNDS = 3
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two packages: same names, other root."""
+
+    name: str
+    memory: Any
+    msg: Any
+
+    def says(self, count: int) -> list[Any]:
+        return [
+            self.msg("Ann", f"message number {n} of the conversation", "user") for n in range(count)
+        ]
+
+
+OURS = Side("memoryspace", our_memory, our_message.Msg)
+THEIRS = Side("agentscope", their_memory, their_message.Msg)
+
+Timed = Callable[[Side], Awaitable[float]]
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is measured: ``run`` returns the seconds one call takes."""
+
+    name: str
+    target: float | None
+    run: Timed
+
+
+async def _per_call(calls: list[Callable[[], Awaitable[object]]]) -> float:
+    start = time.perf_counter()
+    for call in calls:
+        await call()
+    return (time.perf_counter() - start) / len(calls)
+
+
+async def _filled(side: Side, memory: Any, count: int, marked: int = 0) -> list[Any]:
+    messages = side.says(count)
+    if marked:
+        await memory.add(messages[:marked], marks="compressed")
+    if marked < count:
+        await memory.add(messages[marked:])
+    return messages
+
+
+def _adds(
+    side: Side, memory: Any, count: int, **options: Any
+) -> list[Callable[[], Awaitable[object]]]:
+    return [lambda msg=msg: memory.add(msg, **options) for msg in side.says(count)]
+
+
+# -- in memory -----------------------------------------------------------------------------------
+
+
+def ram_add_at(size: int, calls: int) -> Timed:
+    async def run(side: Side) -> float:
+        memory = side.memory.InMemoryMemory()
+        await _filled(side, memory, size)
+        return await _per_call(_adds(side, memory, calls))
+
+    return run
+
+
+async def ram_get_excluding(side: Side) -> float:
+    memory = side.memory.InMemoryMemory()
+    await _filled(side, memory, 10_000, marked=5_000)
+    return await _per_call([lambda: memory.get_memory(exclude_mark="compressed")] * 50)
+
+
+async def ram_get_after_each_add(side: Side) -> float:
+    memory = side.memory.InMemoryMemory()
+    await _filled(side, memory, 10_000, marked=5_000)
+    total = 0.0
+    for msg in side.says(50):
+        await memory.add(msg)
+        start = time.perf_counter()
+        await memory.get_memory(exclude_mark="compressed")
+        total += time.perf_counter() - start
+    return total / 50
+
+
+async def ram_get_and_read_all(side: Side) -> float:
+    """Reading the text of each message too: what a formatter does next."""
+    memory = side.memory.InMemoryMemory()
+    await _filled(side, memory, 10_000, marked=5_000)
+
+    async def read() -> None:
+        for msg in await memory.get_memory(exclude_mark="compressed"):
+            msg.get_text_content()
+
+    return await _per_call([read] * 20)
+
+
+async def ram_delete(side: Side) -> float:
+    memory = side.memory.InMemoryMemory()
+    messages = await _filled(side, memory, 10_000)
+    return await _per_call([lambda: memory.delete([msg.id for msg in messages[::10]])])
+
+
+# -- SQLite --------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def sqlite(side: Side) -> AsyncIterator[Callable[[str, str], Any]]:
+    with tempfile.TemporaryDirectory() as folder:
+        engine = create_async_engine(f"sqlite+aiosqlite:///{folder}/memory.db")
+        made = []
+
+        def make(user: str, session: str) -> Any:
+            made.append(side.memory.AsyncSQLAlchemyMemory(engine, session, user))
+            return made[-1]
+
+        yield make
+        for memory in made:
+            await memory.close()
+        await engine.dispose()
+
+
+async def sqlite_adds(side: Side) -> float:
+    async with sqlite(side) as make:
+        memory = make("user", "session")
+        await memory.add(side.says(1))
+        return await _per_call(_adds(side, memory, 1_000))
+
+
+async def sqlite_marked_add(side: Side) -> float:
+    async with sqlite(side) as make:
+        other = make("other", "other")
+        await _filled(side, other, 40_000, marked=40_000)
+        await other.close()
+        memory = make("user", "session")
+        await memory.add(side.says(1))
+        return await _per_call(_adds(side, memory, 10, marks="hint"))
+
+
+async def sqlite_get(side: Side) -> float:
+    async with sqlite(side) as make:
+        memory = make("user", "session")
+        await _filled(side, memory, 10_000)
+        return await _per_call([memory.get_memory] * 5)
+
+
+# -- Redis ---------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def redis(side: Side, **options: Any) -> AsyncIterator[Any]:
+    server = servers.shared_url("redis")
+    port = int(server.rsplit(":", 1)[1].split("/")[0])
+    client = Redis(port=port)
+    await client.flushall()
+    memory = side.memory.RedisMemory("session", "user", port=port, **options)
+    yield memory
+    await memory.close()
+    await client.aclose()
+
+
+def redis_add_at_10k(calls: int, foreign_keys: int = 0, **options: Any) -> Timed:
+    async def run(side: Side) -> float:
+        async with redis(side, **options) as memory:
+            await _add_foreign_keys(memory.get_client(), foreign_keys)
+            await _filled(side, memory, 10_000)
+            return await _per_call(_adds(side, memory, calls))
+
+    return run
+
+
+async def _add_foreign_keys(client: Redis, count: int) -> None:
+    for start in range(0, count, 10_000):
+        await client.mset({f"foreign:{n}": "x" for n in range(start, start + 10_000)})
+
+
+async def redis_get_excluding(side: Side) -> float:
+    async with redis(side) as memory:
+        await _filled(side, memory, 10_000, marked=5_000)
+        return await _per_call([lambda: memory.get_memory(exclude_mark="compressed")] * 3)
+
+
+CASES = [
+    Case("in-memory: add, 1k stored", None, ram_add_at(1_000, 100)),
+    Case("in-memory: add, 10k stored", 50, ram_add_at(10_000, 100)),
+    Case("in-memory: get_memory(exclude_mark), 10k stored, 5k marked", 20, ram_get_excluding),
+    Case("in-memory: the same, each after an add", None, ram_get_after_each_add),
+    Case("in-memory: the same, and every text read", None, ram_get_and_read_all),
+    Case("in-memory: delete 1k of 10k by id", 50, ram_delete),
+    Case("SQLite: one of 1,000 single adds", 3, sqlite_adds),
+    Case("SQLite: marked add, 40k marks of others", 100, sqlite_marked_add),
+    Case("SQLite: get_memory of 10k", 5, sqlite_get),
+    Case("Redis: add, 10k stored", 20, redis_add_at_10k(30)),
+    Case("Redis: add with TTL, 10k stored", 20, redis_add_at_10k(20, key_ttl=600)),
+    Case(
+        "Redis: the same, 100k keys of others",
+        None,
+        redis_add_at_10k(10, foreign_keys=100_000, key_ttl=600),
+    ),
+    Case("Redis: get_memory(exclude_mark), 10k stored, 5k marked", 5, redis_get_excluding),
+]
+
+SIZES = [0, 1_000, 10_000, 100_000]
+
+
+async def measure(case: Case, rounds: int) -> dict[str, Any]:
+    times: dict[str, list[float]] = {OURS.name: [], THEIRS.name: []}
+    for _ in range(rounds):
+        for side in (THEIRS, OURS):
+            times[side.name].append(await case.run(side))
+    ratios = [
+        theirs / ours for theirs, ours in zip(times[THEIRS.name], times[OURS.name], strict=True)
+    ]
+    return {
+        "case": case.name,
+        "target": case.target,
+        "ratio": statistics.median(ratios),
+        "ratios": ratios,
+        "seconds": times,
+    }
+
+
+async def growth(rounds: int) -> list[dict[str, Any]]:
+    """Our cost per add at growing sizes: flat if the last equals the first."""
+    rows = []
+    for size in SIZES:
+        times = [await ram_add_at(size, 2_000)(OURS) for _ in range(rounds)]
+        rows.append({"stored": size, "seconds": times, "median": statistics.median(times)})
+    return rows
+
+
+def report(rows: list[dict[str, Any]], grown: list[dict[str, Any]]) -> str:
+    lines = ["| case | AgentScope | memoryspace | ratio | target |", "|---|---|---|---|---|"]
+    for row in rows:
+        theirs = statistics.median(row["seconds"][THEIRS.name])
+        ours = statistics.median(row["seconds"][OURS.name])
+        target = "" if row["target"] is None else f"≥ {row['target']}×"
+        lines.append(
+            f"| {row['case']} | {_shown(theirs)} | {_shown(ours)} | {row['ratio']:.1f}× | {target} |"
+        )
+    lines += ["", "| stored | memoryspace, in-memory add |", "|---|---|"]
+    lines += [f"| {row['stored']:,} | {_shown(row['median'])} |" for row in grown]
+    return "\n".join(lines)
+
+
+def _shown(seconds: float) -> str:
+    return f"{seconds * 1e6:.1f} µs" if seconds < 1e-3 else f"{seconds * 1e3:.2f} ms"
+
+
+async def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--only", default="", help="cases whose name contains this")
+    parser.add_argument("--output", type=Path, default=ROOT / "results" / "working_memory.json")
+    options = parser.parse_args()
+    chosen = [case for case in CASES if options.only in case.name]
+    rows = []
+    for number, case in enumerate(chosen, 1):
+        print(f"[{number}/{len(chosen)}] {case.name}", file=sys.stderr, flush=True)
+        rows.append(await measure(case, options.rounds))
+    grown = await growth(options.rounds) if not options.only else []
+    text = report(rows, grown)
+    print(text)
+    if not options.only:
+        options.output.parent.mkdir(parents=True, exist_ok=True)
+        document = {"environment": environment(), "cases": rows, "growth": grown}
+        options.output.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+        options.output.with_suffix(".md").write_text(text + "\n")
+
+
+def environment() -> dict[str, str]:
+    packages = ("memoryspace", "agentscope", "sqlalchemy", "aiosqlite", "redis", "msgspec")
+    return {
+        "when": datetime.now(UTC).isoformat(timespec="seconds"),
+        "python": platform.python_version(),
+        "system": platform.platform(),
+        **{name: version(name) for name in packages},
+    }
+
+
+if __name__ == "__main__":
+    try:
+        asyncio.run(main())
+    finally:
+        servers.stop_all()
