@@ -7,8 +7,9 @@ import inspect
 from collections.abc import Iterator
 
 import pytest
-import servers
 from hypothesis import HealthCheck, settings
+
+import servers
 
 settings.register_profile(
     "suite", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True

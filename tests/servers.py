@@ -42,7 +42,7 @@ class Server(ABC):
     @abstractmethod
     def command(self) -> list[str]: ...
 
-    def prepare(self) -> None:
+    def prepare(self) -> None:  # noqa: B027  # not every server needs one
         """Make the data folder."""
 
     def user(self) -> str | None:
@@ -205,7 +205,7 @@ def shared_url(name: str) -> str:
     if name not in _running:
         _running[name] = start(name)
         if name == "mariadb":
-            _create_mariadb_database(_running[name])
+            create_mariadb_database(_running[name])
     return _running[name].url
 
 
@@ -215,7 +215,7 @@ def stop_all() -> None:
     _running.clear()
 
 
-def _create_mariadb_database(server: Server) -> None:
+def create_mariadb_database(server: Server) -> None:
     """Newer releases come without a database called test."""
     client = shutil.which("mariadb") or shutil.which("mysql")
     if client is not None:

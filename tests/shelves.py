@@ -10,7 +10,6 @@ from tempfile import TemporaryDirectory
 from typing import Any, NoReturn
 
 import pytest
-import servers
 from redis.asyncio import Redis
 from sqlalchemy.ext.asyncio import create_async_engine
 
@@ -24,6 +23,8 @@ from memoryspace import (
     SQLStore,
     Store,
 )
+
+import servers
 
 SQL_SHELVES = ["sqlite", "sqlite-memory", "postgres", "mariadb"]
 SHARED_SHELVES = ["sqlite", "postgres", "mariadb", "redis"]  # between processes

@@ -1,7 +1,8 @@
 import pytest
-from shelves import SHELVES, memory_maker
 
 from memoryspace.testing import MEMORY_CONTRACT, MemoryCheck
+
+from shelves import SHELVES, memory_maker
 
 
 @pytest.mark.parametrize("check", MEMORY_CONTRACT, ids=lambda check: check.__name__[6:])

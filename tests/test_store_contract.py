@@ -1,7 +1,8 @@
 import pytest
-from shelves import SHELVES, store_maker
 
 from memoryspace.testing import STORE_CONTRACT, StoreCheck
+
+from shelves import SHELVES, store_maker
 
 
 @pytest.mark.parametrize("check", STORE_CONTRACT, ids=lambda check: check.__name__[6:])

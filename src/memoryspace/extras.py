@@ -1,4 +1,4 @@
-"""Optional dependencies: a clear word about which extra to install instead of a bare ImportError."""
+"""Optional dependencies: a word about which extra to install, not a bare ImportError."""
 
 from __future__ import annotations
 

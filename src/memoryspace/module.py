@@ -19,6 +19,9 @@ class StateModule:
     attributes join by ``register_state``. Children inside lists or dicts are not tracked.
     """
 
+    _children: dict[str, StateModule]
+    _states: dict[str, tuple[Converter | None, Converter | None]]
+
     def __init__(self) -> None:
         object.__setattr__(self, "_children", {})
         object.__setattr__(self, "_states", {})

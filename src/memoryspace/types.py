@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias, Union
+from typing import TypeAlias
 
 JSONPrimitive: TypeAlias = str | int | float | bool | None
-JSONSerializableObject: TypeAlias = Union[
-    JSONPrimitive, list["JSONSerializableObject"], dict[str, "JSONSerializableObject"]
-]
+JSONSerializableObject: TypeAlias = (
+    JSONPrimitive | list["JSONSerializableObject"] | dict[str, "JSONSerializableObject"]
+)
 Embedding: TypeAlias = list[float]

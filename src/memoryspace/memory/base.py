@@ -104,7 +104,7 @@ class MemoryBase(StateModule, ABC):
             f"{type(self).__name__} has no retrieve(); read it with get_memory()"
         )
 
-    async def close(self) -> None:
+    async def close(self) -> None:  # most memories open nothing
         """Give back what this memory opened."""
 
     async def __aenter__(self) -> Self:

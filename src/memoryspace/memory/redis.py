@@ -6,9 +6,9 @@ from typing import Any
 
 from redis.asyncio import ConnectionPool, Redis
 
-from ..errors import InvalidInput
 from ..record import Scope
 from ..store.redis import RedisStore
+from ..store.redis.client import client_for
 from .in_memory import DEFAULT_SESSION, DEFAULT_USER
 from .stored import StoredMemory
 
@@ -36,16 +36,10 @@ class RedisMemory(StoredMemory):
         client: Redis | None = None,
         **kwargs: Any,
     ) -> None:
-        if client is not None and (connection_pool is not None or kwargs):
-            raise InvalidInput(
-                "a client brings its own connections: give it alone, without options"
-            )
         self._owns_client = client is None
-        if client is None:
-            address = {"host": host, "port": port, "db": db, "password": password}
-            kwargs = {"decode_responses": True, **kwargs}
-            client = Redis(connection_pool=connection_pool, **address, **kwargs)
-        self._shelf = RedisStore(client, prefix=key_prefix, ttl=key_ttl)
+        address = {"host": host, "port": port, "db": db, "password": password}
+        used = client_for(client, connection_pool, address, kwargs)
+        self._shelf = RedisStore(used, prefix=key_prefix, ttl=key_ttl)
         super().__init__(self._shelf, Scope(user_id, session_id))
 
     @property

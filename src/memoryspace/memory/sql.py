@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
 from sqlalchemy.orm import DeclarativeBase
 
+from ..errors import InvalidInput
 from ..record import Scope
 from ..store.sql import SQLStore
 from ..store.sql.schema import metadata as _metadata
@@ -40,6 +41,11 @@ class AsyncSQLAlchemyMemory(StoredMemory):
         session_id: str | None = None,
         user_id: str | None = None,
     ) -> None:
+        if isinstance(engine_or_session, str):
+            raise InvalidInput(
+                f"expected an AsyncEngine or an AsyncSession, got the str {engine_or_session!r}; "
+                f"pass create_async_engine() of it, and dispose of that engine when done"
+            )
         scope = Scope(
             DEFAULT_USER if user_id is None else user_id,
             DEFAULT_SESSION if session_id is None else session_id,

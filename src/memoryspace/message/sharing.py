@@ -111,7 +111,7 @@ def thaw(msg: Msg) -> Msg:
 def lend(msg: FrozenMsg, loan: Loan) -> Msg:
     """Return a message that shares ``msg``'s parts until it is changed."""
     lent = _clone(msg, peek_content(msg), peek_metadata(msg))
-    lent._loan = loan
+    lent._loan = loan  # type: ignore[attr-defined]  # a slot of Msg that only this module knows
     lent.__class__ = LentMsg
     return lent
 
@@ -149,9 +149,11 @@ def _clone(msg: Msg, content: Content, metadata: dict[str, Any]) -> Msg:
 
 def _keep(lent: Msg) -> Msg:
     """End the loan: the reader keeps this object, with parts of its own."""
-    if type(lent) is LentMsg:  # else another thread has just ended the same loan
-        lent._loan.recalled = True
-        content, metadata = copy_parts(peek_content(lent)), copy_parts(peek_metadata(lent))
-        object.__setattr__(lent, "__class__", Msg)
-        lent.content, lent.metadata = content, metadata
-    return lent
+    if type(lent) is not LentMsg:
+        return lent  # another thread has just ended the same loan
+    content, metadata = copy_parts(peek_content(lent)), copy_parts(peek_metadata(lent))
+    lent._loan.recalled = True  # type: ignore[attr-defined]  # set when it was lent
+    object.__setattr__(lent, "__class__", Msg)
+    kept = cast(Msg, lent)
+    kept.content, kept.metadata = content, metadata
+    return kept

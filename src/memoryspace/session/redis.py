@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from redis.asyncio import ConnectionPool, Redis
-from redis.exceptions import RedisError
 
-from ..errors import StoreUnavailable
+from ..store.redis.calls import call
+from ..store.redis.client import client_for
 from ..store.redis.wire import escaped
 from .base import SessionBase
 
-T = TypeVar("T")
 DEFAULT_USER = "default_user"
 
 
@@ -38,10 +36,8 @@ class RedisSession(SessionBase):
         **kwargs: Any,
     ) -> None:
         self._owns_client = client is None
-        if client is None:
-            address = {"host": host, "port": port, "db": db, "password": password}
-            client = Redis(connection_pool=connection_pool, **address, **kwargs)
-        self._client = client
+        address = {"host": host, "port": port, "db": db, "password": password}
+        self._client = client_for(client, connection_pool, address, kwargs)
         self.key_ttl = key_ttl
         self.key_prefix = key_prefix
 
@@ -66,19 +62,14 @@ class RedisSession(SessionBase):
         await self.close()
 
     async def _write(self, session_id: str, user_id: str, text: str) -> None:
-        await _answer(self._client.set(self._key(session_id, user_id), text, ex=self.key_ttl))
+        key = self._key(session_id, user_id)
+        await call(lambda: self._client.set(key, text, ex=self.key_ttl))
 
     async def _read(self, session_id: str, user_id: str) -> str | None:
-        text = await _answer(self._client.getex(self._key(session_id, user_id), ex=self.key_ttl))
+        key = self._key(session_id, user_id)
+        text = await call(lambda: self._client.getex(key, ex=self.key_ttl))
         return text.decode() if isinstance(text, bytes) else text
 
     def _key(self, session_id: str, user_id: str) -> str:
         user = escaped(user_id or DEFAULT_USER)
         return f"{self.key_prefix}user_id:{user}:session:{escaped(session_id)}:state"
-
-
-async def _answer(call: Awaitable[T]) -> T:
-    try:
-        return await call
-    except (RedisError, OSError) as error:
-        raise StoreUnavailable(f"Redis did not answer: {error}; try again when it can") from error

@@ -11,6 +11,7 @@ import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import cast
 
 from msgspec.structs import replace as change
 
@@ -213,7 +214,7 @@ class _Session:
 
 
 def _frozen(value: Value) -> Value:
-    return freeze(value) if isinstance(value, Msg) else copy_parts(value)  # type: ignore[no-any-return]  # copies keep the type
+    return freeze(value) if isinstance(value, Msg) else cast(Value, copy_parts(value))
 
 
 def _handed_out(record: Record) -> Record:

@@ -21,7 +21,7 @@ MemoryMaker = Callable[[str, str], MemoryBase]
 MemoryCheck = Callable[[MemoryMaker], Awaitable[None]]
 
 
-class _Mark(str, Enum):
+class _Mark(str, Enum):  # noqa: UP042  # the kind that formats as its name
     HINT = "hint"
     COMPRESSED = "compressed"
 
@@ -83,7 +83,7 @@ async def check_wrong_types_are_refused(make: MemoryMaker) -> None:
     await _assert_raises(TypeError, memory.get_memory(mark=1))  # type: ignore[arg-type]  # the same
     await _assert_raises(TypeError, memory.get_memory(exclude_mark=["x"]))  # type: ignore[arg-type]  # the same
     await _assert_raises(TypeError, memory.delete_by_mark(None))  # type: ignore[arg-type]  # the same
-    await _assert_raises(TypeError, memory.delete([1.5]))  # type: ignore[list-item]  # the same
+    await _assert_raises(TypeError, memory.delete([1.5]))  # type: ignore[arg-type]  # the same
     await _assert_raises(TypeError, memory.delete())
     await _assert_raises(TypeError, memory.update_messages_mark(1))  # type: ignore[arg-type]  # the same
     await _assert_raises(TypeError, memory.update_messages_mark("x", msg_ids="abc"))

@@ -23,9 +23,9 @@ StoreMaker = Callable[..., Store]
 StoreCheck = Callable[[StoreMaker], Awaitable[None]]
 
 AWKWARD_IDS = [
-    ":", "a:b", "-", "a-b", "*", "user-*", "/", "../x", "%", "%3A", "a%3Ab", "?", "[a]", "{a}", "'",
-    '"', "; DROP TABLE memoryspace_record; --", "\\", "记忆空间", "é", "e\u0301", "A", "a", " ", "a ",
-    "😀", "x" * 255, "长" * 255, "None", "null", "_", "a_b", "\x7e", "..", ".",
+    ":", "a:b", "-", "a-b", "*", "user-*", "/", "../x", "%", "%3A", "a%3Ab", "?", "[a]", "{a}",
+    "'", '"', "; DROP TABLE memoryspace_record; --", "\\", "记忆空间", "é", "e\u0301", "A", "a",
+    " ", "a ", "😀", "x" * 255, "长" * 255, "None", "null", "_", "a_b", "~", "..", ".",
 ]  # fmt: skip
 BAD_IDS = ["", "x" * 256, "😀" * 255, "a\0b", "a\nb", "\x1f", "\ud800"]
 
@@ -192,7 +192,7 @@ async def check_tenants_never_meet(make: StoreMaker) -> None:
     assert await store.delete(Scope(one.user), Where(ids=frozenset({"1", "2"}))) == ["1"]
     assert await store.replace(one, Where(), []) == []
     found = await store.select(two)
-    assert [(each.text, each.marks) for each in found] == [("two", {"x"}), ("more", set())]
+    assert [(each.text, {*each.marks}) for each in found] == [("two", {"x"}), ("more", set())]
 
 
 async def check_a_user_has_all_its_sessions(make: StoreMaker) -> None:
@@ -228,7 +228,7 @@ async def check_awkward_ids_are_told_apart(make: StoreMaker) -> None:
         assert await store.append(scope, awkward) == AWKWARD_IDS
     for number, scope in enumerate(scopes):
         found = await store.select(scope)
-        assert [(each.id, each.text, each.marks) for each in found] == [
+        assert [(each.id, each.text, {*each.marks}) for each in found] == [
             (name, f"{number}", {name}) for name in AWKWARD_IDS
         ]
     for name in AWKWARD_IDS:

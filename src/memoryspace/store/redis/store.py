@@ -2,37 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
-import random
 import time
 from collections.abc import Collection, Sequence
-from importlib.resources import files
 from typing import Any
-from weakref import WeakKeyDictionary
 
-from redis.asyncio import ConnectionPool, Redis
-from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import MaxConnectionsError, RedisError
-from redis.exceptions import TimeoutError as RedisTimeoutError
+from redis.asyncio import Redis
 
-from ...errors import CorruptData, InvalidInput, NotSerializable, StoreError, StoreUnavailable
+from ...errors import CorruptData, InvalidInput, NotSerializable
 from ...events import EventStream
 from ...record import EVERYTHING, Record, Scope, Where, as_marks
 from ..codec import dump
 from ..contract import Clock, Store, admit, session_of
+from .calls import call, script, seat
 from .wire import escaped, header_and_body, pieces_of, record_of, request_for, whose
 
-logger = logging.getLogger(__name__)
-
-MAX_ATTEMPTS = 10
-BACKOFF_SECONDS = 0.005
 COUNTER = "memoryspace:seq"
-
-_Loop = asyncio.AbstractEventLoop
-_seats: WeakKeyDictionary[ConnectionPool, WeakKeyDictionary[_Loop, asyncio.Semaphore]] = (
-    WeakKeyDictionary()
-)
 
 
 class RedisStore(Store):
@@ -40,6 +24,9 @@ class RedisStore(Store):
 
     ``client`` is a ``redis.asyncio.Redis``, which stays the caller's, or a URL, in which case the
     client is this store's own. ``ttl`` seconds after its last use a session is gone.
+
+    A call whose reply is lost is sent once more. That never doubles a record; what it returns then
+    is what the repetition found to do.
     """
 
     def __init__(
@@ -116,7 +103,7 @@ class RedisStore(Store):
     async def _run(
         self, verb: str, scope: Scope, where: Where, arguments: Sequence[str] = (), **more: Any
     ) -> Any:
-        """Send one script and its request; wait for a free connection instead of failing."""
+        """Run one script on one request."""
         request = {
             "user": f"{self.prefix}user_id:{escaped(scope.user)}:",
             "now": repr(self.clock()),
@@ -127,49 +114,9 @@ class RedisStore(Store):
             request["session"] = escaped(scope.session)
         if self.ttl is not None:
             request["ttl"] = self.ttl
-        script = _script(self.client, verb)
-        keys, full = [self.prefix + COUNTER], [dump(request), *arguments]
-        async with _seat(self.client.connection_pool):
-            for attempt in range(1, MAX_ATTEMPTS + 1):
-                try:
-                    return await script(keys=keys, args=full)
-                except MaxConnectionsError as error:
-                    if attempt == MAX_ATTEMPTS:
-                        raise StoreUnavailable(f"no Redis connection came free: {error}") from error
-                    await asyncio.sleep(random.uniform(0, BACKOFF_SECONDS * 2**attempt))
-                except (RedisConnectionError, RedisTimeoutError, OSError) as error:
-                    raise StoreUnavailable(
-                        f"Redis cannot be reached: {error}; try again when it can"
-                    ) from error
-                except RedisError as error:
-                    raise StoreError(f"Redis refused the operation: {error}") from error
-        raise AssertionError("the loop above returns or raises")
-
-
-_scripts: WeakKeyDictionary[Redis, dict[str, Any]] = WeakKeyDictionary()
-
-
-def _script(client: Redis, verb: str) -> Any:
-    known = _scripts.setdefault(client, {})
-    if verb not in known:
-        known[verb] = client.register_script(_source("prelude") + _source(verb))
-    return known[verb]
-
-
-_sources: dict[str, str] = {}
-
-
-def _source(name: str) -> str:
-    if name not in _sources:
-        _sources[name] = files(__package__).joinpath("lua", f"{name}.lua").read_text("utf-8")
-    return _sources[name]
-
-
-def _seat(pool: ConnectionPool) -> asyncio.Semaphore:
-    """Return what keeps our own calls from asking a pool for more connections than it has."""
-    loops = _seats.setdefault(pool, WeakKeyDictionary())
-    seats = pool.max_connections
-    return loops.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(seats))
+        keys, texts = [self.prefix + COUNTER], [dump(request), *arguments]
+        async with seat(self.client.connection_pool):
+            return await call(lambda: script(self.client, verb)(keys=keys, args=texts))
 
 
 def _arguments(records: Sequence[Record]) -> list[str]:

@@ -37,7 +37,7 @@ def header_and_body(record: Record) -> tuple[str, str]:
 
 
 def request_for(where: Where) -> dict[str, Any]:
-    """Return the fields that are given, as the scripts take them: numbers that may be big as text."""
+    """Return the given fields as the scripts take them: numbers that may be big as text."""
     request: dict[str, Any] = {}
     if where.ids is not None:
         request["ids"] = list(where.ids)

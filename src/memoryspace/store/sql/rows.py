@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
-
-from sqlalchemy import Row
 
 from ...record import Record, Scope, Value, text_of
 from ..codec import clean_text, dump_origin, dump_value, parse_origin, parse_value
@@ -51,7 +50,7 @@ def row_of(scope: Scope, record: Record) -> dict[str, Any]:
     }
 
 
-def record_of(row: Row[Any]) -> Record:
+def record_of(row: Sequence[Any]) -> Record:
     """Return the record of a row of ``COLUMNS``; ``CorruptData`` if it does not read back."""
     seq, session, id_, kind, marks, created, expires, importance, pinned, origin, text, value = row
     parsed = parse_value(kind, value)
@@ -71,7 +70,7 @@ def record_of(row: Row[Any]) -> Record:
     )
 
 
-def value_of(row: Row[Any]) -> Value:
+def value_of(row: Sequence[Any]) -> Value:
     """Return the value of a row of ``VALUE_COLUMNS``; ``CorruptData`` if it does not read back."""
     return parse_value(row[2], row[3])
 

@@ -25,8 +25,11 @@ from sqlalchemy.types import TypeDecorator, TypeEngine
 from ...record import MAX_ID_BYTES, MAX_ID_CHARACTERS
 
 MYSQL_FAMILY = ("mysql", "mariadb")
-_MYSQL = {"mysql_engine": "InnoDB", "mysql_charset": "utf8mb4"}
-_MARIADB = {"mariadb_engine": "InnoDB", "mariadb_charset": "utf8mb4"}
+_OPTIONS: dict[str, Any] = {
+    f"{name}_{option}": value
+    for name in MYSQL_FAMILY
+    for option, value in {"engine": "InnoDB", "charset": "utf8mb4"}.items()
+}
 
 
 class ExactText(TypeDecorator[str]):
@@ -76,8 +79,7 @@ sessions = Table(
     _id_column("user_id", primary_key=True),
     _id_column("session_id", primary_key=True),
     Column("next_index", BigInteger, nullable=False),
-    **_MYSQL,
-    **_MARIADB,
+    **_OPTIONS,
 )
 
 records = Table(
@@ -99,8 +101,7 @@ records = Table(
     Column("value", _LongText, nullable=False),
     UniqueConstraint("user_id", "session_id", "id", name="memoryspace_record_id"),
     sqlite_autoincrement=True,  # a seq is never given twice, even after the newest is deleted
-    **_MYSQL,
-    **_MARIADB,
+    **_OPTIONS,
 )
 Index("memoryspace_record_order", records.c.user_id, records.c.session_id, records.c.index)
 Index("memoryspace_record_seq", records.c.user_id, records.c.seq)
@@ -122,6 +123,5 @@ states = Table(
     _id_column("session_id", primary_key=True),
     Column("state", _LongText, nullable=False),
     Column("saved_at", Double, nullable=False),
-    **_MYSQL,
-    **_MARIADB,
+    **_OPTIONS,
 )

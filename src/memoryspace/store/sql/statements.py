@@ -18,8 +18,7 @@ from sqlalchemy import (
     true,
     update,
 )
-from sqlalchemy.dialects.sqlite import dialect as SQLiteDialect
-from sqlalchemy.dialects.sqlite import insert as sqlite_insert
+from sqlalchemy.dialects import sqlite
 from sqlalchemy.engine import Dialect
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -39,7 +38,7 @@ _s = sessions.c
 _END = func.coalesce(func.max(_r.index) + literal_column("1"), literal_column("0"))
 _GIVEN = [column for column in records.c if column not in (_r.seq, _r.index)]
 _ADD_ALONE = str(
-    sqlite_insert(records)
+    sqlite.insert(records)
     .from_select(
         [*(column.name for column in _GIVEN), _r.index.name],
         select(
@@ -51,7 +50,7 @@ _ADD_ALONE = str(
     )
     .on_conflict_do_nothing()
     .returning(_r.seq)
-    .compile(dialect=SQLiteDialect(paramstyle="named"))
+    .compile(dialect=sqlite.dialect(paramstyle="named"))
 )
 
 
@@ -122,7 +121,7 @@ async def take_write_lock(on: AsyncConnection) -> None:
 
 
 async def add_alone(on: AsyncConnection, row: dict[str, Any]) -> bool:
-    """Add one row to a SQLite database in one step; False if that cannot be done or its id is known.
+    """Add one row to SQLite in one step; False if that cannot be done or its id is known.
 
     SQLite is called through a thread, and each of the three or four calls SQLAlchemy makes for a
     statement waits for it anew; the driver can do them in one.
@@ -138,7 +137,7 @@ async def reserve(on: AsyncConnection, scope: Scope, places: int) -> int:
     """Lock the session and return the first of so many consecutive places at its end."""
     if on.dialect.name == "sqlite":
         await take_write_lock(on)
-        return (await on.execute(select(_END).where(*owned_by(scope)))).scalar_one()
+        return int((await on.execute(select(_END).where(*owned_by(scope)))).scalar_one())
     end = await move_end(on, scope, places)
     if end is None:
         row = {"user_id": scope.user, "session_id": scope.session, "next_index": 0}
@@ -154,10 +153,11 @@ async def move_end(on: AsyncConnection, scope: Scope, by: int) -> int | None:
         return None  # the end is read off the records
     moved = update(sessions).where(*_sessions_of(scope)).values(next_index=_s.next_index + by)
     if on.dialect.update_returning:
-        return (await on.execute(moved.returning(_s.next_index))).scalar_one_or_none()
+        end = (await on.execute(moved.returning(_s.next_index))).scalar_one_or_none()
+        return None if end is None else int(end)
     if (await on.execute(moved)).rowcount == 0:
         return None
-    return (await on.execute(select(_s.next_index).where(*_sessions_of(scope)))).scalar_one()
+    return int((await on.execute(select(_s.next_index).where(*_sessions_of(scope)))).scalar_one())
 
 
 async def remark(

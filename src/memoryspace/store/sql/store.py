@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar
 
-from sqlalchemy import Column, Row, delete, func, insert, select
+from sqlalchemy import Column, delete, func, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession, create_async_engine
 
 from ...errors import CorruptData
@@ -179,7 +179,7 @@ class SQLStore(Store):
         scope: Scope,
         where: Where,
         columns: Sequence[Column[Any]],
-        decode: Callable[[Row[Any]], T],
+        decode: Callable[[Sequence[Any]], T],
     ) -> list[T]:
         """Return what the matching rows decode to; report and skip what does not."""
         query = select(*columns).where(*matching(scope, where, on.dialect, self.clock()))

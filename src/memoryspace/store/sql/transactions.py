@@ -14,7 +14,7 @@ import logging
 import random
 import sqlite3
 from collections.abc import Awaitable, Callable
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession, AsyncTransaction
@@ -169,7 +169,7 @@ def _is_busy(error: Exception) -> bool:
         return "locked" in str(original)
     if getattr(original, "sqlstate", None) in _BUSY_SQLSTATES:
         return True
-    arguments = getattr(original, "args", ())
+    arguments: tuple[Any, ...] = getattr(original, "args", ())
     return isinstance(error, DBAPIError) and bool(arguments) and arguments[0] in _BUSY_MYSQL_CODES
 
 

@@ -1,0 +1,37 @@
+"""A process that adds messages to one session: python worker.py SHELF URL USER FIRST COUNT."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from memoryspace import AsyncSQLAlchemyMemory, MemoryBase, Msg, RedisMemory
+
+
+@asynccontextmanager
+async def memory_at(shelf: str, url: str, user: str) -> AsyncIterator[MemoryBase]:
+    if shelf == "redis":
+        from redis.asyncio import Redis
+
+        client = Redis.from_url(url)
+        yield RedisMemory("session", user, client=client)
+        await client.aclose()
+        return
+    from sqlalchemy.ext.asyncio import create_async_engine
+
+    engine = create_async_engine(url)
+    yield AsyncSQLAlchemyMemory(engine, "session", user)
+    await engine.dispose()
+
+
+async def main(shelf: str, url: str, user: str, first: int, count: int) -> None:
+    async with memory_at(shelf, url, user) as memory:
+        for number in range(first, first + count):
+            await memory.add(Msg("worker", str(number), "user"), marks=f"from {first}")
+
+
+if __name__ == "__main__":
+    shelf, url, user, first, count = sys.argv[1:]
+    asyncio.run(main(shelf, url, user, int(first), int(count)))
