@@ -132,3 +132,14 @@ def test_events_are_frozen() -> None:
     with pytest.raises(AttributeError):
         event.name = "evict"  # type: ignore[misc]
     assert event.name == "append"
+
+
+def test_a_listener_subscribed_twice_hears_twice_until_each_is_ended() -> None:
+    stream, heard = EventStream(), []
+    first, second = stream.subscribe(heard.append), stream.subscribe(heard.append)
+    stream.emit("a")
+    first()
+    stream.emit("b")
+    second()
+    stream.emit("c")
+    assert [event.name for event in heard] == ["a", "a", "b"]

@@ -247,3 +247,11 @@ def test_no_change_of_a_lent_message_reaches_the_frozen_one(
         mutate(lent, random)
         assert frozen.to_dict() == before
     assert lend(frozen, Loan()).to_dict() == before
+
+
+def test_what_is_made_from_the_class_of_a_shared_message_is_plain() -> None:
+    msg = Msg("Ann", "hello", "user")
+    for shared in (freeze(msg), lend(freeze(msg), Loan())):
+        made = [type(shared)("Bob", "hi", "user"), type(shared).from_dict(shared.to_dict())]
+        assert [type(each) for each in made] == [Msg, Msg]
+        assert [each.name for each in made] == ["Bob", "Ann"]

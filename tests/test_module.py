@@ -1,3 +1,4 @@
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -224,3 +225,53 @@ def test_loading_together_may_leave_missing_keys_alone() -> None:
     assert agent.name == "before"
     load_together({"agent": agent, "one": one}, {"agent": STATE, "one": {}}, strict=False)
     assert (agent.name, one.count) == ("agent", 1)
+
+
+def test_a_module_in_place_of_a_registered_attribute_takes_its_place_in_the_state() -> None:
+    class Holder(StateModule):
+        def __init__(self) -> None:
+            super().__init__()
+            self.part: object = 1
+            self.register_state("part")
+
+    holder = Holder()
+    holder.part = Holder()
+    assert holder.state_dict() == {"part": {"part": 1}}
+
+
+def test_a_setter_that_refuses_undoes_the_whole_load() -> None:
+    class Picky(StateModule):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = 1
+            self._second = 2
+            self.register_state("first")
+            self.register_state("second")
+
+        @property
+        def second(self) -> int:
+            return self._second
+
+        @second.setter
+        def second(self, value: int) -> None:
+            if value < 0:
+                raise ValueError(value)
+            self._second = value
+
+    picky = Picky()
+    with pytest.raises(ValueError, match="-1"):
+        picky.load_state_dict({"first": 9, "second": -1})
+    assert (picky.first, picky.second) == (1, 2)
+
+
+def test_undoing_keeps_a_value_that_json_would_change() -> None:
+    class Located(StateModule):
+        def __init__(self, path: Path) -> None:
+            super().__init__()
+            self.path = path
+            self.register_state("path", custom_to_json=str)
+
+    one, two = Located(Path("/one")), Located(Path("/two"))
+    with pytest.raises(KeyError):
+        load_together({"one": one, "two": two}, {"one": {"path": "/x"}, "two": {}})
+    assert one.path == Path("/one")

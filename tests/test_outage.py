@@ -7,13 +7,14 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
 import pytest
-import servers
-from shelves import no_server
-from worker import memory_at
 
 from memoryspace import MemoryBase, Msg
 from memoryspace.errors import StoreUnavailable
 from memoryspace.message import new_id
+from worker import memory_at
+
+import servers
+from shelves import no_server
 
 KINDS = ["redis", "postgres", "mariadb"]
 

@@ -10,7 +10,6 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from redis.asyncio import ConnectionPool, Redis
-from shelves import server_url, sql_url
 from sqlalchemy import Column, Integer, MetaData, String, Table, func, insert, select
 from sqlalchemy.ext.asyncio import (
     AsyncEngine,
@@ -23,6 +22,8 @@ from sqlalchemy.pool import AsyncAdaptedQueuePool
 from memoryspace import AsyncSQLAlchemyMemory, Msg, RedisMemory, SQLSession
 from memoryspace.errors import NotSerializable
 from memoryspace.message import new_id
+
+from shelves import server_url, sql_url
 
 SHELVES = ["sqlite", "postgres", "mariadb"]
 everyone = pytest.mark.parametrize("shelf", SHELVES)

@@ -7,13 +7,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from shelves import SHARED_SHELVES, server_url, sql_url
 from sqlalchemy import select, text
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
-from worker import memory_at
 
 from memoryspace import AsyncSQLAlchemyMemory, Msg
 from memoryspace.message import new_id
+from worker import memory_at
+
+from shelves import SHARED_SHELVES, server_url, sql_url
 
 WORKER = Path(__file__).parent / "worker.py"
 

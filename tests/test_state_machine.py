@@ -10,11 +10,12 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
-from shelves import SHELVES, server_url, store_maker
 
 from memoryspace import Msg, Record, Scope, Store, Where
 from memoryspace.message import new_id
 from memoryspace.testing import ManualClock
+
+from shelves import SHELVES, server_url, store_maker
 
 IDS = st.sampled_from(["1", "2", "3", "a:b", "长", "*"])
 MARKS = st.frozensets(st.sampled_from(["x", "xx", "y", "压缩"]), max_size=2)
@@ -58,7 +59,8 @@ class Model:
         found = [each for each in found if not each.marks & where.without]
         if where.limit is None:
             return found
-        return found[len(found) - min(where.limit, len(found)) :] if where.newest else found[: where.limit]
+        first = max(0, len(found) - where.limit) if where.newest else 0
+        return found[first : first + where.limit]
 
     def append(self, session: str, new: list[Kept]) -> list[str]:
         added = []

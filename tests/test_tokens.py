@@ -29,7 +29,7 @@ CHINESE = """\
 以后都喜欢去那里滑冰。下午我们果然去了，虽然摔了好几次，但是大家都玩得很开心。"""
 
 MIXED = """\
-我们的 agent 每次对话结束以后，会把重要的信息写进 long-term memory，例如用户的名字、喜欢的城市和常用的
+我们的 agent 每次对话结束以后，会把重要的信息写进 long-term memory，例如用户的名字和喜欢的
 编程语言。If the user says that something has changed, the old fact is not deleted but marked as
 outdated, 这样以后还能查到它的来源。目前 retrieval 的准确率大约是 87%，延迟在 20 ms 左右；下一步
 我们打算 compare three embedding models on the same data，然后再决定用哪一个。"""

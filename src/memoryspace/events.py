@@ -32,14 +32,17 @@ class EventStream:
 
     def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
-        self._listeners: tuple[Listener, ...] = ()
+        self._listeners: dict[object, Listener] = {}
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Start listening; call what this returns to stop."""
-        self._listeners = (*self._listeners, listener)
+        subscription = object()
+        self._listeners = {**self._listeners, subscription: listener}
 
         def unsubscribe() -> None:
-            self._listeners = tuple(each for each in self._listeners if each is not listener)
+            self._listeners = {
+                key: each for key, each in self._listeners.items() if key is not subscription
+            }
 
         return unsubscribe
 
@@ -48,7 +51,7 @@ class EventStream:
         if not self._listeners:
             return
         event = Event(name, self._clock(), data)
-        for listener in self._listeners:
+        for listener in self._listeners.values():
             try:
                 listener(event)
             except Exception:

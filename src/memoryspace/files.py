@@ -9,31 +9,33 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import tempfile
+import secrets
 from collections.abc import Iterator, MutableMapping
 from contextlib import suppress
 from pathlib import Path
 
 from .errors import InvalidInput
 
+MAX_NAME = 200  # characters; a suffix still fits into what file systems allow
+
 # Names of this form are their own file names: visible, and no two differ by case alone.
-_PLAIN_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
-_SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9@~._-]{0,199}")
+_PLAIN_NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
+_SAFE_NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9@~._-]{{0,{MAX_NAME - 1}}}")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+_TEMPORARY = ".tmp"
 
 
 def write_atomic(path: Path, data: bytes) -> None:
     """Write a file so that a reader, or a crash, sees the whole old or the whole new one."""
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
+    temporary = path.with_name(f".{path.name[:40]}.{secrets.token_hex(8)}{_TEMPORARY}")
     try:
-        with os.fdopen(descriptor, "wb") as file:
+        with open(temporary, "xb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)
+        temporary.unlink(missing_ok=True)
         raise
     _sync_folder(path.parent)
 
@@ -44,12 +46,13 @@ def safe_name(*parts: str) -> str:
     Plain lower-case ids are joined by ``@``. Anything else is shown as far as it is safe and told
     apart by a hash of the exact ids.
     """
-    if all(_PLAIN_NAME.fullmatch(part) for part in parts):
-        return "@".join(parts)
+    joined = "@".join(parts)
+    if all(_PLAIN_NAME.fullmatch(part) for part in parts) and len(joined) <= MAX_NAME:
+        return joined
     exact = "".join(f"{len(part)}:{part}" for part in parts)
     digest = hashlib.sha256(exact.encode("utf-8", "surrogatepass")).hexdigest()[:32]
     shown = "@".join(_UNSAFE.sub("-", part).strip("._-")[:40] or "x" for part in parts)
-    return f"{shown}~{digest}"
+    return f"{shown[: MAX_NAME - len(digest) - 1]}~{digest}"
 
 
 class FileMap(MutableMapping[str, bytes]):
@@ -126,11 +129,16 @@ class FileMap(MutableMapping[str, bytes]):
         found: list[tuple[int, str, int]] = []
         with suppress(FileNotFoundError), os.scandir(self.folder) as entries:
             for entry in entries:
-                if entry.name.endswith(self.suffix) and not entry.name.startswith("."):
-                    with suppress(FileNotFoundError):  # another process may remove it just now
+                with suppress(FileNotFoundError):  # another process may remove it just now
+                    if self._is_ours(entry):
                         stat = entry.stat()
                         found.append((stat.st_mtime_ns, entry.name, stat.st_size))
         return {name: size for _, name, size in sorted(found)}
+
+    def _is_ours(self, entry: os.DirEntry[str]) -> bool:
+        stem = entry.name.removesuffix(self.suffix)
+        has_suffix = len(stem) + len(self.suffix) == len(entry.name)
+        return has_suffix and bool(_SAFE_NAME.fullmatch(stem)) and entry.is_file()
 
     def _refresh(self) -> None:
         self._sizes = self._list()

@@ -34,6 +34,7 @@ class StateModule:
                     f"call super().__init__() in {type(self).__name__} before setting {name!r}"
                 )
             children[name] = value
+            self._states.pop(name, None)
         elif children is not None:
             children.pop(name, None)
         super().__setattr__(name, value)
@@ -73,9 +74,13 @@ class StateModule:
             for name, (_, from_json) in self._states.items()
             if name in state_dict
         }
-        load_together(self._children, state_dict, strict=strict)
-        for name, value in values.items():
-            setattr(self, name, value)
+        before = {name: getattr(self, name) for name in values}
+        try:
+            _set_all(self, values)
+            load_together(self._children, state_dict, strict=strict)
+        except BaseException:
+            _set_all(self, before)
+            raise
 
     def _check_keys(self, state_dict: Mapping[str, Any], strict: bool) -> None:
         missing = [name for name in (*self._children, *self._states) if name not in state_dict]
@@ -90,17 +95,41 @@ def load_together(
     modules: Mapping[str, StateModule], states: Mapping[str, Any], *, strict: bool = True
 ) -> None:
     """Load each module's state by name; if one fails, put the others back as they were."""
-    done: list[tuple[StateModule, dict[str, Any]]] = []
+    done: list[_AsItWas] = []
     try:
         for name, module in modules.items():
             if name in states:
-                before = module.state_dict()
+                before = _AsItWas(module)
                 module.load_state_dict(states[name], strict=strict)
-                done.append((module, before))
+                done.append(before)
     except BaseException:
-        for module, before in reversed(done):
-            module.load_state_dict(before, strict=False)
+        for before in reversed(done):
+            before.put_back()
         raise
+
+
+class _AsItWas:
+    """A module before a load: its state, and its attributes as such.
+
+    An attribute that can be written as JSON need not be readable from it.
+    """
+
+    def __init__(self, module: StateModule) -> None:
+        self._module = module
+        self._state = module.state_dict()
+        self._values = {name: getattr(module, name) for name in module._states}
+        self._children = [_AsItWas(child) for child in module._children.values()]
+
+    def put_back(self) -> None:
+        self._module.load_state_dict(self._state, strict=False)
+        _set_all(self._module, self._values)
+        for child in self._children:
+            child.put_back()
+
+
+def _set_all(module: StateModule, values: Mapping[str, Any]) -> None:
+    for name, value in values.items():
+        setattr(module, name, value)
 
 
 def _check_json(name: str, value: Any) -> None:

@@ -30,7 +30,7 @@ class Msg:
 
     ``content`` is text or a list of blocks. ``id`` is fresh for every message and may be set
     afterwards. ``timestamp`` is local time with milliseconds unless given. Two messages are equal
-    only if they are the same object.
+    only if they are the same object. Other attributes may be set, but memories do not keep them.
     """
 
     __slots__ = (
@@ -105,7 +105,7 @@ class Msg:
         content = peek_content(self)
         if isinstance(content, str):
             return content
-        texts = [block.get("text", "") for block in content if block.get("type") == "text"]
+        texts = [block.get("text") or "" for block in content if block.get("type") == "text"]
         return separator.join(cast("list[str]", texts)) if texts else None
 
     def get_content_blocks(

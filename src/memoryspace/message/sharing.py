@@ -10,6 +10,7 @@ nothing, and changing one of them changes nothing but that one object.
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from typing import Any, NoReturn, cast
 
 from ..errors import FrozenMessage
@@ -25,10 +26,33 @@ class Loan:
         self.recalled = False
 
 
-class FrozenMsg(Msg):
+class _SharedMsg(Msg):
+    """What the two have in common: whatever is made from them is a plain ``Msg``."""
+
+    __slots__ = ()  # so that an object can change between the kinds
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Msg:  # type: ignore[misc]  # the point of it
+        return Msg(*args, **kwargs)
+
+    @classmethod
+    def from_dict(cls, json_data: Mapping[str, Any]) -> Msg:
+        """Build a plain message from its dict."""
+        return Msg.from_dict(json_data)
+
+    def __copy__(self) -> Msg:
+        return thaw(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Msg:
+        return thaw(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Msg.from_dict, (self.to_dict(),))
+
+
+class FrozenMsg(_SharedMsg):
     """A message at rest. Attributes cannot be set; ``content`` and ``metadata`` are copies."""
 
-    __slots__ = ()  # so that an object can change between the three kinds
+    __slots__ = ()
 
     @property
     def content(self) -> Content:  # type: ignore[override]  # read-only on purpose
@@ -48,17 +72,8 @@ class FrozenMsg(Msg):
     def __delattr__(self, name: str) -> NoReturn:
         self.__setattr__(name, None)
 
-    def __copy__(self) -> Msg:
-        return thaw(self)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Msg:
-        return thaw(self)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (Msg.from_dict, (self.to_dict(),))
-
-
-class LentMsg(Msg):
+class LentMsg(_SharedMsg):
     """A message shown to a reader; becomes a plain ``Msg`` of the reader's at the first change."""
 
     __slots__ = ()
@@ -83,15 +98,6 @@ class LentMsg(Msg):
 
     def __delattr__(self, name: str) -> None:
         delattr(_keep(self), name)
-
-    def __copy__(self) -> Msg:
-        return thaw(self)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Msg:
-        return thaw(self)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (Msg.from_dict, (self.to_dict(),))
 
 
 def freeze(msg: Msg) -> FrozenMsg:

@@ -51,7 +51,7 @@ class SessionBase(ABC):
         """Keep the text, whole or not at all."""
 
     @abstractmethod
-    async def _read(self, session_id: str, user_id: str) -> str | None:
+    async def _read(self, session_id: str, user_id: str) -> str | bytes | None:
         """Return the text kept last, or ``None``."""
 
     def _check(self, session_id: str, user_id: str) -> None:
@@ -60,7 +60,7 @@ class SessionBase(ABC):
             check_id("user id", user_id)
 
 
-def _states(session_id: str, user_id: str, text: str) -> dict[str, Any]:
+def _states(session_id: str, user_id: str, text: str | bytes) -> dict[str, Any]:
     where = f"the state of session {session_id!r}, user {user_id!r}"
     try:
         states = parse(text)

@@ -30,10 +30,9 @@ class JSONSession(SessionBase):
         self.save_dir.mkdir(parents=True, exist_ok=True)
         await asyncio.to_thread(write_atomic, path, text.encode())
 
-    async def _read(self, session_id: str, user_id: str) -> str | None:
+    async def _read(self, session_id: str, user_id: str) -> bytes | None:
         path = self.path_of(session_id, user_id)
         try:
-            data = await asyncio.to_thread(path.read_bytes)
+            return await asyncio.to_thread(path.read_bytes)
         except FileNotFoundError:
             return None
-        return data.decode("utf-8", "surrogatepass")

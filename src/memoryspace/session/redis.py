@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from redis.asyncio import ConnectionPool, Redis
 
-from ..store.redis.calls import call
+from ..store.redis.calls import call, send_raw
 from ..store.redis.client import client_for
 from ..store.redis.wire import escaped
 from .base import SessionBase
@@ -19,7 +19,7 @@ class RedisSession(SessionBase):
     """Keeps states in a Redis server, each under one key.
 
     Connections are given as to ``RedisMemory``. With ``key_ttl``, a state is gone so many seconds
-    after it was last saved or loaded.
+    after it was last saved or loaded. No user means the user ``default_user``.
     """
 
     def __init__(
@@ -65,10 +65,11 @@ class RedisSession(SessionBase):
         key = self._key(session_id, user_id)
         await call(lambda: self._client.set(key, text, ex=self.key_ttl))
 
-    async def _read(self, session_id: str, user_id: str) -> str | None:
-        key = self._key(session_id, user_id)
-        text = await call(lambda: self._client.getex(key, ex=self.key_ttl))
-        return text.decode() if isinstance(text, bytes) else text
+    async def _read(self, session_id: str, user_id: str) -> bytes | None:
+        slide = () if self.key_ttl is None else ("EX", self.key_ttl)
+        command = ("GETEX", self._key(session_id, user_id), *slide)
+        state: bytes | None = await call(lambda: send_raw(self._client, *command))
+        return state
 
     def _key(self, session_id: str, user_id: str) -> str:
         user = escaped(user_id or DEFAULT_USER)

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import random
 from collections.abc import Awaitable, Callable
+from functools import cache
 from importlib.resources import files
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from redis.asyncio import ConnectionPool, Redis
-from redis.exceptions import BusyLoadingError, MaxConnectionsError, RedisError
+from redis.client import NEVER_DECODE
+from redis.exceptions import (
+    BusyLoadingError,
+    MaxConnectionsError,
+    NoScriptError,
+    RedisError,
+)
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
@@ -20,20 +28,29 @@ T = TypeVar("T")
 MAX_ATTEMPTS = 10
 BACKOFF_SECONDS = 0.005
 
-_sources: dict[str, str] = {}
-_scripts: WeakKeyDictionary[Redis, dict[str, Any]] = WeakKeyDictionary()
 _Loop = asyncio.AbstractEventLoop
 _seats: WeakKeyDictionary[ConnectionPool, WeakKeyDictionary[_Loop, asyncio.Semaphore]] = (
     WeakKeyDictionary()
 )
 
 
-def script(client: Redis, verb: str) -> Any:
-    """Return a verb's script, which loads itself into the server when that does not know it."""
-    known = _scripts.setdefault(client, {})
-    if verb not in known:
-        known[verb] = client.register_script(_source("prelude") + _source(verb))
-    return known[verb]
+async def run_script(client: Redis, verb: str, keys: list[str], arguments: list[str]) -> Any:
+    """Run a verb's script; a server that does not know it yet is sent the whole of it."""
+    source, digest = _script(verb)
+    rest = (len(keys), *keys, *arguments)
+    try:
+        return await send_raw(client, "EVALSHA", digest, *rest)
+    except NoScriptError:
+        return await send_raw(client, "EVAL", source, *rest)
+
+
+async def send_raw(client: Redis, *command: Any) -> Any:
+    """Send a command and return its reply as bytes, whatever the client is set to.
+
+    Decoding all of a reply at once would let one broken record hide the others.
+    """
+    send: Callable[..., Awaitable[Any]] = client.execute_command
+    return await send(*command, **{NEVER_DECODE: True})
 
 
 def seat(pool: ConnectionPool) -> asyncio.Semaphore:
@@ -64,7 +81,10 @@ async def call(send: Callable[[], Awaitable[T]]) -> T:
     raise AssertionError("the loop above returns or raises")
 
 
-def _source(name: str) -> str:
-    if name not in _sources:
-        _sources[name] = files(__package__).joinpath("lua", f"{name}.lua").read_text("utf-8")
-    return _sources[name]
+@cache
+def _script(verb: str) -> tuple[str, str]:
+    folder = files(__package__).joinpath("lua")
+    source = "".join(
+        folder.joinpath(f"{name}.lua").read_text("utf-8") for name in ("prelude", verb)
+    )
+    return source, hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()

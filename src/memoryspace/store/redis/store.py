@@ -13,7 +13,7 @@ from ...events import EventStream
 from ...record import EVERYTHING, Record, Scope, Where, as_marks
 from ..codec import dump
 from ..contract import Clock, Store, admit, session_of
-from .calls import call, script, seat
+from .calls import call, run_script, seat
 from .wire import escaped, header_and_body, pieces_of, record_of, request_for, whose
 
 COUNTER = "memoryspace:seq"
@@ -116,7 +116,7 @@ class RedisStore(Store):
             request["ttl"] = self.ttl
         keys, texts = [self.prefix + COUNTER], [dump(request), *arguments]
         async with seat(self.client.connection_pool):
-            return await call(lambda: script(self.client, verb)(keys=keys, args=texts))
+            return await call(lambda: run_script(self.client, verb, keys, texts))
 
 
 def _arguments(records: Sequence[Record]) -> list[str]:
@@ -129,5 +129,5 @@ def _arguments(records: Sequence[Record]) -> list[str]:
     return arguments
 
 
-def _texts(replies: Sequence[str | bytes]) -> list[str]:
-    return [each if isinstance(each, str) else each.decode() for each in replies]
+def _texts(replies: Sequence[bytes]) -> list[str]:
+    return [each.decode() for each in replies]

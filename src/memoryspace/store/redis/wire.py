@@ -54,11 +54,10 @@ def request_for(where: Where) -> dict[str, Any]:
     return request
 
 
-def pieces_of(replies: Iterable[str | bytes]) -> Iterator[str]:
+def pieces_of(replies: Iterable[bytes]) -> Iterator[str]:
     """Yield what the select script says of each record."""
     for reply in replies:
-        text = reply if isinstance(reply, str) else reply.decode("utf-8", "surrogateescape")
-        yield from text.split(BETWEEN)
+        yield from reply.decode("utf-8", "surrogateescape").split(BETWEEN)
 
 
 def record_of(piece: str) -> Record:

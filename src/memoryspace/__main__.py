@@ -1,0 +1,5 @@
+"""``python -m memoryspace`` is the command ``memoryspace``."""
+
+from .cli import main
+
+main()

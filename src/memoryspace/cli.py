@@ -1,0 +1,23 @@
+"""The command ``memoryspace``."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command with the given arguments, or with the process's own."""
+    options = _parser().parse_args(arguments)
+    if options.command == "tour":
+        from .tour import run
+
+        run(options.folder)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="memoryspace", description="A memory manager for agents.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    tour = commands.add_parser("tour", help="see working memory at work, with no server and no key")
+    tour.add_argument("--folder", help="keep what the tour writes here (default: a temporary one)")
+    return parser

@@ -1,0 +1,111 @@
+"""The examples and the tour do what they say, the services over real HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import runpy
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from memoryspace.message import new_id
+
+from shelves import server_url, sql_url
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+REQUESTS = 50
+START_SECONDS = 30
+
+
+@pytest.mark.parametrize("name", ["working_memory", "custom_store"])
+def test_a_script_runs(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
+    shown = capsys.readouterr().out
+    assert {"working_memory": "after a restart: 8", "custom_store": "checks"}[name] in shown
+
+
+def test_the_tour_reads_back_after_a_restart(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "memoryspace", "tour", "--folder", str(tmp_path / "tour")]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    before, after = shown.split("4. The process ends.")
+    assert "all 8 are kept" in before
+    for half in (before, after):
+        assert "planner remembers 8 messages" in half
+        assert "writer remembers 5 messages" in half
+    assert "So far: Alice wants vegetables" in after
+    assert "bob's messages in 'garden-plan': 0" in after
+    assert (tmp_path / "tour" / "alice@garden-plan.json").is_file()
+
+
+def test_the_command_says_what_it_can_do() -> None:
+    command = [sys.executable, "-m", "memoryspace", "--help"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "tour" in shown
+
+
+@pytest.mark.parametrize("shelf", ["sqlite", "postgres", "mariadb", "redis"])
+async def test_fifty_requests_at_once_on_one_session(shelf: str, tmp_path: Path) -> None:
+    if shelf == "redis":
+        module, environment = "fastapi_redis", {"REDIS_URL": server_url("redis")}
+    else:
+        module, environment = "fastapi_sql", {"DATABASE_URL": sql_url(shelf, tmp_path)}
+    with service(f"examples.{module}:create_app", environment) as address:
+        await check_service(address)
+
+
+async def check_service(address: str) -> None:
+    whose = {"user_id": f"user-{new_id()}", "session_id": "a:b/../%*"}
+    inputs = [f"request {number}: 你好" for number in range(REQUESTS)]
+    limits = httpx.Limits(max_connections=REQUESTS)
+    async with httpx.AsyncClient(base_url=address, timeout=60, limits=limits) as client:
+        calls = [client.post("/chat", params={**whose, "input": text}) for text in inputs]
+        replies = await asyncio.gather(*calls)
+        assert [reply.status_code for reply in replies] == [200] * REQUESTS
+        history = (await client.get("/history", params=whose)).json()
+        again = (await client.get("/history", params=whose)).json()
+        other = (await client.get("/history", params={**whose, "user_id": "other"})).json()
+    assert other == []
+    assert history == again
+    assert len({msg["id"] for msg in history}) == len(history) == 2 * REQUESTS
+    said = [msg["content"] for msg in history]
+    for text in inputs:
+        assert said.count(text) == said.count(f"You said: {text}") == 1
+        assert said.index(text) < said.index(f"You said: {text}")
+    assert max(reply.json()["messages"] for reply in replies) == 2 * REQUESTS
+
+
+@contextmanager
+def service(factory: str, environment: dict[str, str]) -> Iterator[str]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "uvicorn", "--factory", factory, "--port", str(port)]
+    process = subprocess.Popen(
+        [*command, "--log-level", "warning"],
+        cwd=EXAMPLES.parent,
+        env={**os.environ, **environment},
+        stderr=subprocess.PIPE,
+    )
+    try:
+        deadline = time.monotonic() + START_SECONDS
+        while not _listens(port):
+            assert process.poll() is None, process.stderr and process.stderr.read().decode()
+            assert time.monotonic() < deadline, "the service did not start"
+            time.sleep(0.05)  # until it listens; not part of the test
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
