@@ -37,9 +37,9 @@ class Resident:
         return lent.messages.copy()
 
     def _catch_up(self) -> None:
-        changes, last_seq = revision = self._store.revision(self._scope)
-        known_changes, known_seq = self._revision
-        if changes != known_changes:
+        last_change, last_seq = revision = self._store.revision(self._scope)
+        known_change, known_seq = self._revision
+        if last_change != known_change:
             self._shelves.clear()
         elif last_seq != known_seq and self._shelves:
             new = self._store.select_now(self._scope, Where(after=known_seq))

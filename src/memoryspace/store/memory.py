@@ -11,6 +11,7 @@ import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import count
 from typing import cast
 
 from msgspec.structs import replace as change
@@ -29,6 +30,7 @@ class MemoryStore(Store):
         super().__init__(clock=clock, events=events)
         self._users: dict[str, dict[str, _Session]] = {}
         self._last_seq = 0
+        self._changes = count(1)  # never repeats, also not for a session that comes again
         # One lock: every verb runs whole under it, so each is atomic to every other thread.
         self._lock = threading.RLock()
 
@@ -58,10 +60,7 @@ class MemoryStore(Store):
     async def delete(self, scope: Scope, where: Where = EVERYTHING) -> list[str]:
         """Remove the matching records; return their ids."""
         with self._lock:
-            chosen = self._choose(scope, where)
-            for record in chosen:
-                self._session(scope, record).remove(record.id)
-            return [record.id for record in chosen]
+            return self._remove(scope, where)
 
     async def count(self, scope: Scope, where: Where = EVERYTHING) -> int:
         """Return how many records match."""
@@ -75,6 +74,8 @@ class MemoryStore(Store):
         """``append``, for callers without an event loop."""
         name = session_of(scope)
         admitted = admit(records)
+        if not admitted:
+            return []
         with self._lock:
             session = self._session_named(scope.user, name)
             session.expire(self.clock())
@@ -90,18 +91,17 @@ class MemoryStore(Store):
         session_of(scope)
         admit(records)  # nothing is removed unless everything can come in
         with self._lock:
-            for record in self._choose(scope, where):
-                self._session(scope, record).remove(record.id)
+            self._remove(scope, where)
             return self.append_now(scope, records)
 
     def revision(self, scope: Scope) -> tuple[int, int]:
-        """Return a session's (changes other than appends, last seq): equal means unchanged."""
+        """Return a session's (last change other than an append, last seq): equal means the same."""
         with self._lock:
             session = self._users.get(scope.user, {}).get(session_of(scope))
             if session is None:
                 return (0, 0)
             session.expire(self.clock())
-            return (session.changes, session.last_seq)
+            return (session.last_change, session.last_seq)
 
     def _put(self, session: _Session, name: str, record: Record) -> bool:
         """The one door for new records: gives the seq, freezes the value, unites known marks."""
@@ -113,11 +113,24 @@ class MemoryStore(Store):
         session.add(change(record, value=_frozen(record.value), seq=self._last_seq, session=name))
         return True
 
+    def _remove(self, scope: Scope, where: Where) -> list[str]:
+        """Remove records, and sessions and users that have none left."""
+        chosen = self._choose(scope, where)
+        for record in chosen:
+            self._session(scope, record).remove(record.id)
+        sessions = self._users.get(scope.user, {})
+        for name in {record.session for record in chosen}:
+            if name is not None and not sessions[name].records:
+                del sessions[name]
+        if not sessions:
+            self._users.pop(scope.user, None)
+        return [record.id for record in chosen]
+
     def _session_named(self, user: str, name: str) -> _Session:
         sessions = self._users.setdefault(user, {})
         session = sessions.get(name)
         if session is None:
-            session = sessions[name] = _Session()
+            session = sessions[name] = _Session(self._changes)
         return session
 
     def _session(self, scope: Scope, record: Record) -> _Session:
@@ -139,9 +152,10 @@ class MemoryStore(Store):
 class _Session:
     """One session's records in conversation order, and which of them carry which mark."""
 
-    def __init__(self) -> None:
+    def __init__(self, changes: Iterator[int]) -> None:
         self.records: dict[str, Record] = {}
-        self.changes = 0
+        self._changes = changes
+        self.last_change = next(changes)
         self.last_seq = 0
         self._of_kind: Counter[str] = Counter()
         self._marked: defaultdict[str, set[str]] = defaultdict(set)
@@ -161,7 +175,7 @@ class _Session:
         self._of_kind[record.kind] -= 1
         for mark in record.marks:
             self._marked[mark].discard(record_id)
-        self.changes += 1
+        self.last_change = next(self._changes)
 
     def remark(self, record: Record, add: frozenset[str], remove: frozenset[str]) -> bool:
         marks = (record.marks - remove) | add
@@ -172,7 +186,7 @@ class _Session:
         for mark in marks - record.marks:
             self._marked[mark].add(record.id)
         self.records[record.id] = change(record, marks=marks)
-        self.changes += 1
+        self.last_change = next(self._changes)
         return True
 
     def expire(self, now: float) -> None:

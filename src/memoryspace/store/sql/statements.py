@@ -61,9 +61,14 @@ def owned_by(scope: Scope) -> Condition:
     return [_r.user_id == scope.user, _r.session_id == scope.session]
 
 
-def matching(scope: Scope, where: Where, dialect: Dialect, now: float) -> Condition:
-    """Return the condition for all but ``limit``."""
-    condition = [*owned_by(scope), _r.expires_at.is_(None) | (_r.expires_at > now)]
+def alive(now: float) -> ColumnElement[bool]:
+    """Return the condition that a record has not expired."""
+    return _r.expires_at.is_(None) | (_r.expires_at > now)
+
+
+def matching(scope: Scope, where: Where, dialect: Dialect) -> Condition:
+    """Return the condition for all but ``limit`` and expiry."""
+    condition = owned_by(scope)
     if where.ids is not None:
         condition.append(_r.id.in_(where.ids))
     if where.kind is not None:

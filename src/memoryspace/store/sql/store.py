@@ -18,6 +18,7 @@ from .schema import records as table
 from .statements import (
     Condition,
     add_alone,
+    alive,
     in_order,
     lock,
     matching,
@@ -95,7 +96,8 @@ class SQLStore(Store):
         async def work(on: AsyncConnection) -> int:
             await lock(on, scope)
             conditions = await self._conditions(on, scope, where)
-            return sum([await remark(on, each, put_on, take_off) for each in conditions])
+            living = alive(self.clock())
+            return sum([await remark(on, [*each, living], put_on, take_off) for each in conditions])
 
         return await self._transactions.write(work)
 
@@ -107,9 +109,9 @@ class SQLStore(Store):
         """Return how many records match."""
 
         async def work(on: AsyncConnection) -> int:
-            found = 0
+            found, now = 0, self.clock()
             for condition in await self._conditions(on, scope, where):
-                counting = select(func.count()).select_from(table).where(*condition)
+                counting = select(func.count()).select_from(table).where(*condition, alive(now))
                 found += (await on.execute(counting)).scalar_one()
             return found
 
@@ -182,7 +184,8 @@ class SQLStore(Store):
         decode: Callable[[Sequence[Any]], T],
     ) -> list[T]:
         """Return what the matching rows decode to; report and skip what does not."""
-        query = select(*columns).where(*matching(scope, where, on.dialect, self.clock()))
+        condition = [*matching(scope, where, on.dialect), alive(self.clock())]
+        query = select(*columns).where(*condition)
         result = await on.execute(in_order(query, scope, where))
         found: list[T] = []
         for rows in result.partitions(ROWS_AT_ONCE):
@@ -196,21 +199,27 @@ class SQLStore(Store):
         return found
 
     async def _delete(self, on: AsyncConnection, scope: Scope, where: Where) -> list[str]:
+        """Remove matching rows, expired ones too; those are not counted, being gone already."""
         removed: list[str] = []
+        now = self.clock()
         for condition in await self._conditions(on, scope, where):
             removal = delete(table).where(*condition)
             if on.dialect.delete_returning:
-                removed.extend((await on.execute(removal.returning(_r.id))).scalars())
+                rows = await on.execute(removal.returning(_r.id, _r.expires_at))
             else:
-                chosen = select(_r.id).where(*condition).with_for_update()
-                removed.extend((await on.execute(chosen)).scalars())
+                chosen = select(_r.id, _r.expires_at).where(*condition).with_for_update()
+                rows = await on.execute(chosen)
                 await on.execute(removal)
+            removed += [id_ for id_, expires_at in rows if expires_at is None or expires_at > now]
         return removed
 
     async def _conditions(self, on: AsyncConnection, scope: Scope, where: Where) -> list[Condition]:
-        """Return conditions that together choose the matching rows, each fit for one statement."""
+        """Return conditions that together choose the matching rows, each fit for one statement.
+
+        Without a limit, expired rows are among them.
+        """
         if where.limit is None:
-            return [matching(scope, each, on.dialect, self.clock()) for each in split(where)]
+            return [matching(scope, each, on.dialect) for each in split(where)]
         chosen = await self._select(on, scope, where)
         return [
             [*owned_by(scope), _r.seq.in_(part)] for part in parts([each.seq for each in chosen])

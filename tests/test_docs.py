@@ -1,0 +1,79 @@
+"""What the documents show is run, what they link to exists, what they promise is true."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from memoryspace.cli import _parser
+
+from shelves import server_url
+
+ROOT = Path(__file__).parent.parent
+DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+REDIS = "redis://localhost:6379/0"
+
+
+def python_blocks() -> list[tuple[str, str]]:
+    return [
+        (f"{path.name}-{number}", code)
+        for path in DOCUMENTS
+        for number, code in enumerate(
+            re.findall(r"```python\n(.*?)```", path.read_text("utf-8"), re.S)
+        )
+    ]
+
+
+@pytest.mark.parametrize(("name", "code"), python_blocks(), ids=lambda value: value[:20])
+def test_a_code_block_runs(name: str, code: str, tmp_path: Path) -> None:
+    if REDIS in code:
+        code = code.replace(REDIS, server_url("redis"))
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, f"{name}: {done.stderr}"
+    expected = re.findall(r"# (\d+)\b", code)
+    assert [line for line in done.stdout.split() if line.isdigit()][: len(expected)] == expected
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_every_link_leads_somewhere(path: Path) -> None:
+    links = re.findall(r"\]\(([^)#]+)\)", path.read_text("utf-8"))
+    missing = [
+        link
+        for link in links
+        if not link.startswith("http") and not (path.parent / link).resolve().exists()
+    ]
+    assert missing == []
+
+
+def test_the_readme_names_the_commands_that_the_makefile_has() -> None:
+    readme, makefile = (
+        (ROOT / "README.md").read_text("utf-8"),
+        (ROOT / "Makefile").read_text("utf-8"),
+    )
+    targets = re.findall(r"\$ make (\w+)", readme)
+    assert targets == ["run", "test"]
+    for target in [*targets, "bench", "lint"]:
+        assert re.search(rf"^{target}:", makefile, re.M)
+
+
+def test_every_command_is_in_the_documents() -> None:
+    text = "".join(path.read_text("utf-8") for path in DOCUMENTS)
+    commands = next(
+        action.choices for action in _parser()._actions if isinstance(action.choices, dict)
+    )
+    assert [name for name in commands if f"memoryspace {name}" not in text] == []
+
+
+def test_every_example_is_tested() -> None:
+    tests = (ROOT / "tests" / "test_examples.py").read_text("utf-8")
+    examples = [path.stem for path in (ROOT / "examples").glob("*.py")]
+    assert examples
+    assert [name for name in examples if f'"{name}"' not in tests] == []
+    assert os.access(ROOT / ".ci" / "run", os.X_OK)
