@@ -154,9 +154,10 @@ def test_a_missing_name_is_a_key_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", [*HOSTILE_NAMES, "x" * 201])
 def test_a_hostile_name_is_refused(name: str, tmp_path: Path) -> None:
     files = FileMap(tmp_path / "folder")
-    for use in (files.__getitem__, files.__delitem__, files.__contains__):
+    for use in (files.__getitem__, files.__delitem__):
         with pytest.raises(InvalidInput):
             use(name)
+    assert name not in files
     with pytest.raises(InvalidInput, match="safe_name"):
         files[name] = b"data"
     assert names_in(tmp_path) == []

@@ -165,7 +165,7 @@ choices = st.fixed_dictionaries(
         "kind": st.none() | names,
         "marks": some,
         "without": some,
-        "after": st.none() | st.integers(-1, 6),
+        "after": st.none() | st.integers(0, 6),
         "limit": st.none() | st.integers(0, 3),
         "newest": st.booleans(),
     },

@@ -10,6 +10,7 @@ import hashlib
 import os
 import re
 import secrets
+import threading
 from collections.abc import Iterator, MutableMapping
 from contextlib import suppress
 from pathlib import Path
@@ -78,6 +79,7 @@ class FileMap(MutableMapping[str, bytes]):
         self.suffix = suffix
         self.max_files = max_files
         self.max_bytes = max_bytes
+        self._lock = threading.Lock()
         self._refresh()
 
     @property
@@ -95,22 +97,25 @@ class FileMap(MutableMapping[str, bytes]):
         path = self._path(name)
         self.folder.mkdir(parents=True, exist_ok=True)
         write_atomic(path, data)
-        self._note(path.name, len(data))
-        self._writes_until_refresh -= 1
-        if self._writes_until_refresh <= 0:
-            self._refresh()
-        self._shrink()
+        with self._lock:
+            self._note(path.name, len(data))
+            self._writes_until_refresh -= 1
+            if self._writes_until_refresh <= 0:
+                self._refresh()
+            self._shrink()
 
     def __delitem__(self, name: str) -> None:
         path = self._path(name)
-        self._forget(path.name)
+        with self._lock:
+            self._forget(path.name)
         try:
             path.unlink()
         except FileNotFoundError:
             raise KeyError(name) from None
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and self._path(name).is_file()
+        is_name = isinstance(name, str) and _SAFE_NAME.fullmatch(name)
+        return bool(is_name) and self._path(str(name)).is_file()
 
     def __iter__(self) -> Iterator[str]:
         cut = len(self.suffix)

@@ -99,9 +99,8 @@ def load_together(
     try:
         for name, module in modules.items():
             if name in states:
-                before = _AsItWas(module)
-                module.load_state_dict(states[name], strict=strict)
-                done.append(before)
+                done.append(_AsItWas(module))
+                _load(module, states[name], strict)
     except BaseException:
         for before in reversed(done):
             before.put_back()
@@ -121,10 +120,18 @@ class _AsItWas:
         self._children = [_AsItWas(child) for child in module._children.values()]
 
     def put_back(self) -> None:
-        self._module.load_state_dict(self._state, strict=False)
+        _load(self._module, self._state, strict=False)
         _set_all(self._module, self._values)
         for child in self._children:
             child.put_back()
+
+
+def _load(module: StateModule, state: Any, strict: bool) -> None:
+    """Load a state; a module may have a ``load_state_dict`` that knows no ``strict``."""
+    if strict:
+        module.load_state_dict(state)
+    else:
+        module.load_state_dict(state, strict=False)
 
 
 def _set_all(module: StateModule, values: Mapping[str, Any]) -> None:

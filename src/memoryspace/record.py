@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from .errors import InvalidInput
 from .message import Msg
@@ -27,6 +28,9 @@ SUMMARY_ID = RESERVED_PREFIX + "summary"
 # Three ids of this size still fit into one index entry of PostgreSQL and of MySQL.
 MAX_ID_CHARACTERS = 255
 MAX_ID_BYTES = 765
+
+MAX_MARKS = 100  # in one Where
+MAX_NUMBER = 2**53 - 1  # exact in every language a store speaks
 
 Value: TypeAlias = Msg | str | dict[str, Any] | list[Any]
 
@@ -77,7 +81,8 @@ class Record(Struct, frozen=True, gc=False):  # no value refers to a record, so 
 class Where(Struct, frozen=True, kw_only=True):
     """Which records. Every field that is given narrows the choice; the default is everything.
 
-    ``marks`` asks for any of the marks, ``without`` for none of them. ``limit`` keeps the first
+    ``ids`` that no record can have match nothing. ``marks`` asks for any of the marks, ``without``
+    for none of them. ``limit`` keeps the first
     records in conversation order or, with ``newest``, the last ones (still in that order).
     """
 
@@ -90,8 +95,13 @@ class Where(Struct, frozen=True, kw_only=True):
     newest: bool = False
 
     def __post_init__(self) -> None:
-        if self.limit is not None and self.limit < 0:
-            raise InvalidInput(f"limit must be 0 or more, got {self.limit}")
+        for name, number in (("limit", self.limit), ("after", self.after)):
+            if number is not None and not 0 <= number <= MAX_NUMBER:
+                raise InvalidInput(f"{name} must be from 0 to {MAX_NUMBER}, got {number}")
+        if len(self.marks) + len(self.without) > MAX_MARKS:
+            raise InvalidInput(f"at most {MAX_MARKS} marks can be asked for at once")
+        if self.ids is not None and not all(map(could_be_id, self.ids)):
+            force_setattr(self, "ids", frozenset(filter(could_be_id, self.ids)))
 
     def matches(self, record: Record) -> bool:
         """Tell whether one record fits (``limit`` aside): the meaning of the other fields."""
@@ -120,6 +130,15 @@ def check_id(what: str, value: str) -> str:
         return value
     _check_unusual_id(what, value)
     return value
+
+
+def could_be_id(value: str) -> bool:
+    """Tell whether any record could have this id: if not, there is nothing to look for."""
+    try:
+        check_id("id", value)
+    except InvalidInput:
+        return False
+    return True
 
 
 def as_marks(marks: str | Iterable[str] | None) -> frozenset[str]:

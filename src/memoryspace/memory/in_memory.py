@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..message import Msg, thaw
-from ..record import EVERYTHING, MESSAGE, SUMMARY_ID, Record, Scope, Where, as_marks, text_of
+from ..record import EVERYTHING, MESSAGE, SUMMARY_ID, Scope, Where, as_marks
 from ..store import MemoryStore
 from .base import checked_summary
 from .resident import Resident
-from .stored import StoredMemory
+from .stored import StoredMemory, as_messages, record_of, with_fresh_ids
 
 DEFAULT_USER = "default_user"
 DEFAULT_SESSION = "default_session"
@@ -19,8 +19,9 @@ DEFAULT_SESSION = "default_session"
 class InMemoryMemory(StoredMemory):
     """Working memory in this process.
 
-    Messages are copied in, and what is handed out can be changed freely: it becomes the reader's
-    own copy at the first change. Several memories may share one ``store``.
+    Messages are copied in. What is handed out may be changed: it never changes what is stored, nor
+    what is read later. (Until it is changed, two readers may hold the same object; copy it if
+    another one's change must not reach you.) Several memories may share one ``store``.
     """
 
     def __init__(
@@ -36,12 +37,18 @@ class InMemoryMemory(StoredMemory):
 
     @property
     def content(self) -> list[tuple[Msg, list[str]]]:
-        """A copy of every message, with its marks."""
+        """A copy of every message, with its marks. Setting it replaces them all."""
         return [(thaw(msg), marks) for msg, marks in self._content()]
+
+    @content.setter
+    def content(self, content: Iterable[Msg | tuple[Msg, list[str]]]) -> None:
+        pairs = [(item, []) if isinstance(item, Msg) else item for item in content]
+        self._replace(pairs, self._stored_summary())
 
     def state_dict(self) -> dict[str, Any]:
         """Return the summary and every message with its marks, as plain data of its own."""
         return {
+            **super().state_dict(),
             "_compressed_summary": self._stored_summary(),
             "content": [[thaw(msg).to_dict(), marks] for msg, marks in self._content()],
         }
@@ -49,16 +56,17 @@ class InMemoryMemory(StoredMemory):
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> None:
         """Replace everything by a state; also by one from before messages had marks.
 
-        Without ``content``, ``KeyError`` if ``strict``; nothing changes otherwise.
+        Without ``content``: ``KeyError`` if ``strict``, else the messages stay.
         """
-        if "content" not in state_dict:
-            if strict:
-                raise KeyError("the state of an InMemoryMemory lacks content")
-            return
+        if "content" not in state_dict and strict:
+            raise KeyError("the state of an InMemoryMemory lacks content")
         summary = checked_summary(state_dict.get("_compressed_summary", ""))
-        messages = [self._record_from(item) for item in state_dict["content"]]
-        self._ram.replace_now(self._scope, EVERYTHING, messages + self._summary_records(summary))
-        self._compressed_summary, self._loaded_summary = summary, ""
+        pairs = self._content()
+        if "content" in state_dict:
+            pairs = [_pair(item) for item in state_dict["content"]]
+        super().load_state_dict({**state_dict, "_compressed_summary": summary}, strict)
+        self._loaded_summary = ""
+        self._replace(pairs, summary)
 
     async def _messages(self, where: Where) -> list[Msg]:
         return self._resident.messages(where)
@@ -75,11 +83,18 @@ class InMemoryMemory(StoredMemory):
         stored = self._ram.select_now(self._scope, Where(ids=frozenset({SUMMARY_ID})))
         return str(stored[0].value) if stored else ""
 
-    def _record_from(self, item: Any) -> Record:
-        if isinstance(item, dict):
-            item = [item, []]
-        if not isinstance(item, list | tuple) or len(item) != 2:
-            raise ValueError(f"content must hold [message, marks] pairs, got {item!r}")
-        msg = Msg.from_dict(item[0])
-        now = self._store.clock()
-        return Record(msg.id, msg, text_of(msg), as_marks(item[1]), created_at=now, pinned=True)
+    def _replace(self, pairs: list[tuple[Msg, list[str]]], summary: str) -> None:
+        messages = with_fresh_ids(as_messages([msg for msg, _ in pairs]), set())
+        marks = [as_marks(marks) for _, marks in pairs]
+        now = self._ram.clock()
+        records = [record_of(*each, now) for each in zip(messages, marks, strict=True)]
+        self._ram.replace_now(self._scope, EVERYTHING, records + self._summary_records(summary))
+
+
+def _pair(item: Any) -> tuple[Msg, list[str]]:
+    """Return a message and its marks from an entry of a state."""
+    if isinstance(item, dict):
+        item = [item, []]
+    if not isinstance(item, list | tuple) or len(item) != 2:
+        raise ValueError("content must hold [message, marks] pairs")
+    return Msg.from_dict(item[0]), item[1]

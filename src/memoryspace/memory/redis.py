@@ -39,7 +39,7 @@ class RedisMemory(StoredMemory):
         self._owns_client = client is None
         address = {"host": host, "port": port, "db": db, "password": password}
         used = client_for(client, connection_pool, address, kwargs)
-        self._shelf = RedisStore(used, prefix=key_prefix, ttl=key_ttl)
+        self._shelf = RedisStore(used, prefix=key_prefix or "", ttl=key_ttl)
         super().__init__(self._shelf, Scope(user_id, session_id))
 
     @property
@@ -63,7 +63,8 @@ class RedisMemory(StoredMemory):
     async def close(self, close_connection_pool: bool | None = None) -> None:
         """Close the client if it was made here; a pool or client that was passed in stays open.
 
-        ``close_connection_pool=True`` closes the pool as well. The memory connects anew when used.
+        ``close_connection_pool=True`` closes the pool of a client made here as well. The memory
+        connects anew when used.
         """
         if self._owns_client:
             await self._shelf.client.aclose(close_connection_pool)

@@ -7,6 +7,8 @@ list and of nothing in it; a message that a reader has kept is lent anew before 
 
 from __future__ import annotations
 
+import threading
+
 from ..message import Msg
 from ..message.sharing import FrozenMsg, Loan, is_on_loan, lend
 from ..record import Record, Scope, Where
@@ -24,32 +26,36 @@ class Resident:
         self._revision = (0, 0)
         self._shelves: dict[Where, _Lent] = {}
         self._loan = Loan()
+        self._lock = threading.Lock()
 
     def messages(self, where: Where) -> list[Msg]:
         """Return the matching messages as they are now."""
-        self._catch_up()
-        lent = self._shelves.get(where)
-        if lent is None:
-            if len(self._shelves) >= MAX_FILTERS:
-                self._shelves.pop(next(iter(self._shelves)))
-            lent = self._shelves[where] = _Lent()
-            lent.extend(self._store.select_now(self._scope, where), self._loan)
-        return lent.messages.copy()
+        with self._lock:
+            self._catch_up()
+            lent = self._shelves.get(where)
+            return (self._fill(where) if lent is None else lent).messages.copy()
 
     def _catch_up(self) -> None:
-        last_change, last_seq = revision = self._store.revision(self._scope)
+        """Append what is new, forget everything after any other change, renew what was kept."""
         known_change, known_seq = self._revision
-        if last_change != known_change:
+        self._revision, new = self._store.read_now(self._scope, Where(after=known_seq))
+        if self._revision[0] != known_change:
             self._shelves.clear()
-        elif last_seq != known_seq and self._shelves:
-            new = self._store.select_now(self._scope, Where(after=known_seq))
-            for where, lent in self._shelves.items():
-                lent.extend([record for record in new if where.matches(record)], self._loan)
-        self._revision = revision
+        for where, lent in self._shelves.items():
+            lent.extend([record for record in new if where.matches(record)], self._loan)
         if self._loan.recalled:
             self._loan.recalled = False
             for lent in self._shelves.values():
                 lent.renew(self._loan)
+
+    def _fill(self, where: Where) -> _Lent:
+        revision, records = self._store.read_now(self._scope, where)
+        if revision != self._revision or len(self._shelves) >= MAX_FILTERS:
+            self._shelves.clear()  # another thread has written since we caught up, or too many
+        self._revision = revision
+        lent = self._shelves[where] = _Lent()
+        lent.extend(records, self._loan)
+        return lent
 
 
 class _Lent:

@@ -43,8 +43,8 @@ class AsyncSQLAlchemyMemory(StoredMemory):
     ) -> None:
         if isinstance(engine_or_session, str):
             raise InvalidInput(
-                f"expected an AsyncEngine or an AsyncSession, got the str {engine_or_session!r}; "
-                f"pass create_async_engine() of it, and dispose of that engine when done"
+                "expected an AsyncEngine or an AsyncSession, got a str; "
+                "pass create_async_engine() of it, and dispose of that engine when done"
             )
         scope = Scope(
             DEFAULT_USER if user_id is None else user_id,

@@ -65,14 +65,14 @@ class StoredMemory(MemoryBase):
         the stored one. ``allow_duplicates=True`` (or ``skip_duplicated=False``, its other name)
         keeps such a message once more, as a message of its own with a fresh id.
         """
-        messages = _as_messages(memories)
+        messages = as_messages(memories)
         names = as_marks(marks)
         if not messages:
             return
         if _wants_duplicates(allow_duplicates, skip_duplicated):
-            messages = await self._without_known_ids(messages)
-        now = self._store.clock()
-        await self._store.append(self._scope, [_record(msg, names, now) for msg in messages])
+            await self._add_all(messages, names)
+        else:
+            await self._store.append(self._scope, self._records(messages, names))
 
     async def delete(
         self,
@@ -105,8 +105,8 @@ class StoredMemory(MemoryBase):
 
     async def clear(self) -> None:
         """Remove all messages, and the summary of those that were left out before."""
-        self._compressed_summary = self._loaded_summary = ""
         await self._store.delete(self._scope)
+        self._compressed_summary = self._loaded_summary = ""
 
     async def get_memory(
         self,
@@ -149,14 +149,16 @@ class StoredMemory(MemoryBase):
 
     async def update_compressed_summary(self, summary: str) -> None:
         """Set the summary that ``get_memory`` puts first; an empty one removes it."""
-        self._compressed_summary = checked_summary(summary)
-        self._loaded_summary = ""
-        await self._store.replace(self._scope, _SUMMARY, self._summary_records(summary))
+        records = self._summary_records(checked_summary(summary))
+        await self._store.replace(self._scope, _SUMMARY, records)
+        self._compressed_summary, self._loaded_summary = summary, ""
 
     def load_state_dict(self, state_dict: Any, strict: bool = True) -> None:
         """Load a state: its summary takes effect if the store has none."""
+        if "_compressed_summary" in state_dict:
+            checked_summary(state_dict["_compressed_summary"])
         super().load_state_dict(state_dict, strict)
-        self._loaded_summary = checked_summary(self._compressed_summary)
+        self._loaded_summary = self._compressed_summary
 
     async def close(self) -> None:
         """Give back what this memory opened; it opens it anew when used again."""
@@ -174,13 +176,12 @@ class StoredMemory(MemoryBase):
         """Return the stored summary; where there is none, one that was loaded becomes it."""
         stored = await self._store.select(self._scope, _SUMMARY)
         if stored:
-            self._compressed_summary = str(stored[0].value)
-        elif self._loaded_summary:
+            self._compressed_summary, self._loaded_summary = str(stored[0].value), ""
+        elif self._loaded_summary:  # kept until it is seen in the store: a host may undo this
             await self._store.append(self._scope, self._summary_records(self._loaded_summary))
             self._compressed_summary = self._loaded_summary
         else:
             self._compressed_summary = ""
-        self._loaded_summary = ""
         return self._compressed_summary
 
     def _summary_records(self, summary: str) -> list[Record]:
@@ -206,25 +207,43 @@ class StoredMemory(MemoryBase):
             )
         return [records[position].id for position in positions]
 
-    async def _without_known_ids(self, messages: list[Msg]) -> list[Msg]:
-        where = Where(ids=frozenset(msg.id for msg in messages))
-        taken = {record.id for record in await self._store.select(self._scope, where)}
-        free = []
-        for msg in messages:
-            if msg.id in taken:
-                msg = thaw(msg)
-                msg.id = new_id()
-            taken.add(msg.id)
-            free.append(msg)
-        return free
+    async def _add_all(self, messages: list[Msg], marks: frozenset[str]) -> None:
+        """Add every message, under a fresh id where its own is taken."""
+        ids = frozenset(msg.id for msg in messages)
+        known = await self._store.select(self._scope, Where(ids=ids))
+        messages = with_fresh_ids(messages, {record.id for record in known})
+        while messages:
+            added = set(await self._store.append(self._scope, self._records(messages, marks)))
+            left = [msg for msg in messages if msg.id not in added]  # somebody else was first
+            messages = with_fresh_ids(left, {msg.id for msg in left})
+
+    def _records(self, messages: list[Msg], marks: frozenset[str]) -> list[Record]:
+        now = self._store.clock()
+        return [record_of(msg, marks, now) for msg in messages]
 
 
-def _record(msg: Msg, marks: frozenset[str], now: float) -> Record:
-    """Pinned: a collector may forget what a service keeps, never what an agent is just doing."""
+def record_of(msg: Msg, marks: frozenset[str], now: float) -> Record:
+    """Return a message as a record.
+
+    It is pinned: a collector may forget what a service keeps, never what an agent is doing now.
+    """
     return Record(msg.id, msg, text_of(msg), marks, created_at=now, pinned=True)
 
 
-def _as_messages(memories: Msg | list[Msg] | None) -> list[Msg]:
+def with_fresh_ids(messages: list[Msg], taken: set[str]) -> list[Msg]:
+    """Return the messages, those whose id is taken or repeated as copies with a fresh one."""
+    taken, free = set(taken), []
+    for msg in messages:
+        if msg.id in taken:
+            msg = thaw(msg)
+            msg.id = new_id()
+        taken.add(msg.id)
+        free.append(msg)
+    return free
+
+
+def as_messages(memories: Msg | list[Msg] | None) -> list[Msg]:
+    """Return what was given as a list of messages with usable ids."""
     if memories is None:
         return []
     messages = [memories] if isinstance(memories, Msg) else memories
@@ -234,7 +253,8 @@ def _as_messages(memories: Msg | list[Msg] | None) -> list[Msg]:
         )
     for msg in messages:
         if not isinstance(msg, Msg):
-            raise TypeError(f"memories may hold only Msg, got {type(msg).__name__}")
+            given = f"{type(msg).__module__}.{type(msg).__name__}"
+            raise TypeError(f"memories may hold only memoryspace.message.Msg, got {given}")
         if isinstance(msg.id, str) and msg.id.startswith(RESERVED_PREFIX):
             raise InvalidInput(
                 f"message id {msg.id!r} is taken: {RESERVED_PREFIX!r} is for our own"
@@ -257,7 +277,7 @@ def _ids_or_positions(
     if (msg_ids is None) == (index is None):
         raise TypeError("delete() takes message ids or an index, one of the two")
     if isinstance(msg_ids, str):
-        return [msg_ids], []
+        return _as_ids([msg_ids]), []
     given = msg_ids if index is None else index
     items: list[Any] = [given] if isinstance(given, int) else list(given)  # type: ignore[arg-type]  # not None
     if items and all(isinstance(item, int) for item in items):

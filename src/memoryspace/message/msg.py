@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias
 
 from ..errors import InvalidMessage
 from .blocks import BlockType, ContentBlock
@@ -105,8 +105,8 @@ class Msg:
         content = peek_content(self)
         if isinstance(content, str):
             return content
-        texts = [block.get("text") or "" for block in content if block.get("type") == "text"]
-        return separator.join(cast("list[str]", texts)) if texts else None
+        texts = [block.get("text") for block in _blocks_of(content, "text")]
+        return separator.join(text for text in texts if isinstance(text, str)) if texts else None
 
     def get_content_blocks(
         self, block_type: BlockType | Collection[BlockType] | None = None
@@ -150,7 +150,7 @@ def _blocks_of(
     if block_type is None:
         return content
     wanted = {block_type} if isinstance(block_type, str) else set(block_type)
-    return [block for block in content if block.get("type") in wanted]
+    return [block for block in content if isinstance(block, dict) and block.get("type") in wanted]
 
 
 def _now() -> str:

@@ -158,8 +158,9 @@ def _keep(lent: Msg) -> Msg:
     if type(lent) is not LentMsg:
         return lent  # another thread has just ended the same loan
     content, metadata = copy_parts(peek_content(lent)), copy_parts(peek_metadata(lent))
-    lent._loan.recalled = True  # type: ignore[attr-defined]  # set when it was lent
+    loan: Loan = lent._loan  # type: ignore[attr-defined]  # set when it was lent
     object.__setattr__(lent, "__class__", Msg)
+    loan.recalled = True  # only now, or a lender in another thread would see it still lent
     kept = cast(Msg, lent)
     kept.content, kept.metadata = content, metadata
     return kept

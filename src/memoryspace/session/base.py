@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from abc import ABC, abstractmethod
 from typing import Any
 
 from ..errors import CorruptData, NotSerializable, SessionNotFound
@@ -14,8 +13,11 @@ from ..store.codec import dump, parse
 logger = logging.getLogger(__name__)
 
 
-class SessionBase(ABC):
-    """Keeps states by user and session. Loading restores every module or none."""
+class SessionBase:
+    """Keeps states by user and session. Loading restores every module or none.
+
+    A session of one's own implements ``_write`` and ``_read``, or the two public methods.
+    """
 
     async def save_session_state(
         self, session_id: str, user_id: str = "", **state_modules_mapping: StateModule
@@ -46,13 +48,13 @@ class SessionBase(ABC):
             return
         load_together(state_modules_mapping, _states(session_id, user_id, text))
 
-    @abstractmethod
     async def _write(self, session_id: str, user_id: str, text: str) -> None:
         """Keep the text, whole or not at all."""
+        raise NotImplementedError(f"{type(self).__name__} implements neither _write nor saving")
 
-    @abstractmethod
     async def _read(self, session_id: str, user_id: str) -> str | bytes | None:
         """Return the text kept last, or ``None``."""
+        raise NotImplementedError(f"{type(self).__name__} implements neither _read nor loading")
 
     def _check(self, session_id: str, user_id: str) -> None:
         check_id("session id", session_id)

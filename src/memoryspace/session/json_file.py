@@ -28,7 +28,12 @@ class JSONSession(SessionBase):
     async def _write(self, session_id: str, user_id: str, text: str) -> None:
         path = self.path_of(session_id, user_id)
         self.save_dir.mkdir(parents=True, exist_ok=True)
-        await asyncio.to_thread(write_atomic, path, text.encode())
+        writing = asyncio.create_task(asyncio.to_thread(write_atomic, path, text.encode()))
+        try:
+            await asyncio.shield(writing)
+        except asyncio.CancelledError:
+            await writing  # or it could still overwrite what is saved next
+            raise
 
     async def _read(self, session_id: str, user_id: str) -> bytes | None:
         path = self.path_of(session_id, user_id)

@@ -39,7 +39,7 @@ class RedisSession(SessionBase):
         address = {"host": host, "port": port, "db": db, "password": password}
         self._client = client_for(client, connection_pool, address, kwargs)
         self.key_ttl = key_ttl
-        self.key_prefix = key_prefix
+        self.key_prefix = key_prefix or ""
 
     def get_client(self) -> Redis:
         """Return the client."""
@@ -63,12 +63,12 @@ class RedisSession(SessionBase):
 
     async def _write(self, session_id: str, user_id: str, text: str) -> None:
         key = self._key(session_id, user_id)
-        await call(lambda: self._client.set(key, text, ex=self.key_ttl))
+        await call(lambda: self._client.set(key, text, ex=self.key_ttl), repeatable=False)
 
     async def _read(self, session_id: str, user_id: str) -> bytes | None:
         slide = () if self.key_ttl is None else ("EX", self.key_ttl)
         command = ("GETEX", self._key(session_id, user_id), *slide)
-        state: bytes | None = await call(lambda: send_raw(self._client, *command))
+        state: bytes | None = await call(lambda: send_raw(self._client, *command), repeatable=True)
         return state
 
     def _key(self, session_id: str, user_id: str) -> str:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import time
 
-from sqlalchemy import select, update
+from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession
-from sqlalchemy.sql import ColumnElement
 
 from ..store.contract import Clock
 from ..store.sql.schema import states
-from ..store.sql.statements import insert_if_absent
+from ..store.sql.statements import upsert
 from ..store.sql.transactions import Transactions
 from .base import SessionBase
 
@@ -30,25 +29,20 @@ class SQLSession(SessionBase):
         self._clock = clock
 
     async def _write(self, session_id: str, user_id: str, text: str) -> None:
-        key = {"user_id": user_id or NO_USER, "session_id": session_id}
         values = {"state": text, "saved_at": self._clock()}
-        change = update(states).where(*_at(session_id, user_id)).values(**values)
+        row = {"user_id": user_id or NO_USER, "session_id": session_id, **values}
 
         async def work(on: AsyncConnection) -> None:
-            is_saved = (await on.execute(change)).rowcount
-            if not is_saved and not await insert_if_absent(on, states, {**key, **values}):
-                await on.execute(change)  # another one was first to save; the last one counts
+            await on.execute(upsert(on.dialect, states, row, values))
 
         await self._transactions.write(work)
 
     async def _read(self, session_id: str, user_id: str) -> str | None:
-        query = select(states.c.state).where(*_at(session_id, user_id))
+        query = select(states.c.state).where(
+            states.c.user_id == (user_id or NO_USER), states.c.session_id == session_id
+        )
 
         async def work(on: AsyncConnection) -> str | None:
             return (await on.execute(query)).scalar_one_or_none()
 
         return await self._transactions.read(work)
-
-
-def _at(session_id: str, user_id: str) -> list[ColumnElement[bool]]:
-    return [states.c.user_id == (user_id or NO_USER), states.c.session_id == session_id]

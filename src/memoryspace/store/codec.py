@@ -1,7 +1,8 @@
 """Records as JSON text, for the shelves that write to a wire.
 
-Only JSON types are written: anything else is an error before anything is stored, not a string that
-used to be a date. Reading builds a ``Msg`` or plain data, never an object named by the data.
+Only JSON types are written (a tuple as a list). Anything else is an error before anything is
+stored, not a string that used to be a date. Reading builds a ``Msg`` or plain data, never an
+object named by the data.
 """
 
 from __future__ import annotations
@@ -15,13 +16,15 @@ from ..errors import CorruptData, InvalidMessage, NotSerializable
 from ..message import Msg
 from ..record import MESSAGE, Origin, Record, Value
 
+MAX_DEPTH = 200
+
 _decode = msgspec.json.Decoder().decode
-_UNSET: Any = msgspec.UNSET
 
 
 def dump(data: Any) -> str:
     """Return JSON text that any shelf and any UTF-8 connection can carry."""
     try:
+        _check(data)
         text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
         text.encode()
     except UnicodeEncodeError:  # half of a surrogate pair: only the escaped form can be sent
@@ -33,16 +36,34 @@ def dump(data: Any) -> str:
     return text
 
 
+def _check(data: Any, depth: int = 0) -> None:
+    """JSON would turn the key 1 into "1", and two keys into one; depth may be too much to read."""
+    if depth > MAX_DEPTH:
+        raise TypeError(f"it is nested deeper than {MAX_DEPTH}")
+    if isinstance(data, dict):
+        for key, value in data.items():
+            if not isinstance(key, str):
+                raise TypeError(f"the key {key!r} is no str")
+            if not isinstance(value, str):
+                _check(value, depth + 1)
+    elif isinstance(data, list | tuple):
+        for value in data:
+            _check(value, depth + 1)
+
+
 def parse(text: str | bytes) -> Any:
-    """Return the data of JSON text."""
+    """Return the data of JSON text. What is wrong with it is said without showing it."""
     try:
         return _decode(text)
     except (msgspec.DecodeError, UnicodeError):
         pass  # NaN, Infinity and lone surrogates are valid for the standard library alone
+    except RecursionError as error:
+        raise CorruptData(f"{len(text)} characters nested too deep") from error
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise CorruptData(f"this is not JSON: {text[:60]!r}") from error
+        where = f" at {error.pos}" if isinstance(error, json.JSONDecodeError) else ""
+        raise CorruptData(f"{len(text)} characters that are no JSON{where}") from error
 
 
 def dump_value(record: Record) -> str:
@@ -85,7 +106,7 @@ def parse_origin(text: str | None) -> Origin | None:
     try:
         return msgspec.convert(parse(text), Origin)
     except msgspec.ValidationError as error:
-        raise CorruptData(f"this is not an origin: {text[:60]!r}") from error
+        raise CorruptData(f"{len(text)} characters that are no origin") from error
 
 
 def clean_text(text: str) -> str:

@@ -15,6 +15,7 @@ Writing needs a session; reading, marking, counting and deleting may span a user
 from __future__ import annotations
 
 import logging
+import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
@@ -25,6 +26,7 @@ from msgspec.structs import replace as change
 
 from ..errors import InvalidInput
 from ..events import EventStream
+from ..message import Msg
 from ..record import EVERYTHING, MESSAGE, Record, Scope, Value, Where, as_marks, check_id
 
 logger = logging.getLogger(__name__)
@@ -129,7 +131,20 @@ def _checked(record: Record) -> Record:
     check_id("record id", record.id)
     if record.kind is not MESSAGE:
         check_id("kind", record.kind)
+    if isinstance(record.value, Msg) is not (record.kind == MESSAGE):
+        raise InvalidInput(
+            f"record {record.id!r}: a Msg is of kind {MESSAGE!r} and nothing else is, "
+            f"got a {type(record.value).__name__} of kind {record.kind!r}"
+        )
+    for name in ("created_at", "importance", "expires_at"):
+        number = getattr(record, name)
+        if not (_is_finite(number) or (number is None and name == "expires_at")):
+            raise InvalidInput(f"record {record.id!r}: {name} must be a number, got {number!r}")
     if not record.marks:
         return record
     marks = as_marks(record.marks)
     return record if marks == record.marks else change(record, marks=marks)
+
+
+def _is_finite(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

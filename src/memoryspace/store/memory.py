@@ -12,7 +12,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import count
-from typing import cast
+from typing import TypeAlias, cast
 
 from msgspec.structs import replace as change
 
@@ -21,6 +21,11 @@ from ..message import Msg, freeze
 from ..message.sharing import copy_parts
 from ..record import EVERYTHING, Record, Scope, Value, Where, as_marks
 from .contract import Clock, Store, admit, limited, session_of
+
+# (last change other than an append, last seq): while it is the same, so is the session.
+Revision: TypeAlias = tuple[int, int]
+
+_NOTHING = Where(ids=frozenset())
 
 
 class MemoryStore(Store):
@@ -72,14 +77,7 @@ class MemoryStore(Store):
 
     def append_now(self, scope: Scope, records: Sequence[Record]) -> list[str]:
         """``append``, for callers without an event loop."""
-        name = session_of(scope)
-        admitted = admit(records)
-        if not admitted:
-            return []
-        with self._lock:
-            session = self._session_named(scope.user, name)
-            session.expire(self.clock())
-            return [record.id for record in admitted if self._put(session, name, record)]
+        return self.replace_now(scope, _NOTHING, records)
 
     def select_now(self, scope: Scope, where: Where = EVERYTHING) -> list[Record]:
         """``select``, for callers without an event loop."""
@@ -88,29 +86,33 @@ class MemoryStore(Store):
 
     def replace_now(self, scope: Scope, where: Where, records: Sequence[Record]) -> list[str]:
         """``replace``, for callers without an event loop."""
-        session_of(scope)
-        admit(records)  # nothing is removed unless everything can come in
-        with self._lock:
-            self._remove(scope, where)
-            return self.append_now(scope, records)
-
-    def revision(self, scope: Scope) -> tuple[int, int]:
-        """Return a session's (last change other than an append, last seq): equal means the same."""
-        with self._lock:
-            session = self._users.get(scope.user, {}).get(session_of(scope))
-            if session is None:
-                return (0, 0)
+        name = session_of(scope)
+        new = [change(record, value=_frozen(record.value)) for record in admit(records)]
+        with self._lock:  # from here on nothing can fail: all of it happens
+            if where is not _NOTHING:
+                self._remove(scope, where)
+            if not new:
+                return []
+            session = self._session_named(scope.user, name)
             session.expire(self.clock())
-            return (session.last_change, session.last_seq)
+            return [record.id for record in new if self._put(session, name, record)]
+
+    def read_now(self, scope: Scope, where: Where) -> tuple[Revision, list[Record]]:
+        """Return a session's revision and, of that very moment, the matching records."""
+        with self._lock:
+            found = self.select_now(scope, where)
+            session = self._users.get(scope.user, {}).get(session_of(scope))
+            revision = (0, 0) if session is None else (session.last_change, session.last_seq)
+            return revision, found
 
     def _put(self, session: _Session, name: str, record: Record) -> bool:
-        """The one door for new records: gives the seq, freezes the value, unites known marks."""
+        """The one door for new records: gives the seq, or unites the marks of a known one."""
         known = session.records.get(record.id)
         if known is not None:
             session.remark(known, record.marks, frozenset())
             return False
         self._last_seq += 1
-        session.add(change(record, value=_frozen(record.value), seq=self._last_seq, session=name))
+        session.add(change(record, seq=self._last_seq, session=name))
         return True
 
     def _remove(self, scope: Scope, where: Where) -> list[str]:
@@ -173,21 +175,25 @@ class _Session:
     def remove(self, record_id: str) -> None:
         record = self.records.pop(record_id)
         self._of_kind[record.kind] -= 1
-        for mark in record.marks:
-            self._marked[mark].discard(record_id)
+        self._unmark(record_id, record.marks)
         self.last_change = next(self._changes)
 
     def remark(self, record: Record, add: frozenset[str], remove: frozenset[str]) -> bool:
         marks = (record.marks - remove) | add
         if marks == record.marks:
             return False
-        for mark in record.marks - marks:
-            self._marked[mark].discard(record.id)
+        self._unmark(record.id, record.marks - marks)
         for mark in marks - record.marks:
             self._marked[mark].add(record.id)
         self.records[record.id] = change(record, marks=marks)
         self.last_change = next(self._changes)
         return True
+
+    def _unmark(self, record_id: str, marks: Iterable[str]) -> None:
+        for mark in marks:
+            self._marked[mark].discard(record_id)
+            if not self._marked[mark]:
+                del self._marked[mark]
 
     def expire(self, now: float) -> None:
         while self._due and self._due[0][0] <= now:

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import random
 from collections.abc import Awaitable, Callable
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
@@ -22,16 +22,14 @@ from redis.exceptions import (
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from ...errors import StoreError, StoreUnavailable
+from ...errors import StoreBusy, StoreError, StoreUnavailable
+from ...loops import PerLoop
 
 T = TypeVar("T")
 MAX_ATTEMPTS = 10
 BACKOFF_SECONDS = 0.005
 
-_Loop = asyncio.AbstractEventLoop
-_seats: WeakKeyDictionary[ConnectionPool, WeakKeyDictionary[_Loop, asyncio.Semaphore]] = (
-    WeakKeyDictionary()
-)
+_seats: WeakKeyDictionary[ConnectionPool, PerLoop[asyncio.Semaphore]] = WeakKeyDictionary()
 
 
 async def run_script(client: Redis, verb: str, keys: list[str], arguments: list[str]) -> Any:
@@ -55,30 +53,53 @@ async def send_raw(client: Redis, *command: Any) -> Any:
 
 def seat(pool: ConnectionPool) -> asyncio.Semaphore:
     """Return what keeps our own calls from asking a pool for more connections than it has."""
-    loops = _seats.setdefault(pool, WeakKeyDictionary())
-    return loops.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(pool.max_connections))
+    if pool not in _seats:
+        _seats[pool] = PerLoop(partial(asyncio.Semaphore, pool.max_connections))
+    return _seats[pool].get()
 
 
-async def call(send: Callable[[], Awaitable[T]]) -> T:
-    """Send a command. A pool that others use up is waited for; a lost connection tried once more.
+async def call(send: Callable[[], Awaitable[T]], *, repeatable: bool) -> T:
+    """Send a command, waiting while the server or the pool is busy.
 
-    A pooled connection may be dead because the server was restarted since it was last used.
+    A lost connection is tried once more if the command may be repeated: a pooled connection may be
+    dead because the server was restarted since it was last used.
     """
     for attempt in range(1, MAX_ATTEMPTS + 1):
         try:
             return await send()
-        except (MaxConnectionsError, BusyLoadingError) as error:
-            if attempt == MAX_ATTEMPTS:
-                raise StoreUnavailable(f"Redis stayed too busy to answer: {error}") from error
-        except (RedisConnectionError, RedisTimeoutError, OSError) as error:
-            if attempt > 1:
-                raise StoreUnavailable(
-                    f"Redis cannot be reached: {error}; try again when it can"
-                ) from error
-        except RedisError as error:
-            raise StoreError(f"Redis refused the operation: {error}") from error
+        except Exception as error:
+            trouble = _translated(error)
+            if trouble is None:
+                raise
+            is_busy = isinstance(trouble, StoreBusy)
+            is_lost = isinstance(trouble, StoreUnavailable) and repeatable and attempt == 1
+            if attempt == MAX_ATTEMPTS or not (is_busy or is_lost):
+                raise trouble from error
         await asyncio.sleep(random.uniform(0, BACKOFF_SECONDS * 2**attempt))
     raise AssertionError("the loop above returns or raises")
+
+
+def _translated(error: Exception) -> StoreError | None:
+    """Return the error in our terms, or ``None`` for what is not Redis's."""
+    if isinstance(error, MaxConnectionsError | BusyLoadingError) or _runs_a_script(error):
+        return StoreBusy(f"Redis stayed too busy to answer: {error}")
+    if isinstance(error, RedisConnectionError | RedisTimeoutError | OSError) or _left_over(error):
+        return StoreUnavailable(
+            f"Redis cannot be reached: {error}; what was sent may or may not have happened, "
+            f"try again when it can"
+        )
+    if "unknown command" in str(error).lower():
+        return StoreError(f"this server runs no scripts ({error}); fakeredis needs fakeredis[lua]")
+    return StoreError(f"Redis refused: {error}") if isinstance(error, RedisError) else None
+
+
+def _runs_a_script(error: Exception) -> bool:
+    return isinstance(error, RedisError) and str(error).startswith("BUSY ")
+
+
+def _left_over(error: Exception) -> bool:
+    """Tell whether a connection was opened in an event loop that is closed by now."""
+    return isinstance(error, RuntimeError) and "loop is closed" in str(error)
 
 
 @cache

@@ -16,6 +16,8 @@ def client_for(
     options: dict[str, Any],
 ) -> Redis:
     """Return the given client, or a new one on the given pool or, without one, on the address."""
+    if client is None and connection_pool is not None and options:
+        raise InvalidInput(f"a pool brings its own options; give it {[*options]} instead")
     if client is None:
         return Redis(
             connection_pool=connection_pool, **{"decode_responses": True, **address, **options}

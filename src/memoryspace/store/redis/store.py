@@ -17,6 +17,11 @@ from .calls import call, run_script, seat
 from .wire import escaped, header_and_body, pieces_of, record_of, request_for, whose
 
 COUNTER = "memoryspace:seq"
+MAX_RECORDS = 100_000  # in one call; a server takes no more than a million arguments
+
+# Sent once more when the reply is lost. The others might undo what somebody else did meanwhile.
+REPEATABLE = {"append", "select", "count"}
+MAX_TTL = 10 * 365 * 24 * 60 * 60
 
 
 class RedisStore(Store):
@@ -25,8 +30,9 @@ class RedisStore(Store):
     ``client`` is a ``redis.asyncio.Redis``, which stays the caller's, or a URL, in which case the
     client is this store's own. ``ttl`` seconds after its last use a session is gone.
 
-    A call whose reply is lost is sent once more. That never doubles a record; what it returns then
-    is what the repetition found to do.
+    An ``append`` whose reply is lost is sent once more. That never doubles a record; the ids it
+    returns are then those the repetition added. Other changes are not repeated. The server must not
+    evict keys (``maxmemory-policy noeviction``, its default), or a session may lose a part.
     """
 
     def __init__(
@@ -51,8 +57,10 @@ class RedisStore(Store):
 
     @ttl.setter
     def ttl(self, seconds: int | None) -> None:
-        if seconds is not None and (not isinstance(seconds, int) or seconds <= 0):
-            raise InvalidInput(f"a ttl is a whole number of seconds above 0, got {seconds!r}")
+        if seconds is not None and (type(seconds) is not int or not 0 < seconds <= MAX_TTL):
+            raise InvalidInput(
+                f"a ttl is a whole number of seconds from 1 to {MAX_TTL}, got {seconds!r}"
+            )
         self._ttl = seconds
 
     async def append(self, scope: Scope, records: Sequence[Record]) -> list[str]:
@@ -116,10 +124,14 @@ class RedisStore(Store):
             request["ttl"] = self.ttl
         keys, texts = [self.prefix + COUNTER], [dump(request), *arguments]
         async with seat(self.client.connection_pool):
-            return await call(lambda: run_script(self.client, verb, keys, texts))
+            return await call(
+                lambda: run_script(self.client, verb, keys, texts), repeatable=verb in REPEATABLE
+            )
 
 
 def _arguments(records: Sequence[Record]) -> list[str]:
+    if len(records) > MAX_RECORDS:
+        raise InvalidInput(f"{len(records)} records at once are too many: {MAX_RECORDS} at most")
     arguments: list[str] = []
     for record in records:
         try:

@@ -67,7 +67,7 @@ def record_of(piece: str) -> Record:
     kind, _, body = stored.partition("\0")
     data = parse(body)
     if not isinstance(data, dict) or "value" not in data:
-        raise CorruptData(f"this is not a record: {body[:60]!r}")
+        raise CorruptData(f"{len(body)} characters that are no record")
     value = value_from(kind, data["value"])
     get = data.get
     text = get("text")
@@ -116,4 +116,4 @@ def _origin(data: Any) -> Origin | None:
     try:
         return msgspec.convert(data, Origin)
     except msgspec.ValidationError as error:
-        raise CorruptData(f"this is not an origin: {data!r}") from error
+        raise CorruptData("its origin does not read back") from error

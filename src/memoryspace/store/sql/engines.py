@@ -1,41 +1,34 @@
-"""What must be known once per engine: whether the tables are there, and whose turn it is."""
+"""What must be known once per pool: whether the tables are there, and whose turn it is."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
-from sqlalchemy import Engine, text
+from sqlalchemy import Pool, inspect, text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession
 from sqlalchemy.pool import StaticPool
 
-from .schema import MYSQL_FAMILY, metadata
+from ...errors import StoreBusy
+from ...loops import PerLoop
+from .schema import MYSQL_FAMILY, metadata, records
+
+logger = logging.getLogger(__name__)
 
 SCHEMA_LOCK = 0x6D656D6F  # "memo": any number that all our processes agree on
 SCHEMA_LOCK_SECONDS = 60
 
 
-class Turns:
-    """One asyncio lock per event loop: those who wait are served in the order they came."""
-
-    def __init__(self) -> None:
-        self._locks: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = (
-            WeakKeyDictionary()
-        )
-
-    def take(self) -> asyncio.Lock:
-        """Return the running loop's lock, for ``async with``."""
-        return self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock())
-
-
-class EngineState:
-    """Shared by every store on one engine."""
+class PoolState:
+    """Shared by every store on one pool."""
 
     def __init__(self) -> None:
         self.has_schema = False
-        self._turns = Turns()
+        self._turn = PerLoop(asyncio.Lock)  # those who wait are served in the order they came
 
     def turn(self, engine: AsyncEngine, *, writing: bool) -> AbstractAsyncContextManager[object]:
         """Wait for this process's turn where the database would only answer "locked".
@@ -43,63 +36,122 @@ class EngineState:
         SQLite has one writer, and polling for its lock is unfair and slow. A database in memory
         has one connection altogether, so there readers wait as well.
         """
-        if isinstance(engine.pool, StaticPool):
-            return self._turns.take()
-        if writing and engine.dialect.name == "sqlite":
-            return self._turns.take()
+        if has_one_connection(engine) or (writing and engine.dialect.name == "sqlite"):
+            return self._turn.get()
         return nullcontext()
 
     async def ensure_schema(self, engine: AsyncEngine) -> None:
         """Create what is missing, once; any number of processes may do so at the same time."""
         if self.has_schema:
             return
-        async with self.turn(engine, writing=True):
-            if engine.dialect.name == "sqlite":
-                await _let_readers_and_writer_coexist(engine)
-            async with engine.begin() as connection, _schema_lock(connection):
-                await create_tables(connection)
+        async with (
+            self.turn(engine, writing=True),
+            engine.connect() as connection,
+        ):
+            await _use_write_ahead_log(connection)
+            async with connection.begin(), _schema_lock(connection):
+                await _create_tables(connection)
         self.has_schema = True
 
+    async def ensure_schema_for(self, guest: AsyncSession, connection: AsyncConnection) -> None:
+        """Create what is missing without committing the host's work.
 
-_states: WeakKeyDictionary[Engine, EngineState] = WeakKeyDictionary()
-_session_turns: WeakKeyDictionary[AsyncSession, Turns] = WeakKeyDictionary()
+        Tables that the host's own transaction made may vanish with it, so they are asked for again.
+        MySQL commits before it creates a table; there a connection of our own does it.
+        """
+        if self.has_schema:
+            return
+        if await connection.run_sync(lambda sync: inspect(sync).has_table(records.name)):
+            self.has_schema = guest not in _made_tables
+        elif connection.dialect.name in MYSQL_FAMILY:
+            await self.ensure_schema(connection.engine)
+        else:
+            _made_tables.add(guest)
+            async with _schema_lock(connection):
+                await _create_tables(connection)
 
 
-def state_of(engine: AsyncEngine) -> EngineState:
-    """Return the state all stores on this engine share."""
-    return _states.setdefault(engine.sync_engine, EngineState())
+_states: WeakKeyDictionary[Pool, PoolState] = WeakKeyDictionary()
+_session_turns: WeakKeyDictionary[AsyncSession, PerLoop[asyncio.Lock]] = WeakKeyDictionary()
+_made_tables: WeakSet[AsyncSession] = WeakSet()
+
+
+def state_of(engine: AsyncEngine) -> PoolState:
+    """Return the state that all stores on this engine, and on copies of it, share."""
+    return _states.setdefault(engine.sync_engine.pool, PoolState())
 
 
 def session_turn(session: AsyncSession) -> asyncio.Lock:
     """Return the lock under which a caller's session is used: it can do one thing at a time."""
-    return _session_turns.setdefault(session, Turns()).take()
+    return _session_turns.setdefault(session, PerLoop(asyncio.Lock)).get()
 
 
-async def create_tables(connection: AsyncConnection) -> None:
-    """Create the tables that are missing."""
+def has_one_connection(engine: AsyncEngine) -> bool:
+    """Tell whether all share one connection, as they must for a SQLite database in memory."""
+    return isinstance(engine.sync_engine.pool, StaticPool)
+
+
+async def take_write_lock(on: AsyncConnection) -> None:
+    """Begin a SQLite transaction that may write.
+
+    Python's driver begins one only at the first change. By then another process may have written,
+    and what was read before would be out of date.
+    """
+    raw = await on.get_raw_connection()
+    if raw.driver_connection is not None and not raw.driver_connection.in_transaction:
+        await on.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+async def checkpoint(engine: AsyncEngine) -> None:
+    """Move what is in SQLite's log into its file, as far as nobody is reading it."""
+    if engine.dialect.name == "sqlite" and not has_one_connection(engine):
+        async with engine.connect() as connection:
+            await _ask_driver(connection, "PRAGMA wal_checkpoint(PASSIVE)")
+
+
+async def _use_write_ahead_log(connection: AsyncConnection) -> None:
+    """Let a SQLite file's readers and writer not block each other, and commit three times faster.
+
+    It stays so for the file. Where it cannot be done, all works as before, only slower.
+    """
+    if connection.dialect.name == "sqlite":
+        await _ask_driver(connection, "PRAGMA journal_mode=WAL")
+
+
+async def _ask_driver(connection: AsyncConnection, pragma: str) -> None:
+    """Ask past SQLAlchemy, which may have been told to begin a transaction first."""
+    driver = (await connection.get_raw_connection()).driver_connection
+    try:
+        await driver.execute_fetchall(pragma)  # type: ignore[union-attr]  # aiosqlite's
+    except sqlite3.Error as error:
+        logger.debug("%s was not possible: %s", pragma, error)
+
+
+async def _create_tables(connection: AsyncConnection) -> None:
     await connection.run_sync(metadata.create_all)
-
-
-async def _let_readers_and_writer_coexist(engine: AsyncEngine) -> None:
-    async with engine.connect() as connection:
-        await connection.exec_driver_sql("PRAGMA journal_mode=WAL")
 
 
 @asynccontextmanager
 async def _schema_lock(connection: AsyncConnection) -> AsyncIterator[None]:
     dialect = connection.dialect.name
-    if dialect == "sqlite":
-        await connection.exec_driver_sql("BEGIN IMMEDIATE")
-        yield
-    elif dialect == "postgresql":
-        await connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": SCHEMA_LOCK})
-        yield
-    elif dialect in MYSQL_FAMILY:
-        name = {"name": f"memoryspace-{SCHEMA_LOCK}", "seconds": SCHEMA_LOCK_SECONDS}
-        await connection.execute(text("SELECT GET_LOCK(:name, :seconds)"), name)
-        try:
+    if dialect in MYSQL_FAMILY:
+        async with _named_lock(connection, f"memoryspace-{SCHEMA_LOCK}"):
             yield
-        finally:
-            await connection.execute(text("SELECT RELEASE_LOCK(:name)"), {"name": name["name"]})
+        return
+    if dialect == "sqlite":
+        await take_write_lock(connection)
     else:
+        await connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": SCHEMA_LOCK})
+    yield
+
+
+@asynccontextmanager
+async def _named_lock(connection: AsyncConnection, name: str) -> AsyncIterator[None]:
+    take = text("SELECT GET_LOCK(:name, :seconds)")
+    taken = await connection.execute(take, {"name": name, "seconds": SCHEMA_LOCK_SECONDS})
+    if taken.scalar_one() != 1:
+        raise StoreBusy("others have been creating the tables for too long; try again")
+    try:
         yield
+    finally:
+        await connection.execute(text("SELECT RELEASE_LOCK(:name)"), {"name": name})

@@ -25,6 +25,7 @@ from sqlalchemy.types import TypeDecorator, TypeEngine
 from ...record import MAX_ID_BYTES, MAX_ID_CHARACTERS
 
 MYSQL_FAMILY = ("mysql", "mariadb")
+DIALECTS = ("sqlite", "postgresql", *MYSQL_FAMILY)
 _OPTIONS: dict[str, Any] = {
     f"{name}_{option}": value
     for name in MYSQL_FAMILY
@@ -45,7 +46,7 @@ class ExactText(TypeDecorator[str]):
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         """Choose the column type."""
         if dialect.name in MYSQL_FAMILY:
-            binary = mysql.BLOB() if self.length is None else mysql.VARBINARY(MAX_ID_BYTES)
+            binary = mysql.LONGBLOB() if self.length is None else mysql.VARBINARY(MAX_ID_BYTES)
             return dialect.type_descriptor(binary)
         return dialect.type_descriptor(Text() if self.length is None else String(self.length))
 
@@ -64,6 +65,10 @@ class ExactText(TypeDecorator[str]):
 
 def _id_column(name: str, **options: Any) -> Column[str]:
     return Column(name, ExactText(MAX_ID_CHARACTERS), nullable=False, **options)
+
+
+def _only_on(*dialects: str) -> Callable[..., bool]:
+    return lambda *_, dialect, **__: dialect.name in dialects
 
 
 _LongText = Text().with_variant(mysql.LONGTEXT(), *MYSQL_FAMILY)
@@ -105,16 +110,22 @@ records = Table(
 )
 Index("memoryspace_record_order", records.c.user_id, records.c.session_id, records.c.index)
 Index("memoryspace_record_seq", records.c.user_id, records.c.seq)
+# Few records carry marks, so it is enough to know which do.
 Index(
-    "memoryspace_record_marks",
+    "memoryspace_record_marked",
+    records.c.user_id,
+    records.c.session_id,
+    sqlite_where=records.c.marks != "",
+    postgresql_where=records.c.marks != "",
+).ddl_if(callable_=_only_on("sqlite", "postgresql"))
+Index(
+    "memoryspace_record_marked",
     records.c.user_id,
     records.c.session_id,
     records.c.marks,
-    sqlite_where=records.c.marks != "",
-    postgresql_where=records.c.marks != "",
     mysql_length={"marks": 64},
     mariadb_length={"marks": 64},
-)
+).ddl_if(callable_=_only_on(*MYSQL_FAMILY))
 
 states = Table(
     "memoryspace_state",

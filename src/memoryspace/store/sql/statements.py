@@ -10,27 +10,27 @@ from msgspec.structs import replace as change
 from sqlalchemy import (
     Table,
     bindparam,
+    delete,
     func,
-    insert,
     literal_column,
     or_,
     select,
     true,
     update,
 )
-from sqlalchemy.dialects import sqlite
+from sqlalchemy.dialects import mysql, postgresql, sqlite
 from sqlalchemy.engine import Dialect
-from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.sql import ColumnElement, Select
 
 from ...record import Scope, Where
+from .engines import take_write_lock
 from .rows import SEPARATOR, pack_marks, unpack_marks
-from .schema import ExactText, records, sessions
+from .schema import MYSQL_FAMILY, ExactText, records, sessions
 
 Condition = list[ColumnElement[bool]]
 
-MAX_IDS_PER_STATEMENT = 5000  # fewer than any database allows parameters
+MAX_IDS_PER_STATEMENT = 5000  # fewer than the databases of today allow parameters
 SQLITE_WITH_RETURNING = (3, 35)
 
 _r = records.c
@@ -114,17 +114,6 @@ async def lock(on: AsyncConnection, scope: Scope) -> None:
         await on.execute(select(_s.session_id).where(*_sessions_of(scope)).with_for_update())
 
 
-async def take_write_lock(on: AsyncConnection) -> None:
-    """Begin a SQLite transaction that may write.
-
-    Python's driver begins one only at the first change. By then another process may have written,
-    and what was read before would be out of date.
-    """
-    raw = await on.get_raw_connection()
-    if raw.driver_connection is not None and not raw.driver_connection.in_transaction:
-        await on.exec_driver_sql("BEGIN IMMEDIATE")
-
-
 async def add_alone(on: AsyncConnection, row: dict[str, Any]) -> bool:
     """Add one row to SQLite in one step; False if that cannot be done or its id is known.
 
@@ -133,9 +122,19 @@ async def add_alone(on: AsyncConnection, row: dict[str, Any]) -> bool:
     """
     if on.dialect.name != "sqlite" or sqlite3.sqlite_version_info < SQLITE_WITH_RETURNING:
         return False
+    if on.sync_connection is None or on.sync_connection.get_execution_options().get(
+        "schema_translate_map"
+    ):
+        return False  # SQLAlchemy has to put another table's name in
     driver = (await on.get_raw_connection()).driver_connection
     run_at_once = getattr(driver, "execute_fetchall", None)  # aiosqlite's
     return run_at_once is not None and bool(await run_at_once(_ADD_ALONE, row))
+
+
+async def forget_sessions(on: AsyncConnection, scope: Scope) -> None:
+    """Remove the rows of sessions that are locked and empty; they come again when needed."""
+    if on.dialect.name != "sqlite":
+        await on.execute(delete(sessions).where(*_sessions_of(scope)))
 
 
 async def reserve(on: AsyncConnection, scope: Scope, places: int) -> int:
@@ -143,26 +142,28 @@ async def reserve(on: AsyncConnection, scope: Scope, places: int) -> int:
     if on.dialect.name == "sqlite":
         await take_write_lock(on)
         return int((await on.execute(select(_END).where(*owned_by(scope)))).scalar_one())
-    end = await move_end(on, scope, places)
-    if end is None:
-        row = {"user_id": scope.user, "session_id": scope.session, "next_index": 0}
-        await insert_if_absent(on, sessions, row)  # if another writer was first, its row will do
-        end = await move_end(on, scope, places)
-        assert end is not None
-    return end - places
+    return await move_end(on, scope, places) - places
 
 
-async def move_end(on: AsyncConnection, scope: Scope, by: int) -> int | None:
-    """Move a session's end and return it, or ``None`` if there is no such session."""
-    if on.dialect.name == "sqlite":
-        return None  # the end is read off the records
-    moved = update(sessions).where(*_sessions_of(scope)).values(next_index=_s.next_index + by)
-    if on.dialect.update_returning:
-        end = (await on.execute(moved.returning(_s.next_index))).scalar_one_or_none()
-        return None if end is None else int(end)
-    if (await on.execute(moved)).rowcount == 0:
-        return None
+async def give_back(on: AsyncConnection, scope: Scope, places: int) -> None:
+    """Move the end of a session back by places that were reserved and not needed."""
+    if on.dialect.name != "sqlite":  # there the end is read off the records
+        await move_end(on, scope, -places)
+
+
+async def move_end(on: AsyncConnection, scope: Scope, by: int) -> int:
+    """Move the end of a session, of a new one from 0, and return it; the session is locked then."""
+    row = {"user_id": scope.user, "session_id": scope.session, "next_index": by}
+    statement = upsert(on.dialect, sessions, row, {"next_index": _s.next_index + by})
+    if on.dialect.name == "postgresql":
+        return int((await on.execute(statement.returning(_s.next_index))).scalar_one())
+    await on.execute(statement)
     return int((await on.execute(select(_s.next_index).where(*_sessions_of(scope)))).scalar_one())
+
+
+def current(query: Select[Any], dialect: Dialect) -> Select[Any]:
+    """Make a query see what is stored now: MySQL shows a transaction what was when it began."""
+    return query.with_for_update() if dialect.name in MYSQL_FAMILY else query
 
 
 async def remark(
@@ -174,7 +175,8 @@ async def remark(
     The caller holds the lock, or two changes could each overwrite the other's.
     """
     changed = 0
-    for packed in (await on.execute(select(_r.marks).where(*condition).distinct())).scalars().all():
+    sets = current(select(_r.marks).where(*condition).distinct(), on.dialect)
+    for packed in (await on.execute(sets)).scalars().all():
         marks = unpack_marks(packed)
         wanted = (marks - remove) | add
         if wanted != marks:
@@ -183,14 +185,17 @@ async def remark(
     return changed
 
 
-async def insert_if_absent(on: AsyncConnection, table: Table, row: dict[str, Any]) -> bool:
-    """Insert a row unless its key is taken; tell whether it was inserted."""
-    try:
-        async with on.begin_nested():
-            await on.execute(insert(table), row)
-    except IntegrityError:
-        return False
-    return True
+def upsert(dialect: Dialect, table: Table, row: dict[str, Any], changes: dict[str, Any]) -> Any:
+    """Return the statement that inserts a row or, if its key is taken, changes the one there.
+
+    One statement takes the row's lock at once. Two of them, one to look and one to insert, would
+    let writers on MySQL wait for each other's gaps.
+    """
+    if dialect.name in MYSQL_FAMILY:
+        return mysql.insert(table).values(row).on_duplicate_key_update(changes)
+    module = postgresql if dialect.name == "postgresql" else sqlite
+    conflict = {"index_elements": table.primary_key.columns, "set_": changes}
+    return module.insert(table).values(row).on_conflict_do_update(**conflict)
 
 
 def _sessions_of(scope: Scope) -> Condition:

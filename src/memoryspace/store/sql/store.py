@@ -16,13 +16,16 @@ from ..contract import Clock, Store, admit, limited, session_of
 from .rows import COLUMNS, VALUE_COLUMNS, record_of, row_of, unpack_marks, value_of
 from .schema import records as table
 from .statements import (
+    MAX_IDS_PER_STATEMENT,
     Condition,
     add_alone,
     alive,
+    current,
+    forget_sessions,
+    give_back,
     in_order,
     lock,
     matching,
-    move_end,
     owned_by,
     parts,
     remark,
@@ -69,7 +72,7 @@ class SQLStore(Store):
 
     async def values(self, scope: Scope, where: Where = EVERYTHING) -> list[Value]:
         """Return only the values of the matching records: fewer columns, less to decode."""
-        if len(list(split(where))) > 1:
+        if where.ids is not None and len(where.ids) > MAX_IDS_PER_STATEMENT:
             return await super().values(scope, where)
         return await self._transactions.read(
             lambda on: self._fetch(on, scope, where, VALUE_COLUMNS, value_of)
@@ -81,7 +84,7 @@ class SQLStore(Store):
         rows = [row_of(scope, record) for record in admit(records)]
 
         async def work(on: AsyncConnection) -> list[str]:
-            await lock(on, scope)
+            await reserve(on, scope, 0)  # locks the session, also one that is new
             await self._delete(on, scope, where)
             return await self._append(on, scope, rows)
 
@@ -103,7 +106,16 @@ class SQLStore(Store):
 
     async def delete(self, scope: Scope, where: Where = EVERYTHING) -> list[str]:
         """Remove the matching records; return their ids."""
-        return await self._transactions.write(lambda on: self._delete(on, scope, where))
+
+        async def work(on: AsyncConnection) -> list[str]:
+            if where.limit is not None or where == EVERYTHING:
+                await lock(on, scope)
+            removed = await self._delete(on, scope, where)
+            if where == EVERYTHING:
+                await forget_sessions(on, scope)
+            return removed
+
+        return await self._transactions.write(work)
 
     async def count(self, scope: Scope, where: Where = EVERYTHING) -> int:
         """Return how many records match."""
@@ -117,8 +129,16 @@ class SQLStore(Store):
 
         return await self._transactions.read(work)
 
+    async def create_tables(self) -> None:
+        """Create the tables now rather than with the first call: for a service's start."""
+        await self._transactions.prepare()
+
     async def close(self) -> None:
-        """Dispose of the engine if this store made it; it connects anew when used again."""
+        """Leave a SQLite file complete without its log; dispose of an engine made here.
+
+        The store connects anew when used again.
+        """
+        await self._transactions.settle()
         if self._own_engine is not None:
             await self._own_engine.dispose()
 
@@ -134,7 +154,7 @@ class SQLStore(Store):
         known = await self._known(on, scope, [row["id"] for row in rows])
         new = [row for row in rows if row["id"] not in known]
         if known:
-            await move_end(on, scope, len(new) - len(rows))
+            await give_back(on, scope, len(rows) - len(new))
             await self._unite_marks(on, scope, [row for row in rows if row["id"] in known])
         if new:
             placed = [{**row, "index": place} for place, row in enumerate(new, start)]
@@ -148,8 +168,8 @@ class SQLStore(Store):
         now = self.clock()
         for part in parts(ids):
             query = select(_r.id, _r.expires_at).where(*owned_by(scope), _r.id.in_(part))
-            if on.in_nested_transaction() and on.dialect.name != "sqlite":
-                query = query.with_for_update(read=True)  # a host's snapshot may be an old one
+            if on.in_nested_transaction():  # in a host's transaction, which may have begun long ago
+                query = current(query, on.dialect)
             for record_id, expires_at in await on.execute(query):
                 is_over = expires_at is not None and expires_at <= now
                 (expired if is_over else known).add(record_id)
@@ -220,7 +240,13 @@ class SQLStore(Store):
         """
         if where.limit is None:
             return [matching(scope, each, on.dialect) for each in split(where)]
-        chosen = await self._select(on, scope, where)
-        return [
-            [*owned_by(scope), _r.seq.in_(part)] for part in parts([each.seq for each in chosen])
-        ]
+        seqs = await self._limited_seqs(on, scope, where)
+        return [[*owned_by(scope), _r.seq.in_(part)] for part in parts(seqs)]
+
+    async def _limited_seqs(self, on: AsyncConnection, scope: Scope, where: Where) -> list[int]:
+        seqs: list[int] = []
+        for piece in split(where):
+            condition = [*matching(scope, piece, on.dialect), alive(self.clock())]
+            query = current(select(_r.seq).where(*condition), on.dialect)
+            seqs += (await on.execute(in_order(query, scope, where))).scalars()
+        return sorted(seqs, reverse=where.newest)[: where.limit]

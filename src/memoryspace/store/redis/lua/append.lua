@@ -1,3 +1,3 @@
 local added = append(2)
-keep_alive()
+keep_alive(true)
 return added

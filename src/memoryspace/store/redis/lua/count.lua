@@ -7,5 +7,5 @@ if request.only_kind and request.session then
 else
   found = #matching()
 end
-keep_alive()
+keep_alive(false)
 return found

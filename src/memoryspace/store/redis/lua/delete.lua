@@ -1,4 +1,4 @@
 local removed = delete()
-drop_empty_sessions()
-keep_alive()
+sessions() -- looks which are gone now
+keep_alive(true)
 return removed

@@ -8,5 +8,5 @@ for _, each in ipairs(matching()) do
   for _, mark in ipairs(request.add) do new[mark] = true end
   if set_marks(at, id, old, new) then changed = changed + 1 end
 end
-keep_alive()
+keep_alive(true)
 return changed

@@ -1,5 +1,4 @@
 delete()
 local added = append(2)
-drop_empty_sessions()
-keep_alive()
+keep_alive(true)
 return added

@@ -24,5 +24,5 @@ while first <= #found do
   replies[#replies + 1] = fetch(at, first, last)
   first = last + 1
 end
-keep_alive()
+keep_alive(false)
 return replies
