@@ -161,9 +161,13 @@ async def move_end(on: AsyncConnection, scope: Scope, by: int) -> int:
     return int((await on.execute(select(_s.next_index).where(*_sessions_of(scope)))).scalar_one())
 
 
-def current(query: Select[Any], dialect: Dialect) -> Select[Any]:
-    """Make a query see what is stored now: MySQL shows a transaction what was when it began."""
-    return query.with_for_update() if dialect.name in MYSQL_FAMILY else query
+def current(query: Select[Any], on: AsyncConnection) -> Select[Any]:
+    """Make a query in a host's transaction see the present.
+
+    MySQL shows a transaction what was when it first read; ours read only once they hold the lock.
+    """
+    is_guest = on.in_nested_transaction() and on.dialect.name in MYSQL_FAMILY
+    return query.with_for_update() if is_guest else query
 
 
 async def remark(
@@ -175,7 +179,7 @@ async def remark(
     The caller holds the lock, or two changes could each overwrite the other's.
     """
     changed = 0
-    sets = current(select(_r.marks).where(*condition).distinct(), on.dialect)
+    sets = current(select(_r.marks).where(*condition).distinct(), on)
     for packed in (await on.execute(sets)).scalars().all():
         marks = unpack_marks(packed)
         wanted = (marks - remove) | add

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar
 
 from sqlalchemy import Column, delete, func, insert, select
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession, create_async_engine
 
 from ...errors import CorruptData
@@ -151,7 +152,25 @@ class SQLStore(Store):
         if len(rows) == 1 and await add_alone(on, rows[0]):
             return [rows[0]["id"]]
         start = await reserve(on, scope, len(rows))
-        known = await self._known(on, scope, [row["id"] for row in rows])
+        known = await self._known(on, scope, rows)
+        if not on.in_nested_transaction():
+            return await self._place(on, scope, rows, known, start)
+        try:
+            async with on.begin_nested():
+                return await self._place(on, scope, rows, known, start)
+        except IntegrityError:  # the host began before somebody else stored one of these
+            known = await self._known(on, scope, rows, is_stale=True)
+            return await self._place(on, scope, rows, known, start)
+
+    async def _place(
+        self,
+        on: AsyncConnection,
+        scope: Scope,
+        rows: list[dict[str, Any]],
+        known: set[str],
+        start: int,
+    ) -> list[str]:
+        """Insert the rows that are not known from ``start`` on; unite the marks of the others."""
         new = [row for row in rows if row["id"] not in known]
         if known:
             await give_back(on, scope, len(rows) - len(new))
@@ -161,16 +180,27 @@ class SQLStore(Store):
             await on.execute(insert(table), placed)
         return [row["id"] for row in new]
 
-    async def _known(self, on: AsyncConnection, scope: Scope, ids: list[str]) -> set[str]:
-        """Return which ids are stored; an expired one is removed and so no longer known."""
+    async def _known(
+        self,
+        on: AsyncConnection,
+        scope: Scope,
+        rows: list[dict[str, Any]],
+        *,
+        is_stale: bool = False,
+    ) -> set[str]:
+        """Return which ids are stored; an expired one is removed and so no longer known.
+
+        A read of the present locks the gaps where an id is missing, and others may want to write
+        there; so it is used only when a plain one has proved to be out of date.
+        """
         known: set[str] = set()
         expired: set[str] = set()
         now = self.clock()
-        for part in parts(ids):
+        for part in parts([row["id"] for row in rows]):
             query = select(_r.id, _r.expires_at).where(*owned_by(scope), _r.id.in_(part))
-            if on.in_nested_transaction():  # in a host's transaction, which may have begun long ago
-                query = current(query, on.dialect)
-            for record_id, expires_at in await on.execute(query):
+            for record_id, expires_at in await on.execute(
+                current(query, on) if is_stale else query
+            ):
                 is_over = expires_at is not None and expires_at <= now
                 (expired if is_over else known).add(record_id)
         for part in parts(expired):
@@ -247,6 +277,6 @@ class SQLStore(Store):
         seqs: list[int] = []
         for piece in split(where):
             condition = [*matching(scope, piece, on.dialect), alive(self.clock())]
-            query = current(select(_r.seq).where(*condition), on.dialect)
+            query = current(select(_r.seq).where(*condition), on)
             seqs += (await on.execute(in_order(query, scope, where))).scalars()
         return sorted(seqs, reverse=where.newest)[: where.limit]

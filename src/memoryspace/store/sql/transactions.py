@@ -102,7 +102,7 @@ async def _on_its_own(engine: AsyncEngine, work: Work[T], *, writing: bool) -> T
             trouble = translated(error)
             if trouble is None:
                 raise
-            if is_missing_table(error) and state.has_schema:
+            if is_missing_table(error) and attempt == 1:
                 state.has_schema = False  # dropped, or undone with the transaction that made it
             elif not _may_pass(trouble, attempt, deadline):
                 raise trouble from error
