@@ -143,3 +143,66 @@ def test_threads_may_share_a_store() -> None:
     for thread_number in range(4):
         own = [r.text for r in found if r.text.startswith(f"{thread_number} ")]
         assert own == [f"{thread_number} {number}" for number in range(200)]
+
+
+async def test_a_batch_that_cannot_be_copied_adds_nothing() -> None:
+    memory = InMemoryMemory()
+    await memory.add(Msg.from_dict(ANN))
+    bad = Msg("Bob", "x", "user", {"lock": threading.Lock()})
+    with pytest.raises(TypeError):
+        await memory.add([Msg("Cid", "y", "user"), bad])
+    assert await memory.size() == 1
+
+
+async def test_setting_the_content_replaces_the_messages() -> None:
+    memory = InMemoryMemory()
+    await memory.add(Msg("Ann", "to be replaced", "user"))
+    await memory.update_compressed_summary("stays")
+    memory.content = [Msg.from_dict(ANN), (Msg.from_dict(BOB), ["x"])]
+    assert memory.state_dict() == {
+        "_compressed_summary": "stays",
+        "content": [[ANN, []], [BOB, ["x"]]],
+    }
+
+
+async def test_a_state_with_one_id_twice_keeps_both_messages() -> None:
+    memory = InMemoryMemory()
+    memory.load_state_dict({"content": [ANN, {**ANN, "content": "again"}]})
+    found = await memory.get_memory()
+    assert [msg.content for msg in found] == ["早上好", "again"]
+    assert len({msg.id for msg in found}) == 2
+    with pytest.raises(ValueError, match="for our own"):
+        memory.load_state_dict({"content": [{**ANN, "id": "memoryspace:summary"}]})
+    assert await memory.size() == 2
+
+
+async def test_a_subclass_may_have_more_state() -> None:
+    class Counting(InMemoryMemory):
+        def __init__(self) -> None:
+            super().__init__()
+            self.turns = 0
+            self.register_state("turns")
+
+    memory, other = Counting(), Counting()
+    memory.turns = 3
+    await memory.add(Msg.from_dict(ANN))
+    other.load_state_dict(memory.state_dict())
+    assert (other.turns, await other.size()) == (3, 1)
+
+
+def test_reading_while_another_thread_writes_shows_every_message_once() -> None:
+    store = MemoryStore()
+    writer, reader = InMemoryMemory(store=store), InMemoryMemory(store=store)
+
+    async def write() -> None:
+        for number in range(3_000):
+            await writer.add(Msg("Ann", str(number), "user"), marks="x" if number % 2 else None)
+
+    thread = threading.Thread(target=lambda: asyncio.run(write()))
+    thread.start()
+    while thread.is_alive():
+        for filters in ({}, {"mark": "x"}, {"exclude_mark": "x"}):
+            said = [int(str(msg.content)) for msg in asyncio.run(reader.get_memory(**filters))]
+            assert said == sorted(set(said))
+    thread.join()
+    assert len(asyncio.run(reader.get_memory())) == 3_000
