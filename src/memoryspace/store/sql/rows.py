@@ -25,7 +25,7 @@ COLUMNS = (
     _r.value,
 )
 
-VALUE_COLUMNS = (_r.session_id, _r.id, _r.kind, _r.value)
+VALUE_COLUMNS = (_r.seq, _r.kind, _r.value)
 
 SEPARATOR = "\x1f"  # no mark can hold a control character
 _NO_MARKS: frozenset[str] = frozenset()
@@ -72,7 +72,7 @@ def record_of(row: Sequence[Any]) -> Record:
 
 def value_of(row: Sequence[Any]) -> Value:
     """Return the value of a row of ``VALUE_COLUMNS``; ``CorruptData`` if it does not read back."""
-    return parse_value(row[2], row[3])
+    return parse_value(row[1], row[2])
 
 
 def pack_marks(marks: frozenset[str]) -> str:

@@ -233,20 +233,33 @@ class SQLStore(Store):
         columns: Sequence[Column[Any]],
         decode: Callable[[Sequence[Any]], T],
     ) -> list[T]:
-        """Return what the matching rows decode to; report and skip what does not."""
+        """Return what the matching rows decode to; report and skip what does not.
+
+        The first column is ``seq``, which names a row that cannot be read.
+        """
         condition = [*matching(scope, where, on.dialect), alive(self.clock())]
-        query = select(*columns).where(*condition)
-        result = await on.execute(in_order(query, scope, where))
+        result = await on.execute(in_order(select(*columns).where(*condition), scope, where))
         found: list[T] = []
+        corrupt: dict[int, CorruptData] = {}
         for rows in result.partitions(ROWS_AT_ONCE):
             for row in rows:
                 try:
                     found.append(decode(row))
                 except CorruptData as error:
-                    self.report_corrupt(Scope(scope.user, row.session_id), row.id, error)
+                    corrupt[row[0]] = error
+        if corrupt:
+            await self._report(on, scope, corrupt)
         if where.newest and where.limit is not None:
             found.reverse()
         return found
+
+    async def _report(
+        self, on: AsyncConnection, scope: Scope, corrupt: dict[int, CorruptData]
+    ) -> None:
+        for part in parts(corrupt):
+            query = select(_r.seq, _r.session_id, _r.id).where(*owned_by(scope), _r.seq.in_(part))
+            for seq, session, id_ in await on.execute(query):
+                self.report_corrupt(Scope(scope.user, session), id_, corrupt[seq])
 
     async def _delete(self, on: AsyncConnection, scope: Scope, where: Where) -> list[str]:
         """Remove matching rows, expired ones too; those are not counted, being gone already."""
