@@ -18,7 +18,7 @@ PACKAGE = Path(memoryspace.__file__).parent
 # From the ground up. A module may import what stands on its own floor or below.
 FLOORS = [
     {"errors", "types"},
-    {"extras", "events", "files", "loops", "message", "module", "token"},
+    {"extras", "events", "files", "lifecycle", "loops", "message", "module", "token"},
     {"record"},
     {"store"},
     {"memory"},

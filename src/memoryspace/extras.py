@@ -1,15 +1,33 @@
-"""Optional dependencies: a word about which extra to install, not a bare ImportError."""
+"""Optional dependencies: imported when first used, with a word about which extra is missing."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from importlib import import_module
+from typing import Any, NamedTuple
 
 from .errors import MissingExtra
 
 
-def need(package: str, extra: str) -> None:
-    """Raise ``MissingExtra`` unless the package can be imported."""
-    try:
-        import_module(package)
-    except ImportError as error:
-        raise MissingExtra(package, extra) from error
+class Lazy(NamedTuple):
+    """Where a name stands and what it needs: a submodule, a package, the extra that brings it."""
+
+    module: str
+    package: str
+    extra: str
+
+
+def lazily(package: str, names: Mapping[str, Lazy]) -> Callable[[str], Any]:
+    """Return a package's ``__getattr__`` that imports each name from its submodule when asked."""
+
+    def find(name: str) -> Any:
+        if name not in names:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        place = names[name]
+        try:
+            import_module(place.package)
+        except ImportError as error:
+            raise MissingExtra(place.package, place.extra) from error
+        return getattr(import_module(f"{package}.{place.module}"), name)
+
+    return find

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ..extras import need
+from ..extras import Lazy, lazily
 from .base import MemoryBase
 from .in_memory import InMemoryMemory
 from .stored import StoredMemory
@@ -21,16 +21,10 @@ __all__ = [
     "StoredMemory",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name == "AsyncSQLAlchemyMemory":
-        need("sqlalchemy", "sql")
-        from .sql import AsyncSQLAlchemyMemory
-
-        return AsyncSQLAlchemyMemory
-    if name == "RedisMemory":
-        need("redis", "redis")
-        from .redis import RedisMemory
-
-        return RedisMemory
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = lazily(
+    __name__,
+    {
+        "AsyncSQLAlchemyMemory": Lazy("sql", "sqlalchemy", "sql"),
+        "RedisMemory": Lazy("redis", "redis", "redis"),
+    },
+)

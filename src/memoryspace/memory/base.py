@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from types import TracebackType
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn
 
+from ..lifecycle import Closing
 from ..message import Msg
 from ..module import StateModule
-from ..record import as_marks
+from .arguments import checked_summary, required_marks
 
 
-class MemoryBase(StateModule, ABC):
+class MemoryBase(StateModule, Closing, ABC):
     """Working memory. Its state holds the compressed summary under ``_compressed_summary``."""
 
     def __init__(self) -> None:
@@ -103,41 +103,6 @@ class MemoryBase(StateModule, ABC):
         raise NotImplementedError(
             f"{type(self).__name__} has no retrieve(); read it with get_memory()"
         )
-
-    async def close(self) -> None:  # most memories open nothing
-        """Give back what this memory opened."""
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()
-
-
-def required_marks(marks: str | list[str]) -> frozenset[str]:
-    """Return marks that must be given."""
-    if marks is None:
-        raise TypeError("mark must be a str or a list of str, got None")
-    return as_marks(marks)
-
-
-def optional_mark(name: str, mark: str | None) -> frozenset[str]:
-    """Return one mark or none."""
-    if mark is not None and not isinstance(mark, str):
-        raise TypeError(f"{name} must be a str or None, got {type(mark).__name__}")
-    return as_marks(mark)
-
-
-def checked_summary(summary: str) -> str:
-    """Return a summary that is text."""
-    if not isinstance(summary, str):
-        raise TypeError(f"a summary must be a str, got {type(summary).__name__}")
-    return summary
 
 
 def summary_message(summary: str) -> Msg:

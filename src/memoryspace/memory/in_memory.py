@@ -8,9 +8,9 @@ from typing import Any
 from ..message import Msg, thaw
 from ..record import EVERYTHING, MESSAGE, SUMMARY_ID, Scope, Where, as_marks
 from ..store import MemoryStore
-from .base import checked_summary
+from .arguments import as_messages, checked_summary, record_of, with_fresh_ids
 from .resident import Resident
-from .stored import StoredMemory, as_messages, record_of, with_fresh_ids
+from .stored import StoredMemory
 
 DEFAULT_USER = "default_user"
 DEFAULT_SESSION = "default_session"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ..extras import need
+from ..extras import Lazy, lazily
 from .base import SessionBase
 from .json_file import JSONSession
 
@@ -14,16 +14,10 @@ if TYPE_CHECKING:
 
 __all__ = ["JSONSession", "RedisSession", "SQLSession", "SessionBase"]
 
-
-def __getattr__(name: str) -> Any:
-    if name == "RedisSession":
-        need("redis", "redis")
-        from .redis import RedisSession
-
-        return RedisSession
-    if name == "SQLSession":
-        need("sqlalchemy", "sql")
-        from .sql import SQLSession
-
-        return SQLSession
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = lazily(
+    __name__,
+    {
+        "SQLSession": Lazy("sql", "sqlalchemy", "sql"),
+        "RedisSession": Lazy("redis", "redis", "redis"),
+    },
+)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from redis.asyncio import ConnectionPool, Redis
 
+from ..lifecycle import Closing
 from ..store.redis.calls import call, send_raw
 from ..store.redis.client import client_for
 from ..store.redis.wire import escaped
@@ -15,7 +15,7 @@ from .base import SessionBase
 DEFAULT_USER = "default_user"
 
 
-class RedisSession(SessionBase):
+class RedisSession(SessionBase, Closing):
     """Keeps states in a Redis server, each under one key.
 
     Connections are given as to ``RedisMemory``. With ``key_ttl``, a state is gone so many seconds
@@ -49,17 +49,6 @@ class RedisSession(SessionBase):
         """Close the client if it was made here."""
         if self._owns_client:
             await self._client.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()
 
     async def _write(self, session_id: str, user_id: str, text: str) -> None:
         key = self._key(session_id, user_id)

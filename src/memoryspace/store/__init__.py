@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ..extras import need
+from ..extras import Lazy, lazily
 from .contract import Store
 from .memory import MemoryStore
 
@@ -14,16 +14,10 @@ if TYPE_CHECKING:
 
 __all__ = ["MemoryStore", "RedisStore", "SQLStore", "Store"]
 
-
-def __getattr__(name: str) -> Any:
-    if name == "SQLStore":
-        need("sqlalchemy", "sql")
-        from .sql import SQLStore
-
-        return SQLStore
-    if name == "RedisStore":
-        need("redis", "redis")
-        from .redis import RedisStore
-
-        return RedisStore
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = lazily(
+    __name__,
+    {
+        "SQLStore": Lazy("sql", "sqlalchemy", "sql"),
+        "RedisStore": Lazy("redis", "redis", "redis"),
+    },
+)

@@ -19,13 +19,12 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
-from types import TracebackType
-from typing import Self
 
 from msgspec.structs import replace as change
 
 from ..errors import InvalidInput
 from ..events import EventStream
+from ..lifecycle import Closing
 from ..message import Msg
 from ..record import EVERYTHING, MESSAGE, Record, Scope, Value, Where, as_marks, check_id
 
@@ -34,7 +33,7 @@ logger = logging.getLogger(__name__)
 Clock = Callable[[], float]
 
 
-class Store(ABC):
+class Store(Closing, ABC):
     """A shelf that records stand on. ``memoryspace.testing`` checks one against this contract."""
 
     def __init__(self, *, clock: Clock = time.time, events: EventStream | None = None) -> None:
@@ -70,20 +69,6 @@ class Store(ABC):
     @abstractmethod
     async def count(self, scope: Scope, where: Where = EVERYTHING) -> int:
         """Return how many records match."""
-
-    async def close(self) -> None:  # noqa: B027  # most stores open nothing
-        """Give back what this store opened. What was passed in stays open."""
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()
 
     def report_corrupt(self, scope: Scope, record_id: str, error: Exception) -> None:
         """Say that a stored record does not read back; the caller goes on without it."""

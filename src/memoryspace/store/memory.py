@@ -40,21 +40,17 @@ class MemoryStore(Store):
         self._lock = threading.RLock()
 
     async def append(self, scope: Scope, records: Sequence[Record]) -> list[str]:
-        """Add records at the end of a session; return the ids that were new."""
         return self.append_now(scope, records)
 
     async def select(self, scope: Scope, where: Where = EVERYTHING) -> list[Record]:
-        """Return the matching records in conversation order."""
         return self.select_now(scope, where)
 
     async def replace(self, scope: Scope, where: Where, records: Sequence[Record]) -> list[str]:
-        """Remove the matching records and append the given ones; return the ids added."""
         return self.replace_now(scope, where, records)
 
     async def mark(
         self, scope: Scope, where: Where, *, add: Collection[str] = (), remove: Collection[str] = ()
     ) -> int:
-        """Take marks off and put marks on the matching records; return how many changed."""
         put_on, take_off = as_marks(frozenset(add)), as_marks(frozenset(remove))
         with self._lock:
             chosen = self._choose(scope, where)
@@ -63,12 +59,10 @@ class MemoryStore(Store):
             )
 
     async def delete(self, scope: Scope, where: Where = EVERYTHING) -> list[str]:
-        """Remove the matching records; return their ids."""
         with self._lock:
             return self._remove(scope, where)
 
     async def count(self, scope: Scope, where: Where = EVERYTHING) -> int:
-        """Return how many records match."""
         with self._lock:
             if scope.session is not None and where.is_only_kind:
                 session = self._users.get(scope.user, {}).get(scope.session)

@@ -28,6 +28,7 @@ from ...loops import PerLoop
 T = TypeVar("T")
 MAX_ATTEMPTS = 10
 BACKOFF_SECONDS = 0.005
+SHARED_BY_ALL = ("keys", "choosing", "lifetime", "changing")  # each builds on those before
 
 _seats: WeakKeyDictionary[ConnectionPool, PerLoop[asyncio.Semaphore]] = WeakKeyDictionary()
 
@@ -105,7 +106,7 @@ def _left_over(error: Exception) -> bool:
 @cache
 def _script(verb: str) -> tuple[str, str]:
     folder = files(__package__).joinpath("lua")
-    source = "".join(
-        folder.joinpath(f"{name}.lua").read_text("utf-8") for name in ("prelude", verb)
+    source = "\n".join(
+        folder.joinpath(f"{name}.lua").read_text("utf-8") for name in (*SHARED_BY_ALL, verb)
     )
     return source, hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()

@@ -64,13 +64,11 @@ class RedisStore(Store):
         self._ttl = seconds
 
     async def append(self, scope: Scope, records: Sequence[Record]) -> list[str]:
-        """Add records at the end of a session; return the ids that were new."""
         session_of(scope)
         arguments = _arguments(admit(records))
         return _texts(await self._run("append", scope, EVERYTHING, arguments)) if records else []
 
     async def select(self, scope: Scope, where: Where = EVERYTHING) -> list[Record]:
-        """Return the matching records in conversation order."""
         replies = await self._run("select", scope, where)
         found = []
         for piece in pieces_of(replies):
@@ -81,14 +79,12 @@ class RedisStore(Store):
         return found
 
     async def replace(self, scope: Scope, where: Where, records: Sequence[Record]) -> list[str]:
-        """Remove the matching records and append the given ones; return the ids added."""
         session_of(scope)
         return _texts(await self._run("replace", scope, where, _arguments(admit(records))))
 
     async def mark(
         self, scope: Scope, where: Where, *, add: Collection[str] = (), remove: Collection[str] = ()
     ) -> int:
-        """Take marks off and put marks on the matching records; return how many changed."""
         change = {
             "add": sorted(as_marks(frozenset(add))),
             "remove": sorted(as_marks(frozenset(remove))),
@@ -96,11 +92,9 @@ class RedisStore(Store):
         return int(await self._run("mark", scope, where, **change))
 
     async def delete(self, scope: Scope, where: Where = EVERYTHING) -> list[str]:
-        """Remove the matching records; return their ids."""
         return _texts(await self._run("delete", scope, where))
 
     async def count(self, scope: Scope, where: Where = EVERYTHING) -> int:
-        """Return how many records match."""
         return int(await self._run("count", scope, where, only_kind=where.is_only_kind))
 
     async def close(self) -> None:

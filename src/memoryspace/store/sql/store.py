@@ -62,13 +62,11 @@ class SQLStore(Store):
         self._transactions = Transactions(bind)
 
     async def append(self, scope: Scope, records: Sequence[Record]) -> list[str]:
-        """Add records at the end of a session; return the ids that were new."""
         session_of(scope)
         rows = [row_of(scope, record) for record in admit(records)]
         return await self._transactions.write(lambda on: self._append(on, scope, rows))
 
     async def select(self, scope: Scope, where: Where = EVERYTHING) -> list[Record]:
-        """Return the matching records in conversation order."""
         return await self._transactions.read(lambda on: self._select(on, scope, where))
 
     async def values(self, scope: Scope, where: Where = EVERYTHING) -> list[Value]:
@@ -80,7 +78,6 @@ class SQLStore(Store):
         )
 
     async def replace(self, scope: Scope, where: Where, records: Sequence[Record]) -> list[str]:
-        """Remove the matching records and append the given ones; return the ids added."""
         session_of(scope)
         rows = [row_of(scope, record) for record in admit(records)]
 
@@ -94,7 +91,6 @@ class SQLStore(Store):
     async def mark(
         self, scope: Scope, where: Where, *, add: Collection[str] = (), remove: Collection[str] = ()
     ) -> int:
-        """Take marks off and put marks on the matching records; return how many changed."""
         put_on, take_off = as_marks(frozenset(add)), as_marks(frozenset(remove))
 
         async def work(on: AsyncConnection) -> int:
@@ -106,7 +102,6 @@ class SQLStore(Store):
         return await self._transactions.write(work)
 
     async def delete(self, scope: Scope, where: Where = EVERYTHING) -> list[str]:
-        """Remove the matching records; return their ids."""
 
         async def work(on: AsyncConnection) -> list[str]:
             if where.limit is not None or where == EVERYTHING:
@@ -119,7 +114,6 @@ class SQLStore(Store):
         return await self._transactions.write(work)
 
     async def count(self, scope: Scope, where: Where = EVERYTHING) -> int:
-        """Return how many records match."""
 
         async def work(on: AsyncConnection) -> int:
             found, now = 0, self.clock()

@@ -1,0 +1,24 @@
+"""What is opened must be closed: one way to say so."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+
+class Closing:
+    """Something with a ``close`` that ``async with`` calls; by default nothing is to be closed."""
+
+    async def close(self) -> None:
+        """Give back what was opened here. What was passed in stays open."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()

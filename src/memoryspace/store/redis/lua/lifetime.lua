@@ -1,0 +1,35 @@
+-- How long a session, and the list of a user's sessions, are kept.
+
+-- List a session that exists. The list expires only if all that were listed do, and a second later
+-- than they. A list that is never read would keep the names of sessions long gone, so each new name
+-- looks after two others.
+local function list_session(session)
+  local has_ttl = redis.call('EXISTS', SESSIONS) == 0 or redis.call('PTTL', SESSIONS) >= 0
+  if redis.call('SADD', SESSIONS, session) == 1 then
+    for _, other in ipairs(redis.call('SRANDMEMBER', SESSIONS, 2)) do is_gone(other) end
+  end
+  if not request.ttl then
+    redis.call('PERSIST', SESSIONS)
+  elseif has_ttl and redis.call('PTTL', SESSIONS) < (request.ttl + 1) * 1000 then
+    redis.call('EXPIRE', SESSIONS, request.ttl + 1)
+  end
+end
+
+local PARTS = { 'records', 'order', 'marks', 'index', 'expiry' }
+
+-- Sliding expiry: whoever touches a session keeps all of it for another ttl seconds. Without a ttl,
+-- writing to a session that would expire makes all of it stay.
+local function keep_alive(is_writing)
+  local session = request.session
+  if not session or is_gone(session) then return end
+  local at = keys_of(session)
+  if request.ttl then
+    for _, part in ipairs(PARTS) do redis.call('EXPIRE', at[part], request.ttl) end
+    list_session(session)
+  elseif is_writing then
+    if redis.call('PTTL', at.order) >= 0 then
+      for _, part in ipairs(PARTS) do redis.call('PERSIST', at[part]) end
+    end
+    list_session(session)
+  end
+end
