@@ -17,6 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker, create_asyn
 
 from memoryspace.memory import AsyncSQLAlchemyMemory
 from memoryspace.message import Msg
+from memoryspace.store import SQLStore
 
 
 def create_app(database_url: str | None = None) -> FastAPI:
@@ -33,6 +34,7 @@ def create_app(database_url: str | None = None) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        await SQLStore(engine).create_tables()
         yield
         await engine.dispose()
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..message import Msg, thaw
-from ..record import EVERYTHING, MESSAGE, SUMMARY_ID, Scope, Where, as_marks
+from ..record import EVERYTHING, MESSAGE, SUMMARY_ID, Record, Scope, Where, as_marks
 from ..store import MemoryStore
 from .arguments import as_messages, checked_summary, record_of, with_fresh_ids
 from .resident import Resident
@@ -43,7 +43,7 @@ class InMemoryMemory(StoredMemory):
     @content.setter
     def content(self, content: Iterable[Msg | tuple[Msg, list[str]]]) -> None:
         pairs = [(item, []) if isinstance(item, Msg) else item for item in content]
-        self._replace(pairs, self._stored_summary())
+        self._replace(self._checked(pairs), self._stored_summary())
 
     def state_dict(self) -> dict[str, Any]:
         """Return the summary and every message with its marks, as plain data of its own."""
@@ -64,9 +64,10 @@ class InMemoryMemory(StoredMemory):
         pairs = self._content()
         if "content" in state_dict:
             pairs = [_pair(item) for item in state_dict["content"]]
+        records = self._checked(pairs)
         super().load_state_dict({**state_dict, "_compressed_summary": summary}, strict)
         self._loaded_summary = ""
-        self._replace(pairs, summary)
+        self._replace(records, summary)
 
     async def _messages(self, where: Where) -> list[Msg]:
         return self._resident.messages(where)
@@ -83,11 +84,13 @@ class InMemoryMemory(StoredMemory):
         stored = self._ram.select_now(self._scope, Where(ids=frozenset({SUMMARY_ID})))
         return str(stored[0].value) if stored else ""
 
-    def _replace(self, pairs: list[tuple[Msg, list[str]]], summary: str) -> None:
+    def _checked(self, pairs: list[tuple[Msg, list[str]]]) -> list[Record]:
         messages = with_fresh_ids(as_messages([msg for msg, _ in pairs]), set())
         marks = [as_marks(marks) for _, marks in pairs]
         now = self._ram.clock()
-        records = [record_of(*each, now) for each in zip(messages, marks, strict=True)]
+        return [record_of(*each, now) for each in zip(messages, marks, strict=True)]
+
+    def _replace(self, records: list[Record], summary: str) -> None:
         self._ram.replace_now(self._scope, EVERYTHING, records + self._summary_records(summary))
 
 

@@ -102,7 +102,6 @@ class SQLStore(Store):
         return await self._transactions.write(work)
 
     async def delete(self, scope: Scope, where: Where = EVERYTHING) -> list[str]:
-
         async def work(on: AsyncConnection) -> list[str]:
             if where.limit is not None or where == EVERYTHING:
                 await lock(on, scope)
@@ -114,7 +113,6 @@ class SQLStore(Store):
         return await self._transactions.write(work)
 
     async def count(self, scope: Scope, where: Where = EVERYTHING) -> int:
-
         async def work(on: AsyncConnection) -> int:
             found, now = 0, self.clock()
             for condition in await self._conditions(on, scope, where):
