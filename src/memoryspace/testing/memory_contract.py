@@ -273,6 +273,12 @@ async def check_what_is_handed_out_may_be_changed(make: MemoryMaker) -> None:
         ("Ann", [{"type": "text", "text": "as said"}], {"k": [1]}),
         ("Ann", "plain", {}),
     ]
+    for msg in await memory.get_memory():
+        msg.metadata["new"] = 1
+    assert await read() == as_said
+    for msg in await memory.get_memory():
+        msg.get_content_blocks().append({"type": "text", "text": "new"})
+    assert await read() == as_said
     for _ in range(2):
         first, second = await memory.get_memory()
         first.content[0]["text"] = "changed"  # type: ignore[index,typeddict-unknown-key]  # a block

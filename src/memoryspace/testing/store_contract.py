@@ -138,6 +138,8 @@ async def check_marking_is_idempotent_and_counts_changes(make: StoreMaker) -> No
     assert await store.mark(scope, first_two, add={"x"}) == 0
     assert await store.mark(scope, Where(), add={"x", "y"}) == 3
     assert await store.mark(scope, Where(marks=frozenset({"x"})), add={"z"}, remove={"x"}) == 3
+    assert await store.select(scope, Where(marks=frozenset({"x"}))) == []
+    assert await store.count(scope, Where(without=frozenset({"x"}))) == 3
     assert await store.mark(scope, Where(), remove={"x"}) == 0
     assert await store.mark(scope, Where(ids=frozenset({"absent"})), add={"x"}) == 0
     assert await store.mark(scope, Where(limit=1, newest=True), remove={"y", "z"}) == 1
