@@ -8,7 +8,10 @@ from typing import Any
 
 from msgspec.structs import replace as change
 from sqlalchemy import (
+    ARRAY,
     Table,
+    Text,
+    any_,
     bindparam,
     delete,
     func,
@@ -31,6 +34,7 @@ from .schema import MYSQL_FAMILY, ExactText, records, sessions
 Condition = list[ColumnElement[bool]]
 
 MAX_IDS_PER_STATEMENT = 5000  # fewer than the databases of today allow parameters
+FEW_IDS = 50
 SQLITE_WITH_RETURNING = (3, 35)
 
 _r = records.c
@@ -70,7 +74,7 @@ def matching(scope: Scope, where: Where, dialect: Dialect) -> Condition:
     """Return the condition for all but ``limit`` and expiry."""
     condition = owned_by(scope)
     if where.ids is not None:
-        condition.append(_r.id.in_(where.ids))
+        condition.append(_one_of(where.ids, dialect))
     if where.kind is not None:
         condition.append(_r.kind == where.kind)
     if where.after is not None:
@@ -104,6 +108,16 @@ def parts(items: Collection[Any]) -> Iterator[list[Any]]:
     ordered = list(items)
     for start in range(0, len(ordered), MAX_IDS_PER_STATEMENT):
         yield ordered[start : start + MAX_IDS_PER_STATEMENT]
+
+
+async def plan_for(on: AsyncConnection, where: Where) -> None:
+    """Have PostgreSQL plan for the very ids that are asked for.
+
+    It hashes an array it knows. After some calls it would make one plan for any array, which
+    compares each row with each id: minutes instead of a second for forty thousand.
+    """
+    if on.dialect.name == "postgresql" and where.ids is not None and len(where.ids) > FEW_IDS:
+        await on.exec_driver_sql("SET LOCAL plan_cache_mode = force_custom_plan")
 
 
 async def lock(on: AsyncConnection, scope: Scope) -> None:
@@ -206,6 +220,13 @@ def _sessions_of(scope: Scope) -> Condition:
     if scope.session is None:
         return [_s.user_id == scope.user]
     return [_s.user_id == scope.user, _s.session_id == scope.session]
+
+
+def _one_of(ids: Collection[str], dialect: Dialect) -> ColumnElement[bool]:
+    """Return the condition that the id is one of many; for PostgreSQL, of an array."""
+    if dialect.name != "postgresql":
+        return _r.id.in_(ids)
+    return _r.id == any_(bindparam(None, list(ids), type_=ARRAY(Text()), unique=True))
 
 
 def _carries_any(marks: Collection[str], dialect: Dialect) -> ColumnElement[bool]:

@@ -29,6 +29,7 @@ from .statements import (
     matching,
     owned_by,
     parts,
+    plan_for,
     remark,
     reserve,
     split,
@@ -188,8 +189,9 @@ class SQLStore(Store):
         known: set[str] = set()
         expired: set[str] = set()
         now = self.clock()
-        for part in parts([row["id"] for row in rows]):
-            query = select(_r.id, _r.expires_at).where(*owned_by(scope), _r.id.in_(part))
+        for these in split(Where(ids=frozenset(row["id"] for row in rows))):
+            await plan_for(on, these)
+            query = select(_r.id, _r.expires_at).where(*matching(scope, these, on.dialect))
             for record_id, expires_at in await on.execute(
                 current(query, on) if is_stale else query
             ):
@@ -229,6 +231,7 @@ class SQLStore(Store):
 
         The first column is ``seq``, which names a row that cannot be read.
         """
+        await plan_for(on, where)
         condition = [*matching(scope, where, on.dialect), alive(self.clock())]
         result = await on.execute(in_order(select(*columns).where(*condition), scope, where))
         found: list[T] = []
@@ -273,6 +276,7 @@ class SQLStore(Store):
 
         Without a limit, expired rows are among them.
         """
+        await plan_for(on, where)
         if where.limit is None:
             return [matching(scope, each, on.dialect) for each in split(where)]
         seqs = await self._limited_seqs(on, scope, where)
