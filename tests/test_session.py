@@ -1,6 +1,7 @@
 import asyncio
 import logging
 import os
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -314,3 +315,25 @@ async def test_a_state_that_is_not_even_text_is_named(tmp_path: Path) -> None:
         with pytest.raises(CorruptData, match=rf"'s'.*'{user}'"):
             await RedisSession(client=client).load_session_state("s", user, notes=Notes())
         await client.aclose()
+
+
+async def test_a_cancelled_save_does_not_overwrite_a_later_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, begun, go_on = JSONSession(tmp_path), threading.Event(), threading.Event()
+
+    def slow(descriptor: int) -> None:
+        begun.set()
+        go_on.wait()
+
+    monkeypatch.setattr("memoryspace.files.os.fsync", slow)
+    old = asyncio.create_task(session.save_session_state("s", notes=Notes("old")))
+    await asyncio.to_thread(begun.wait)
+    old.cancel()
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await old
+    await session.save_session_state("s", notes=Notes("new"))
+    loaded = Notes()
+    await session.load_session_state("s", notes=loaded)
+    assert loaded.text == "new"

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from ..files import safe_name, write_atomic
+from ..loops import finish
 from .base import SessionBase
 
 
@@ -28,12 +29,8 @@ class JSONSession(SessionBase):
     async def _write(self, session_id: str, user_id: str, text: str) -> None:
         path = self.path_of(session_id, user_id)
         self.save_dir.mkdir(parents=True, exist_ok=True)
-        writing = asyncio.create_task(asyncio.to_thread(write_atomic, path, text.encode()))
-        try:
-            await asyncio.shield(writing)
-        except asyncio.CancelledError:
-            await writing  # or it could still overwrite what is saved next
-            raise
+        # To its end, even if cancelled: or it could still overwrite what is saved next.
+        await finish(asyncio.to_thread(write_atomic, path, text.encode()))
 
     async def _read(self, session_id: str, user_id: str) -> bytes | None:
         path = self.path_of(session_id, user_id)
