@@ -18,6 +18,9 @@ from ..message import Msg
 from ..record import MESSAGE, Origin, Record, Value
 
 MAX_DEPTH = 200
+MARK_SEPARATOR = "\x1f"  # no mark can hold a control character
+
+_NO_MARKS: frozenset[str] = frozenset()
 
 _decode = msgspec.json.Decoder().decode
 
@@ -134,12 +137,31 @@ def dump_origin(origin: Origin | None) -> str | None:
 
 def parse_origin(text: str | None) -> Origin | None:
     """Return the origin written by ``dump_origin``."""
-    if text is None:
+    return None if text is None else origin_from(parse(text))
+
+
+def origin_from(data: Any) -> Origin | None:
+    """Return a record's origin from its parsed JSON, or ``None``."""
+    if data is None:
         return None
     try:
-        return msgspec.convert(parse(text), Origin)
+        return msgspec.convert(data, Origin)
     except msgspec.ValidationError as error:
-        raise CorruptData(f"{len(text)} characters that are no origin") from error
+        raise CorruptData("its origin does not read back") from error
+
+
+def pack_marks(marks: frozenset[str]) -> str:
+    """Return the marks in one order, each with a separator on both sides; nothing for none."""
+    if not marks:
+        return ""
+    return MARK_SEPARATOR + MARK_SEPARATOR.join(sorted(marks)) + MARK_SEPARATOR
+
+
+def unpack_marks(packed: str) -> frozenset[str]:
+    """Return what ``pack_marks`` packed."""
+    if not packed:
+        return _NO_MARKS
+    return frozenset(packed.strip(MARK_SEPARATOR).split(MARK_SEPARATOR))
 
 
 def clean_text(text: str) -> str:

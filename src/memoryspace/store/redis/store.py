@@ -66,7 +66,9 @@ class RedisStore(Store):
     async def append(self, scope: Scope, records: Sequence[Record]) -> list[str]:
         session_of(scope)
         arguments = _arguments(admit(records))
-        return _texts(await self._run("append", scope, EVERYTHING, arguments)) if records else []
+        if not arguments:
+            return []
+        return _texts(await self._run("append", scope, EVERYTHING, arguments))
 
     async def select(self, scope: Scope, where: Where = EVERYTHING) -> list[Record]:
         replies = await self._run("select", scope, where)

@@ -9,12 +9,18 @@ import msgspec
 
 from ...errors import CorruptData
 from ...message import Msg
-from ...record import Origin, Record, Scope, Where, text_of
-from ..codec import clean_text, dump, parse, value_from
+from ...record import Record, Scope, Where, text_of
+from ..codec import (
+    clean_text,
+    dump,
+    origin_from,
+    pack_marks,
+    parse,
+    unpack_marks,
+    value_from,
+)
 
-SEPARATOR = "\x1f"  # between marks, which cannot hold control characters
 BETWEEN = "\x1e"  # between records
-_NO_MARKS: frozenset[str] = frozenset()
 _DEFAULTS = Record("", "")
 
 
@@ -30,7 +36,7 @@ def unescaped(part: str) -> str:
 
 def header_and_body(record: Record) -> tuple[str, str]:
     """Return a record as the two arguments the scripts take for it."""
-    header = {"id": record.id, "kind": record.kind, "marks": SEPARATOR.join(sorted(record.marks))}
+    header = {"id": record.id, "kind": record.kind, "marks": pack_marks(record.marks)}
     if record.expires_at is not None:
         header["expires_at"] = repr(float(record.expires_at))
     return dump(header), _body(record)
@@ -75,13 +81,13 @@ def record_of(piece: str) -> Record:
         id_,
         value,
         text_of(value) if text is None else text,
-        frozenset(marks.strip(SEPARATOR).split(SEPARATOR)) if marks else _NO_MARKS,
+        unpack_marks(marks),
         kind,
         get("created_at", 0.0),
         get("expires_at"),
         get("importance", _DEFAULTS.importance),
         get("pinned", False),
-        _origin(get("origin")),
+        origin_from(get("origin")),
         int(seq),
         unescaped(session),
     )
@@ -108,12 +114,3 @@ def _body(record: Record) -> str:
     if record.origin is not None:
         body["origin"] = msgspec.to_builtins(record.origin)
     return dump(body)
-
-
-def _origin(data: Any) -> Origin | None:
-    if data is None:
-        return None
-    try:
-        return msgspec.convert(data, Origin)
-    except msgspec.ValidationError as error:
-        raise CorruptData("its origin does not read back") from error

@@ -6,7 +6,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...record import Record, Scope, Value, text_of
-from ..codec import clean_text, dump_origin, dump_value, parse_origin, parse_value
+from ..codec import (
+    clean_text,
+    dump_origin,
+    dump_value,
+    pack_marks,
+    parse_origin,
+    parse_value,
+    unpack_marks,
+)
 from .schema import records
 
 _r = records.c
@@ -26,9 +34,6 @@ COLUMNS = (
 )
 
 VALUE_COLUMNS = (_r.seq, _r.kind, _r.value)
-
-SEPARATOR = "\x1f"  # no mark can hold a control character
-_NO_MARKS: frozenset[str] = frozenset()
 
 
 def row_of(scope: Scope, record: Record) -> dict[str, Any]:
@@ -58,7 +63,7 @@ def record_of(row: Sequence[Any]) -> Record:
         id_,
         parsed,
         text_of(parsed) if text is None else text,
-        unpack_marks(marks) if marks else _NO_MARKS,
+        unpack_marks(marks),
         kind,
         created,
         expires,
@@ -73,15 +78,3 @@ def record_of(row: Sequence[Any]) -> Record:
 def value_of(row: Sequence[Any]) -> Value:
     """Return the value of a row of ``VALUE_COLUMNS``; ``CorruptData`` if it does not read back."""
     return parse_value(row[1], row[2])
-
-
-def pack_marks(marks: frozenset[str]) -> str:
-    """Return the marks in one order, each with a separator on both sides; nothing for none."""
-    if not marks:
-        return ""
-    return SEPARATOR + SEPARATOR.join(sorted(marks)) + SEPARATOR
-
-
-def unpack_marks(packed: str) -> frozenset[str]:
-    """Return what ``pack_marks`` packed."""
-    return frozenset(packed.strip(SEPARATOR).split(SEPARATOR)) if packed else _NO_MARKS

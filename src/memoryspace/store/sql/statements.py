@@ -27,8 +27,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.sql import ColumnElement, Select
 
 from ...record import Scope, Where
+from ..codec import pack_marks, unpack_marks
 from .engines import take_write_lock
-from .rows import SEPARATOR, pack_marks, unpack_marks
 from .schema import MYSQL_FAMILY, ExactText, records, sessions
 
 Condition = list[ColumnElement[bool]]
@@ -235,4 +235,4 @@ def _carries_any(marks: Collection[str], dialect: Dialect) -> ColumnElement[bool
 
 
 def _needle(mark: str) -> ColumnElement[str]:
-    return bindparam(None, f"{SEPARATOR}{mark}{SEPARATOR}", type_=ExactText(), unique=True)
+    return bindparam(None, pack_marks(frozenset({mark})), type_=ExactText(), unique=True)

@@ -13,8 +13,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession, c
 from ...errors import CorruptData
 from ...events import EventStream
 from ...record import EVERYTHING, Record, Scope, Value, Where, as_marks
+from ..codec import unpack_marks
 from ..contract import Clock, Store, admit, limited, session_of
-from .rows import COLUMNS, VALUE_COLUMNS, record_of, row_of, unpack_marks, value_of
+from .rows import COLUMNS, VALUE_COLUMNS, record_of, row_of, value_of
 from .schema import records as table
 from .statements import (
     MAX_IDS_PER_STATEMENT,
