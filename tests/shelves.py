@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -20,15 +21,22 @@ from memoryspace import (
     MemoryStore,
     RedisMemory,
     RedisStore,
+    SpaceMemory,
+    SpaceStore,
     SQLStore,
     Store,
 )
+from memoryspace.kernel import Durability, RamColdStorage, TieredMemoryManager
 
 import servers
 
 SQL_SHELVES = ["sqlite", "sqlite-memory", "postgres", "mariadb"]
 SHARED_SHELVES = ["sqlite", "postgres", "mariadb", "redis"]  # between processes
-SHELVES = ["memory", *SQL_SHELVES, "redis"]
+SHELVES = ["memory", "space", *SQL_SHELVES, "redis"]
+
+TINY_HEAP = 1 << 14  # bytes; what does not fit is demoted
+
+QUICK = Durability(sync="os")  # outlives the process, which is what these tests look at
 
 StoreMaker = Callable[..., Store]
 MemoryMaker = Callable[[str, str], MemoryBase]
@@ -67,6 +75,9 @@ async def store_maker(shelf: str) -> AsyncIterator[StoreMaker]:
             return made[-1]
 
         yield make_memory_store
+    elif shelf == "space":
+        async with space_stores() as make_space_store:
+            yield make_space_store
     elif shelf == "redis":
         client = Redis.from_url(server_url("redis"))
         yield lambda **options: RedisStore(client, **options)
@@ -79,11 +90,48 @@ async def store_maker(shelf: str) -> AsyncIterator[StoreMaker]:
 
 
 @asynccontextmanager
+async def space_stores() -> AsyncIterator[StoreMaker]:
+    """Yield a maker of stores on one folder, with so small a heap that most values are cold."""
+    with TemporaryDirectory() as folder:
+        made: list[SpaceStore] = []
+
+        def make(**options: Any) -> SpaceStore:
+            if made and not options:
+                return made[-1]
+            if not made:
+                made.append(SpaceStore(folder, hot_capacity=TINY_HEAP, durability=QUICK, **options))
+            else:  # the folder has its owner: another clock gets a space of its own
+                space = TieredMemoryManager(
+                    TINY_HEAP, cold_store=RamColdStorage(), retriever=None, flush_interval=None,
+                    clock=options.get("clock", time.time),
+                )  # fmt: skip
+                made.append(SpaceStore(manager=space, **options))
+            return made[-1]
+
+        yield make
+        for store in made:
+            await store.close()
+
+
+@asynccontextmanager
 async def memory_maker(shelf: str) -> AsyncIterator[MemoryMaker]:
     """Yield a function that makes memories over the same data: ``make(user_id, session_id)``."""
     if shelf == "memory":
         store = MemoryStore()
         yield lambda user, session: InMemoryMemory(store=store, user_id=user, session_id=session)
+    elif shelf == "space":
+        with TemporaryDirectory() as folder:
+            made: list[SpaceMemory] = []
+
+            def make_space_memory(user: str, session: str) -> SpaceMemory:
+                made.append(
+                    SpaceMemory(folder, session, user, hot_capacity=TINY_HEAP, durability=QUICK)
+                )
+                return made[-1]
+
+            yield make_space_memory
+            for memory in made:
+                await memory.close()
     elif shelf == "redis":
         client = Redis.from_url(server_url("redis"))
         yield lambda user, session: RedisMemory(session, user, client=client)

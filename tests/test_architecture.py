@@ -20,6 +20,7 @@ FLOORS = [
     {"errors", "types"},
     {"extras", "events", "files", "lifecycle", "loops", "message", "module", "token"},
     {"record"},
+    {"kernel", "retrieval"},
     {"store"},
     {"memory"},
     {"session"},
@@ -74,6 +75,8 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
         "asyncpg",
         "asyncmy",
         "fastapi",
+        "lmdb",
+        "sqlite3",
     }
     code = "import memoryspace, sys; print(*{name.split('.')[0] for name in sys.modules})"
     output = subprocess.run(
@@ -87,6 +90,10 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     "name",
     [
         "memoryspace",
+        "memoryspace.kernel",
+        "memoryspace.kernel.cold",
+        "memoryspace.kernel.journal",
+        "memoryspace.retrieval",
         "memoryspace.memory",
         "memoryspace.message",
         "memoryspace.session",

@@ -6,6 +6,7 @@ imported when it is first used.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from . import memory as _memory
@@ -21,9 +22,10 @@ from .session import JSONSession
 from .store import MemoryStore, Store
 
 if TYPE_CHECKING:
-    from .memory import AsyncSQLAlchemyMemory, RedisMemory
+    from .kernel import MemoryManager, TieredMemoryManager
+    from .memory import AsyncSQLAlchemyMemory, RedisMemory, SpaceMemory
     from .session import RedisSession, SQLSession
-    from .store import RedisStore, SQLStore
+    from .store import RedisStore, SpaceStore, SQLStore
 
 __version__ = "0.1.0"
 
@@ -34,6 +36,7 @@ __all__ = [
     "InMemoryMemory",
     "JSONSession",
     "MemoryBase",
+    "MemoryManager",
     "MemorySpaceError",
     "MemoryStore",
     "Msg",
@@ -45,13 +48,18 @@ __all__ = [
     "SQLSession",
     "SQLStore",
     "Scope",
+    "SpaceMemory",
+    "SpaceStore",
     "StateModule",
     "Store",
+    "TieredMemoryManager",
     "Where",
 ]
 
 
 def __getattr__(name: str) -> Any:
+    if name in ("MemoryManager", "TieredMemoryManager"):
+        return getattr(import_module(".kernel", __name__), name)
     for module in (_memory, _session, _store):
         if name in module.__all__:
             return getattr(module, name)

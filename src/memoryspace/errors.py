@@ -5,13 +5,20 @@
     │   └── InvalidMessage               a Msg built from the wrong parts
     ├── NotSerializable (TypeError)      a value that no shelf can write down
     ├── CorruptData                      stored bytes that do not read back
+    │   ├── JournalDamaged               records in the middle of a journal are lost
+    │   └── JournalTooNew                a journal in a format of a later version
     ├── FrozenMessage (AttributeError)   a stored message that must not be changed
+    ├── OutOfSpace (MemoryError)         a budget is used up: the heap's, or a tenant's
+    ├── UnknownObject (KeyError)         no object of a memory space has this id
     ├── StoreError
+    │   ├── FolderInUse                  another process owns the folder of a space
     │   └── StoreUnavailable             the server cannot be reached, or hung up
-    │       └── StoreBusy                another writer held the lock for too long
+    │       ├── StoreBusy                another writer held the lock for too long
+    │       └── JournalUnavailable       the disk does not take what was to be journalled
     ├── SessionNotFound (ValueError)     no state was saved under this session
     └── MissingExtra (ImportError)       an optional dependency is not installed
 
+``FolderInUse`` and the journal's errors stand in ``memoryspace.kernel``.
 A wrong *type* raises the built-in ``TypeError``; a missing state key, ``KeyError``.
 """
 
@@ -40,6 +47,17 @@ class CorruptData(MemorySpaceError):
 
 class FrozenMessage(MemorySpaceError, AttributeError):
     """A message inside a record was about to be changed in place."""
+
+
+class OutOfSpace(MemorySpaceError, MemoryError):
+    """Nothing more fits, and nothing more can be collected or demoted."""
+
+
+class UnknownObject(MemorySpaceError, KeyError):
+    """No object has this id: it never had, was freed, was collected or has expired."""
+
+    def __str__(self) -> str:  # KeyError would show the message in quotes
+        return str(self.args[0])
 
 
 class StoreError(MemorySpaceError):

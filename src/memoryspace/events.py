@@ -34,6 +34,11 @@ class EventStream:
         self._clock = clock
         self._listeners: dict[object, Listener] = {}
 
+    @property
+    def has_listeners(self) -> bool:
+        """Whether anybody would hear; ask only where gathering the facts is dear."""
+        return bool(self._listeners)
+
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Start listening; call what this returns to stop."""
         subscription = object()

@@ -10,11 +10,14 @@ from .errors import MissingExtra
 
 
 class Lazy(NamedTuple):
-    """Where a name stands and what it needs: a submodule, a package, the extra that brings it."""
+    """Where a name stands and what it needs: a submodule, a package, the extra that brings it.
+
+    Without a package the name is only loaded late.
+    """
 
     module: str
-    package: str
-    extra: str
+    package: str = ""
+    extra: str = ""
 
 
 def lazily(package: str, names: Mapping[str, Lazy]) -> Callable[[str], Any]:
@@ -25,7 +28,8 @@ def lazily(package: str, names: Mapping[str, Lazy]) -> Callable[[str], Any]:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         place = names[name]
         try:
-            import_module(place.package)
+            if place.package:
+                import_module(place.package)
         except ImportError as error:
             raise MissingExtra(place.package, place.extra) from error
         return getattr(import_module(f"{package}.{place.module}"), name)

@@ -11,6 +11,7 @@ from .stored import StoredMemory
 
 if TYPE_CHECKING:
     from .redis import RedisMemory
+    from .space import SpaceMemory
     from .sql import AsyncSQLAlchemyMemory
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "InMemoryMemory",
     "MemoryBase",
     "RedisMemory",
+    "SpaceMemory",
     "StoredMemory",
 ]
 
@@ -26,5 +28,6 @@ __getattr__ = lazily(
     {
         "AsyncSQLAlchemyMemory": Lazy("sql", "sqlalchemy", "sql"),
         "RedisMemory": Lazy("redis", "redis", "redis"),
+        "SpaceMemory": Lazy("space"),
     },
 )

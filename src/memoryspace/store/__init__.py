@@ -10,14 +10,16 @@ from .memory import MemoryStore
 
 if TYPE_CHECKING:
     from .redis import RedisStore
+    from .space import SpaceStore
     from .sql import SQLStore
 
-__all__ = ["MemoryStore", "RedisStore", "SQLStore", "Store"]
+__all__ = ["MemoryStore", "RedisStore", "SQLStore", "SpaceStore", "Store"]
 
 __getattr__ = lazily(
     __name__,
     {
         "SQLStore": Lazy("sql", "sqlalchemy", "sql"),
         "RedisStore": Lazy("redis", "redis", "redis"),
+        "SpaceStore": Lazy("space"),
     },
 )

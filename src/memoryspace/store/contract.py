@@ -19,6 +19,7 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
+from typing import TypeVar
 
 from msgspec.structs import replace as change
 
@@ -31,6 +32,7 @@ from ..record import EVERYTHING, MESSAGE, Record, Scope, Value, Where, as_marks,
 logger = logging.getLogger(__name__)
 
 Clock = Callable[[], float]
+T = TypeVar("T")
 
 
 class Store(Closing, ABC):
@@ -103,7 +105,7 @@ def admit(records: Sequence[Record]) -> list[Record]:
     return list(admitted.values())
 
 
-def limited(found: list[Record], where: Where) -> list[Record]:
+def limited(found: list[T], where: Where) -> list[T]:
     """Return the first or the newest records, as ``where`` asks, of those in order."""
     if where.limit is None:
         return found

@@ -1,0 +1,209 @@
+"""``CheckpointManager``: the images of a space that are kept, newest first to be recovered from.
+
+An image is written beside the others and gets its name only when it is whole and durable. Its name
+is the lsn it stands for. As many as ``keep`` stay, and as many as ``keep_seconds`` asks for; the
+journal is needed from the oldest of them on.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from collections.abc import Callable
+from os import PathLike
+from pathlib import Path
+
+from ..errors import CorruptData, InvalidInput, StoreUnavailable
+from .disk import Disk
+from .heap import Heap
+from .image import Image, ImageWriter, Spill
+
+logger = logging.getLogger(__name__)
+
+_NAME = re.compile(r"(\d{20})\.image")
+_TEMPORARY = ".tmp"
+
+
+class CheckpointManager:
+    """The checkpoints in a folder."""
+
+    def __init__(
+        self,
+        path: str | PathLike[str],
+        *,
+        keep: int = 2,
+        keep_seconds: float = 0.0,
+        disk: Disk | None = None,
+    ) -> None:
+        if keep < 1 or keep_seconds < 0:
+            raise InvalidInput(
+                f"keep must be 1 or more and keep_seconds 0 or more, got {keep}, {keep_seconds}"
+            )
+        self.path = Path(path)
+        self.keep = keep
+        self.keep_seconds = keep_seconds
+        self._disk = Disk() if disk is None else disk
+        self._times: dict[int, float] = {}
+        try:
+            self._disk.mkdir(self.path)
+            self._sweep()
+        except OSError as error:
+            raise _unavailable(self.path, error) from error
+
+    def lsns(self) -> list[int]:
+        """Return the lsns of all checkpoints, oldest first."""
+        names = (_NAME.fullmatch(name) for name in self._disk.listdir(self.path))
+        return [int(match[1]) for match in names if match is not None]
+
+    def begin(
+        self, heap: Heap, *, cold_body: Callable[[int], bytes] | None = None
+    ) -> CheckpointWriter:
+        """Start to write a checkpoint of a heap; under the lock of whoever owns it."""
+        try:
+            return CheckpointWriter(self, heap, self._disk, cold_body)
+        except OSError as error:
+            raise _unavailable(self.path, error) from error
+
+    def write(
+        self, heap: Heap, lsn: int, now: float, graves: list[tuple[int, int]] | None = None
+    ) -> int:
+        """Write a whole checkpoint at once; return its lsn."""
+        writer = self.begin(heap)
+        try:
+            while not writer.capture(float("inf"), lsn, now, [] if graves is None else graves):
+                pass
+            return writer.finish()
+        except BaseException:
+            writer.abandon()
+            raise
+
+    def load(self, heap: Heap, spill: Spill, until: int | None = None) -> Image | None:
+        """Fill an empty heap from the newest checkpoint that is readable (and not after ``until``).
+
+        Returns the image it was, for its figures; ``None`` if there is no checkpoint at all. A
+        damaged one is passed over with a warning; that all are damaged is an error.
+        """
+        wanted = [lsn for lsn in self.lsns() if until is None or lsn <= until]
+        damage: list[CorruptData] = []
+        for lsn in reversed(wanted):
+            try:
+                image = Image(self.path_of(lsn))
+            except CorruptData as error:
+                if "format" in str(error):
+                    raise
+                logger.warning("a checkpoint was passed over: %s", error)
+                damage.append(error)
+                continue
+            with image:
+                image.load_into(heap, spill)
+            return image
+        if damage:
+            raise damage[0]
+        return None
+
+    def time_of(self, lsn: int) -> float:
+        """Return when a checkpoint was taken."""
+        if lsn not in self._times:
+            with Image(self.path_of(lsn)) as image:
+                self._times[lsn] = image.closing.time
+        return self._times[lsn]
+
+    def prune(self, now: float) -> int:
+        """Remove checkpoints that need not be kept; return the lsn of the oldest that stays."""
+        lsns = self.lsns()
+        while len(lsns) > self.keep and self._too_old(lsns[1], now):
+            try:
+                self._disk.unlink(self.path_of(lsns[0]))
+            except OSError as error:
+                logger.warning("an old checkpoint could not be removed: %s", error)
+                break
+            self._times.pop(lsns.pop(0), None)
+        return lsns[0] if lsns else 0
+
+    def path_of(self, lsn: int) -> Path:
+        """Return the file of a checkpoint."""
+        return self.path / f"{lsn:020d}.image"
+
+    def _too_old(self, following: int, now: float) -> bool:
+        """A checkpoint is needed for the time up to the next one."""
+        return now - self.time_of(following) > self.keep_seconds
+
+    def _sweep(self) -> None:
+        for name in self._disk.listdir(self.path):
+            if name.endswith(_TEMPORARY):
+                self._disk.unlink(self.path / name)
+
+
+class CheckpointWriter:
+    """A checkpoint being written: ``capture`` under the lock until it says so, then ``finish``."""
+
+    def __init__(
+        self,
+        manager: CheckpointManager,
+        heap: Heap,
+        disk: Disk,
+        cold_body: Callable[[int], bytes] | None,
+    ) -> None:
+        self._manager = manager
+        self.captured = self.finished = False
+        self.failure: Exception | None = None
+        self._finishing = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self.lsn = 0
+        self._image = ImageWriter(heap, manager.path / "checkpoint.tmp", disk, cold_body=cold_body)
+
+    @property
+    def bytes_written(self) -> int:
+        """How many bytes the file has."""
+        return self._image.bytes_written
+
+    def capture(self, seconds: float, lsn: int, now: float, graves: list[tuple[int, int]]) -> bool:
+        """Take in a slice of the heap; tell whether all of it is."""
+        try:
+            self.captured = self._image.capture(seconds, lsn, now, graves)
+        except OSError as error:
+            raise _unavailable(self._manager.path, error) from error
+        if self.captured:
+            self.lsn = lsn
+            self._image.name = self._manager.path_of(lsn)
+        return self.captured
+
+    def finish(self) -> int:
+        """Make the file durable and give it its name; needs no lock. Only the first call does."""
+        with self._finishing:
+            if not self.finished:
+                try:
+                    self._image.finish()
+                except OSError as error:
+                    raise _unavailable(self._manager.path, error) from error
+                self.finished = True
+        return self.lsn
+
+    def finish_in_background(self, finish: Callable[[], None]) -> None:
+        """Finish in a thread, which only writes and waits for the disk."""
+
+        def run() -> None:
+            try:
+                finish()
+            except Exception as error:  # told to whoever looks next
+                self.failure = error
+
+        self._thread = threading.Thread(target=run, name="memoryspace-checkpoint", daemon=True)
+        self._thread.start()
+
+    def wait(self) -> None:
+        """Return when nothing is being finished in the background."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def abandon(self) -> None:
+        """Give up; the checkpoints there were stay as they were."""
+        self._image.abandon()
+
+
+def _unavailable(path: Path, error: OSError) -> StoreUnavailable:
+    return StoreUnavailable(
+        f"a checkpoint in {path} could not be written or read ({error}); nothing was lost, "
+        "the journal holds everything: make room or mend the disk and try again"
+    )

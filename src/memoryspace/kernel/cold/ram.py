@@ -1,0 +1,71 @@
+"""``RamColdStorage``: the contract in its most readable form, for tests and throw-away spaces."""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left
+from collections.abc import Sequence
+
+from .contract import ColdStorage, refuse_other
+
+
+class RamColdStorage(ColdStorage):
+    """Values in a dict. Nothing outlives the process; after ``close`` they are gone."""
+
+    def __init__(self) -> None:
+        super().__init__("in RAM", durable=False)
+        self._frames: dict[int, bytes] = {}
+        self._sorted: list[int] | None = []  # None: to be sorted when next asked for
+        self._lock = threading.Lock()
+
+    def _put(self, frames: Sequence[tuple[int, bytes]]) -> None:
+        new: dict[int, bytes] = {}
+        with self._lock:
+            for key, frame in frames:
+                if new.get(key, self._frames.get(key, frame)) != frame:
+                    raise refuse_other(key)
+                new[key] = frame
+            self._frames.update(new)
+            self._sorted = None
+
+    def _get(self, key: int) -> bytes | None:
+        with self._lock:
+            return self._frames.get(key)
+
+    def _get_many(self, keys: Sequence[int]) -> list[bytes | None]:
+        with self._lock:
+            return [self._frames.get(key) for key in keys]
+
+    def _remove(self, keys: Sequence[int]) -> int:
+        with self._lock:
+            found = [key for key in keys if key in self._frames]
+            for key in found:
+                del self._frames[key]
+            self._sorted = None
+            return len(found)
+
+    def _has(self, key: int) -> bool:
+        with self._lock:
+            return key in self._frames
+
+    def _count(self) -> int:
+        with self._lock:
+            return len(self._frames)
+
+    def _keys_from(self, first: int, limit: int) -> list[int]:
+        with self._lock:
+            if self._sorted is None:
+                self._sorted = sorted(self._frames)
+            start = bisect_left(self._sorted, first)
+            return self._sorted[start : start + limit]
+
+    def _flush(self) -> None:
+        """There is no disk."""
+
+    def _verify(self) -> None:
+        with self._lock:
+            assert self._sorted is None or self._sorted == sorted(self._frames)
+
+    def _shut(self) -> None:
+        with self._lock:
+            self._frames, self._sorted = {}, []

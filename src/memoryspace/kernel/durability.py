@@ -1,0 +1,44 @@
+"""Change first, wait afterwards: how a change is acknowledged.
+
+A change is journalled and applied under the manager's lock. Only then, and without the lock, does
+the caller wait until the journal's policy calls it safe; others may work meanwhile. The blocking
+and the awaitable form of a method (``aio``) differ in this last step alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+
+if TYPE_CHECKING:
+    from .manager import MemoryManager
+
+P = ParamSpec("P")
+R = TypeVar("R")
+M = TypeVar("M", bound="MemoryManager")
+
+
+def durable(method: Callable[Concatenate[M, P], R]) -> Callable[Concatenate[M, P], R]:
+    """Make a method run under the lock and return when the journal holds what it changed."""
+
+    @wraps(method)
+    def call(manager: M, /, *args: P.args, **options: P.kwargs) -> R:
+        result, lsn = changed(method, manager, *args, **options)
+        if lsn:
+            manager.wait_for(lsn)
+        return result
+
+    return call
+
+
+def changed(
+    method: Callable[Concatenate[M, P], R], manager: M, /, *args: P.args, **options: P.kwargs
+) -> tuple[R, int]:
+    """Run a method under the lock; return its result and the last journal frame it wrote."""
+    with manager.writing:
+        before = manager.last_lsn
+        result = method(manager, *args, **options)
+        manager.look_after()
+        lsn = manager.last_lsn
+    return result, lsn if lsn != before else 0

@@ -1,0 +1,654 @@
+"""``Engine``: what stands behind a ``MemoryManager``: the one way a change is made.
+
+Check, make room, journal, apply. Around it: the lock, the index, the collection under way and the
+checkpoint under way, which go on in slices between the program's own calls.
+"""
+
+from __future__ import annotations
+
+import heapq
+import logging
+import math
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, Protocol
+
+from ..errors import InvalidInput, OutOfSpace, UnknownObject
+from ..events import EventStream
+from ..record import as_marks, check_id
+from .checkpoints import CheckpointManager, CheckpointWriter
+from .collectors import GarbageCollector
+from .cycles import Cycle, GCEvent
+from .heap import STAMP_BITS, Heap, bodies_of
+from .journal import WriteAheadLog
+from .locks import ReadWriteLock
+from .object import ID_PREFIX, MemoryObject, decode_body, encode_body
+from .ops import MAX_OPS, Freed, Op, Stored, encode_ops
+from .policies import GCPolicy
+from .recovery import rebuild
+from .table import FOREVER, NAMED, PINNED, ROOT, SLOT_MASK
+
+logger = logging.getLogger(__name__)
+
+Bodies = Sequence[tuple[int, bytes]]  # (stamp that the write will have, body)
+
+_LOOK_EVERY = 16  # changes between two looks at whether something is due
+_SLICE_EVERY = 128  # changes between two slices of work that is under way
+_REMEMBERED_CYCLES = 1000
+_TOP_HOLDERS = 3  # named when space is refused
+
+
+class Retriever(Protocol):
+    """An index over texts by key, kept up to date as objects come and go."""
+
+    def add(self, key: int, text: str) -> None:
+        """Index a text."""
+
+    def remove(self, key: int) -> bool:
+        """Forget a text."""
+
+    def search(
+        self, text: str, top_k: int = 5, *, allow: Callable[[int], bool] | None = None
+    ) -> list[tuple[int, float]]:
+        """Return the best keys with their scores, best first."""
+
+    def step(self, seconds: float) -> bool:
+        """Do some of the index's own upkeep."""
+
+    def __contains__(self, key: int) -> bool:
+        """Tell whether a key is indexed."""
+
+
+class NewObject(NamedTuple):
+    """One of several objects to store at once; the fields are those of ``store``."""
+
+    payload: Mapping[str, Any]
+    size: int | None = None
+    tags: Iterable[str] = ()
+    importance: float = 0.5
+    ttl: float | None = None
+    embedding: Sequence[float] | None = None
+    pin: bool = False
+    root: bool = False
+    tenant: str = ""
+    id: str | None = None
+    created_at: float | None = None
+    expires_at: float | None = None  # instead of a ttl
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a space is managed."""
+
+    collectors: tuple[GarbageCollector, ...] = ()
+    policies: tuple[GCPolicy, ...] = ()
+    quotas: dict[str, int] = field(default_factory=dict)
+    default_quota: int | None = None
+    budget: int | None = None
+    checkpoint_bytes: int | None = None
+    pause: float = 0.001
+
+    def __post_init__(self) -> None:
+        if not self.pause > 0:
+            raise InvalidInput(f"pause must be above 0 seconds, got {self.pause}")
+
+
+class Engine:
+    """Heap, journal, index, collection and checkpoints under one lock."""
+
+    def __init__(
+        self,
+        heap: Heap,
+        options: Options,
+        *,
+        retriever: Retriever | Literal["sparse"] | None,
+        wal: WriteAheadLog | None,
+        checkpoint_manager: CheckpointManager | None,
+        lock: ReadWriteLock | None,
+        events: EventStream,
+        clock: Callable[[], float],
+    ) -> None:
+        self.heap = heap
+        self.options = options
+        self.wal = wal
+        self.checkpoint_manager = checkpoint_manager
+        self.events = events
+        self.clock = clock
+        self.gc_events: deque[GCEvent] = deque(maxlen=_REMEMBERED_CYCLES)
+        self.reading: AbstractContextManager[Any]
+        self.writing: AbstractContextManager[Any]
+        self.reading = self.writing = threading.RLock()
+        if lock is not None:
+            self.reading, self.writing = lock.read, lock.write
+        self._retriever = retriever
+        self._closed = False
+        self._looked = self._changes = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        """Recover what there is and start to follow it."""
+        self._cycle: Cycle | None = None
+        self._checkpoint: CheckpointWriter | None = None
+        self._maybe_garbage = True  # something may have become garbage since the last full cycle
+        self.graves: list[tuple[int, int]] = []  # (freed at, stamp) of bodies still in the cold
+        self.prepare()
+        self._recover()
+        self._index = _open_index(self._retriever)
+        self._unindexed: deque[int] = deque()
+        if self._index is not None:
+            self._unindexed.extend(self.heap.table.living())
+            self.heap.on_freed.append(self._unindex)
+        for collector in self.options.collectors:
+            collector.attach(self.heap)
+
+    def reload(self) -> None:
+        """Start over from what is on disk, as after a restart."""
+        if self._retriever is not None and self._retriever != "sparse":
+            for slot in self.heap.table.living():  # an index that was handed in is emptied
+                self._retriever.remove(self.heap.table.handle[slot])
+        old, self.heap = self.heap, self.heap.empty_copy()
+        old.space.close()
+        self._begin()
+
+    @property
+    def last_lsn(self) -> int:
+        """The number of the last change."""
+        return self.heap.lsn
+
+    # -- the one way -------------------------------------------------------------------------------
+
+    def insert(self, objects: Sequence[NewObject], also: Sequence[Op] = ()) -> list[int]:
+        """Store objects, and make other changes with them, all or none; return their slots."""
+        self._refuse_if_closed()
+        if len(objects) > MAX_OPS:
+            raise InvalidInput(f"at most {MAX_OPS} objects can be stored at once")
+        now = self.clock()
+        bodies = [self._encoded(new) for new in objects]
+        self._free_expired_names(objects, now)
+        self._check_limits(objects, bodies)
+        lsn = self.heap.lsn + 1
+        addresses = self.make_room(
+            [(lsn << STAMP_BITS | number, body) for number, body in enumerate(bodies)]
+        )
+        slots = self.heap.table.coming_slots(len(objects))
+        stored = [
+            self._stored(new, body, slot, now)
+            for new, body, slot in zip(objects, bodies, slots, strict=True)
+        ]
+        self._apply([*stored, *also], addresses)
+        self._maybe_garbage = True
+        for new, slot in zip(objects, slots, strict=True):
+            self._index_text(slot, new.payload)
+        return slots
+
+    def change(self, ops: Sequence[Op]) -> None:
+        """Make changes to living objects, all or none."""
+        self._refuse_if_closed()
+        bodies = bodies_of(ops, self.heap.lsn + 1)
+        addresses = self.make_room(bodies) if bodies else []
+        try:
+            self.heap.require(ops)  # making room may have collected an object
+        except UnknownObject:
+            self.unplace(addresses)
+            raise
+        self._apply(ops, addresses)
+
+    def free(self, handles: list[int], reason: str) -> None:
+        """Free living objects in one step."""
+        table, told = self.heap.table, []
+        if self.events.has_listeners:
+            told = [(self.heap.id_of(each & SLOT_MASK), table.size[each & SLOT_MASK])
+                    for each in handles]  # fmt: skip
+        self._maybe_garbage = True
+        self.change([Freed(handles, reason)])
+        for object_id, size in told:
+            self.events.emit("free", id=object_id, size=size, reason=reason)
+
+    def _apply(self, ops: Sequence[Op], addresses: Sequence[int]) -> None:
+        """Journal, then apply: what is not journalled did not happen."""
+        try:
+            lsn = self.heap.lsn + 1 if self.wal is None else self.wal.append(encode_ops(ops))
+        except BaseException:
+            self.unplace(addresses)
+            raise
+        self.heap.apply(ops, lsn, addresses)
+        self._changes += 1
+
+    def prepare(self) -> None:
+        """Get ready before anything is recovered; for managers with more tiers."""
+
+    def _recover(self) -> None:
+        """Bring back what checkpoints and journal hold."""
+        found = rebuild(
+            self.heap,
+            self.checkpoint_manager,
+            self.wal,
+            reserve=self._room_in_recovery,
+            spill=self.spill,
+        )
+        self._checkpoint_lsn = found.checkpoint_lsn
+        self.graves = [*found.graves, *self.graves]
+        if self.wal is not None and self.wal.last_lsn < found.lsn:
+            self.wal.skip_to(found.lsn)
+        self.heap.lsn = max(found.lsn, 0 if self.wal is None else self.wal.last_lsn)
+
+    def _room_in_recovery(self, bodies: Bodies) -> list[int]:
+        """Reserve blocks where nothing may be collected: what the journal frees, it frees."""
+        sizes = [len(body) for _, body in bodies]
+        try:
+            return self.heap.reserve(sizes)
+        except OutOfSpace:
+            space, total = self.heap.space, sum(map(self.heap.space.block_size, sizes))
+        if total > space.capacity:
+            return self.overflow(bodies, total)
+        self.demote(lambda: space.available() >= total)
+        return self._reserve_tidily(sizes)
+
+    def spill(self, bodies: list[tuple[int, bytes]]) -> None:
+        """Find a place for recovered bodies when the heap is smaller than the image."""
+        for slot, body in bodies:
+            self.heap.place(slot, body)
+
+    # -- checking ----------------------------------------------------------------------------------
+
+    def _encoded(self, new: NewObject) -> bytes:
+        if not isinstance(new.payload, Mapping):
+            raise TypeError(f"a payload must be a dict, got {type(new.payload).__name__}")
+        if new.id is not None:
+            check_id("object id", new.id)
+            if new.id.startswith(ID_PREFIX):
+                raise InvalidInput(f"object id {new.id!r}: ids with {ID_PREFIX!r} are the space's")
+        if new.tenant:
+            check_id("tenant", new.tenant)
+        self.check_numbers(new.importance, new.ttl)
+        if new.size is not None and not 0 <= new.size < 1 << 32:
+            raise InvalidInput(f"size must be from 0 to 2**32 - 1, got {new.size}")
+        return encode_body(new.payload, new.embedding, new.id)
+
+    @staticmethod
+    def check_numbers(importance: float | None, ttl: float | None) -> None:
+        """Refuse what is no number."""
+        for name, number in (("importance", importance), ("ttl", ttl)):
+            if number is not None and not _is_number(number):
+                raise InvalidInput(f"{name} must be a finite number, got {number!r}")
+
+    def _free_expired_names(self, objects: Sequence[NewObject], now: float) -> None:
+        """An id is free again when its object's time is over; otherwise it is taken."""
+        named = [new.id for new in objects if new.id is not None]
+        if len(set(named)) < len(named):
+            raise InvalidInput("two of the objects have the same id; nothing was stored")
+        for object_id in named:
+            slot = self.heap.find(object_id)
+            if slot < 0:
+                continue
+            if self.heap.table.expires[slot] > now:
+                raise InvalidInput(f"object {object_id!r} exists; update it, or free it first")
+            self.free([self.heap.table.handle[slot]], "expired")
+
+    def _stored(self, new: NewObject, body: bytes, slot: int, now: float) -> Stored:
+        created = now if new.created_at is None else min(new.created_at, now)
+        flags = (ROOT if new.root else 0) | (PINNED if new.pin else 0)
+        return Stored(
+            self.heap.table.next_handle(slot),
+            body,
+            len(body) if new.size is None else new.size,
+            created,
+            _end_of(new, created),
+            new.importance,
+            flags if new.id is None else flags | NAMED,
+            new.tenant,
+            tuple(sorted(as_marks(_listed(new.tags)))) if new.tags else (),
+        )
+
+    def _check_limits(self, objects: Sequence[NewObject], bodies: Sequence[bytes]) -> None:
+        """Refuse what a quota or the budget does not allow, after trying to make it fit."""
+        wanted: dict[str, int] = {}
+        for new, body in zip(objects, bodies, strict=True):
+            wanted[new.tenant] = wanted.get(new.tenant, 0) + len(body)
+        for tenant, size in wanted.items():
+            self.keep_quota(tenant, size)
+        budget = self.options.budget
+        if budget is not None:
+            pairs = zip(objects, bodies, strict=True)
+            weight = sum(len(body) if new.size is None else new.size for new, body in pairs)
+            self._keep_below(
+                lambda: self.heap.weight + weight <= budget,
+                lambda: (
+                    f"the budget of {budget} holds {self.heap.weight}; {weight} more do not fit"
+                ),
+            )
+
+    def keep_quota(self, tenant: str, size: int) -> None:
+        """Refuse so many bytes more if the tenant's quota does not allow them."""
+        quota = self.options.quotas.get(tenant, self.options.default_quota)
+        if quota is None:
+            return
+        used = self.heap.tenants.used
+        self._keep_below(
+            lambda: used(tenant) + size <= quota,
+            lambda: (
+                f"tenant {tenant!r} uses {used(tenant)} of {quota} bytes; {size} more do not "
+                "fit: free some of its objects or raise its quota"
+            ),
+        )
+
+    def _keep_below(self, fits: Callable[[], bool], why: Callable[[], str]) -> None:
+        for relieve in (self._expire, self._collect):
+            if fits():
+                return
+            relieve(fits)
+        if not fits():
+            raise OutOfSpace(why())
+
+    def _refuse_if_closed(self) -> None:
+        if self._closed:
+            raise InvalidInput("this space is closed; open it again")
+
+    # -- room --------------------------------------------------------------------------------------
+
+    def make_room(self, bodies: Bodies) -> list[int]:
+        """Return reserved blocks; under pressure: expire, collect, tidy up, demote, refuse."""
+        sizes = [len(body) for _, body in bodies]
+        try:
+            return self.heap.reserve(sizes)
+        except OutOfSpace:
+            space, total = self.heap.space, sum(map(self.heap.space.block_size, sizes))
+        if total > space.capacity:
+            return self.overflow(bodies, total)
+
+        def enough() -> bool:
+            return space.available() >= total
+
+        for relieve in (self._expire, self._collect, self.demote):
+            if not enough():
+                relieve(enough)
+            if enough():
+                return self._reserve_tidily(sizes)
+        raise OutOfSpace(self._refusal(total))
+
+    def overflow(self, bodies: Bodies, total: int) -> list[int]:
+        """Find another place for bodies that the heap could not hold if it were empty."""
+        raise OutOfSpace(self._refusal(total))
+
+    def unplace(self, addresses: Sequence[int]) -> None:
+        """Give back what was reserved: the change will not happen."""
+        self.heap.release(addresses)
+
+    def demote(self, enough: Callable[[], bool]) -> None:
+        """Move objects to a colder tier until there is room; here there is none."""
+
+    def _reserve_tidily(self, sizes: Sequence[int]) -> list[int]:
+        """Reserve what is free in total, sliding the blocks together if it is scattered."""
+        try:
+            return self.heap.reserve(sizes)
+        except OutOfSpace:
+            self.heap.compact()
+            return self.heap.reserve(sizes)
+
+    def _expire(self, enough: Callable[[], bool]) -> None:
+        due = self._due_collectors()
+        if due:
+            cycle = Cycle(self.heap, due, self.free, "expiry", self.clock())
+            cycle.advance(math.inf, enough)
+            cycle.abandon()
+
+    def _collect(self, enough: Callable[[], bool]) -> None:
+        """Collect until there is room: the cycle under way first, then, if that was not all, one
+        that sees everything that has become garbage since."""
+        for _ in range(2):
+            if self._cycle is None:
+                if not self._maybe_garbage:
+                    return
+                self.begin_cycle("pressure")
+            assert self._cycle is not None
+            self._cycle.advance(math.inf, enough)
+            if self._cycle.done:
+                self.end_cycle()
+            if enough():
+                return
+
+    def _refusal(self, total: int) -> str:
+        heap, space = self.heap, self.heap.space
+        sizes = zip(heap.tenants.bytes, heap.tenants.names.values, strict=True)
+        biggest = heapq.nlargest(_TOP_HOLDERS, (pair for pair in sizes if pair[0]))
+        named = ", ".join(f"{tenant or 'no tenant'}: {size}" for size, tenant in biggest)
+        return (
+            f"no room for {total} bytes: {space.available()} of {space.capacity} are free; "
+            f"{heap.table.live} objects hold the rest, {heap.held_bytes} bytes of them are roots "
+            f"or pinned (bytes by tenant: {named or 'none'}); free, unpin or unroot some, or "
+            "choose a bigger capacity"
+        )
+
+    # -- work in slices ----------------------------------------------------------------------------
+
+    def look_after(self, *, now: bool = False) -> None:
+        """Do what is due, a slice at a time; called after every change."""
+        if self._changes - self._looked < _LOOK_EVERY and not now:
+            return
+        self._looked = self._changes
+        if self._cycle is None:
+            self._begin_cycle_if_due()
+        self._begin_checkpoint_if_due()
+        if now or not self._changes // _LOOK_EVERY % (_SLICE_EVERY // _LOOK_EVERY):
+            if self._cycle is not None:
+                self.advance_cycle(self.options.pause)
+            elif self._checkpoint is not None:
+                self._advance_checkpoint(self._checkpoint)
+            elif self._unindexed:
+                self._index_some(self.options.pause)
+
+    def _begin_cycle_if_due(self) -> None:
+        for policy in self.options.policies:
+            if policy.should_trigger(self, "tick"):  # type: ignore[arg-type]  # a manager is one
+                self.begin_cycle(type(policy).__name__)
+                return
+        due = self._due_collectors()
+        if due:
+            self._cycle = Cycle(self.heap, due, self.free, "expiry", self.clock())
+
+    def _due_collectors(self) -> list[GarbageCollector]:
+        now = self.clock()
+        return [each for each in self.options.collectors if each.should_trigger(self.heap, now)]
+
+    def begin_cycle(self, trigger: str) -> Cycle:
+        """Start a collection."""
+        self._maybe_garbage = False
+        self._cycle = Cycle(self.heap, self.options.collectors, self.free, trigger, self.clock())
+        return self._cycle
+
+    def advance_cycle(self, seconds: float) -> bool:
+        """Go on with the collection under way; tell whether it ended."""
+        assert self._cycle is not None
+        try:
+            pause = self._cycle.advance(seconds)
+        except BaseException:
+            self._cycle = None
+            raise
+        self.events.emit("gc_slice", pause=pause)
+        if self._cycle.done:
+            self.end_cycle()
+            return True
+        return False
+
+    def end_cycle(self) -> GCEvent:
+        """Report the collection that has ended."""
+        assert self._cycle is not None
+        event, self._cycle = self._cycle.event, None
+        event.timestamp = self.clock()
+        event.heap_used = self.heap.space.allocated()
+        event.fragmentation = self.heap.space.fragmentation()
+        self.gc_events.append(event)
+        for policy in self.options.policies:
+            policy.notify_gc(self, event)  # type: ignore[arg-type]  # a manager is one
+        self.events.emit(
+            "gc_cycle",
+            trigger=event.trigger,
+            freed=event.freed,
+            freed_bytes=event.freed_bytes,
+            collected=event.collected,
+            heap_used=event.heap_used,
+            fragmentation=event.fragmentation,
+            pause_duration=event.pause_duration,
+            duration=event.duration,
+        )
+        return event
+
+    def _begin_checkpoint_if_due(self) -> None:
+        limit = self.options.checkpoint_bytes
+        if limit is None or self.wal is None or self.checkpoint_manager is None:
+            return
+        if self._checkpoint is None and self.wal.bytes_since(self._checkpoint_lsn) >= limit:
+            self.begin_checkpoint()
+
+    def begin_checkpoint(self) -> CheckpointWriter:
+        """Start to write a checkpoint."""
+        if self.checkpoint_manager is None:
+            raise InvalidInput("this space has no checkpoint manager; open it in a folder")
+        self._checkpoint = self.checkpoint_manager.begin(self.heap)
+        return self._checkpoint
+
+    def capture(self, writer: CheckpointWriter) -> None:
+        """Let a checkpoint take in a slice of the heap."""
+        try:
+            writer.capture(self.options.pause, self.heap.lsn, self.clock(), self.graves)
+        except BaseException:
+            self._checkpoint = None
+            writer.abandon()
+            raise
+
+    def conclude(self, writer: CheckpointWriter) -> None:
+        """A checkpoint is safe: drop what only older ones need."""
+        if self._checkpoint is not writer:
+            return  # another thread was first
+        self._checkpoint = None
+        self._checkpoint_lsn = writer.lsn
+        self._after_checkpoint()
+        self.events.emit("checkpoint", lsn=writer.lsn, bytes=writer.bytes_written)
+
+    def finish_checkpoint(self, writer: CheckpointWriter) -> None:
+        """Make a captured checkpoint durable; without the lock."""
+        writer.finish()
+
+    def _advance_checkpoint(self, writer: CheckpointWriter) -> None:
+        """Go on with a checkpoint that nobody waits for: its fsync has a thread of its own."""
+        if not writer.captured:
+            self.capture(writer)
+            if writer.captured:
+                writer.finish_in_background(lambda: self.finish_checkpoint(writer))
+        elif writer.failure is not None:
+            self._checkpoint = None
+            writer.abandon()
+            logger.warning("a checkpoint failed, the journal goes on: %s", writer.failure)
+            self.events.emit("checkpoint_failed", error=writer.failure)
+        elif writer.finished:
+            self.conclude(writer)
+
+    def _after_checkpoint(self) -> None:
+        """Drop what no checkpoint that is kept needs any longer."""
+        assert self.checkpoint_manager is not None
+        oldest = self.checkpoint_manager.prune(self.clock())
+        if self.wal is not None and oldest:
+            self.wal.truncate(oldest + 1)
+        self.bury(oldest)
+
+    def bury(self, oldest: int) -> None:
+        """Delete bodies that no checkpoint from this lsn on can need; here there are none."""
+
+    def abandon_work(self) -> None:
+        """Stop the collection and the checkpoint under way."""
+        if self._cycle is not None:
+            self._cycle.abandon()
+            self._cycle = None
+        if self._checkpoint is not None:
+            self._checkpoint.wait()
+            self._checkpoint.abandon()
+            self._checkpoint = None
+
+    # -- objects and index -------------------------------------------------------------------------
+
+    def slot(self, object_id: str) -> int:
+        """Return the slot of a living object; ``UnknownObject`` if there is none."""
+        slot = self.heap.find(object_id)
+        if slot < 0 or self.heap.table.expires[slot] <= self.clock():
+            raise UnknownObject(
+                f"no object {object_id!r}: it was never stored, was freed or collected, or expired"
+            )
+        return slot
+
+    def body(self, slot: int) -> bytes:
+        """Return an object's bytes, from wherever they are."""
+        return self.heap.read(slot)
+
+    def bodies(self, slots: Sequence[int]) -> list[bytes]:
+        """Return the bytes of several objects, counting a use of each."""
+        table, now = self.heap.table, self.clock()
+        for slot in slots:
+            table.uses[slot] += 1
+            table.accessed[slot] = now
+        return [self.heap.read(slot) for slot in slots]
+
+    def object(self, slot: int) -> MemoryObject:
+        """Return a copy of an object."""
+        return self.heap.object(slot, self.body(slot))
+
+    def _index_text(self, slot: int, payload: Mapping[str, Any]) -> None:
+        if self._index is not None:
+            self._index.add(self.heap.table.handle[slot], _text_of(payload))
+
+    def reindex(self, slot: int, payload: Mapping[str, Any]) -> None:
+        """Index another text for an object."""
+        if self._index is not None:
+            self._index.remove(self.heap.table.handle[slot])
+            self._index_text(slot, payload)
+
+    def _unindex(self, slot: int) -> None:
+        assert self._index is not None  # it listens
+        self._index.remove(self.heap.table.handle[slot])
+
+    def index_rest(self) -> None:
+        """Index what was recovered and not indexed yet."""
+        while self._unindexed:
+            self._index_some(math.inf)
+
+    def _index_some(self, seconds: float) -> None:
+        """Index recovered objects for about so long."""
+        deadline = time.perf_counter() + seconds
+        table, index = self.heap.table, self._index
+        assert index is not None
+        while self._unindexed and time.perf_counter() < deadline:
+            slot = self._unindexed.popleft()
+            handle = table.handle[slot]
+            if handle and handle not in index:
+                self._index_text(slot, decode_body(self.body(slot), self.heap.id_of(slot)).payload)
+
+
+def _open_index(retriever: Retriever | Literal["sparse"] | None) -> Retriever | None:
+    if retriever != "sparse":
+        return retriever
+    from ..retrieval import SparseIndex  # numpy is loaded when something is to be searched
+
+    return SparseIndex()
+
+
+def _text_of(payload: Mapping[str, Any]) -> str:
+    from ..retrieval import text_of
+
+    return text_of(payload)
+
+
+def _end_of(new: NewObject, created: float) -> float:
+    if new.expires_at is not None:
+        return new.expires_at
+    return FOREVER if new.ttl is None else created + new.ttl
+
+
+def _listed(tags: Iterable[str]) -> str | list[str]:
+    return tags if isinstance(tags, str) else list(tags)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

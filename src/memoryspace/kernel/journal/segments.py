@@ -1,0 +1,39 @@
+"""A segment file of the log, as its writer knows it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+from ..disk import Disk
+from .frames import Header
+
+
+class Segment:
+    """A segment of the log; its file is open while it may hold bytes that are not yet durable."""
+
+    __slots__ = ("end", "fd", "header", "path", "size")
+
+    def __init__(self, path: Path, header: Header, *, fd: int, end: int, size: int) -> None:
+        self.path = path
+        self.header = header
+        self.fd = fd  # negative: closed
+        self.end = end
+        self.size = size  # zeroed ahead up to here; at most ``end`` if the file grows as written
+
+    @property
+    def first_lsn(self) -> int:
+        """The lsn of its first frame, present or to come."""
+        return self.header.first_lsn
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its file is open."""
+        return self.fd >= 0
+
+    def close(self, disk: Disk) -> None:
+        """Close its file. What had to be durable is, so an error here says nothing new."""
+        if self.fd >= 0:
+            fd, self.fd = self.fd, -1
+            with suppress(OSError):
+                disk.close(fd)

@@ -1,0 +1,565 @@
+"""``MemoryManager``: objects in a bounded heap, with references, collection and a journal.
+
+Every change goes one way: the op is checked, room is made, the op is journalled, then applied.
+Recovery applies the same ops to the newest checkpoint. When room is short, the order is: expire,
+collect, tidy up, demote (if there is a cold tier), refuse. A refusal names who holds the space.
+
+All methods may be called from any thread. A method that changes something returns when the
+journal's policy calls the change safe.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from os import PathLike
+from types import TracebackType
+from typing import Any, Literal, NamedTuple, Self
+
+from ..errors import InvalidInput
+from ..events import EventStream
+from ..record import as_marks
+from .allocators import Allocator
+from .checkpoints import CheckpointManager
+from .collectors import GarbageCollector, Verdict, default_collectors
+from .cycles import GCEvent
+from .durability import durable
+from .engine import Engine, NewObject, Options, Retriever
+from .heap import Heap
+from .journal import WriteAheadLog
+from .locks import ReadWriteLock
+from .object import ID_PREFIX, MemoryObject, encode_body
+from .opening import Durability, SpaceFolder
+from .ops import Flagged, Linked, Op, Rewritten, Tuned
+from .policies import GCPolicy
+from .table import PINNED, ROOT, SLOT_MASK
+
+
+class Hit(NamedTuple):
+    """Something found, and how well it matches."""
+
+    object: MemoryObject
+    score: float
+
+
+class Condemned(NamedTuple):
+    """What a dry run says: who would go, and why."""
+
+    id: str
+    reason: str
+    collector: str
+    size: int
+
+
+class MemoryManager(Engine):
+    """Objects in a heap of ``capacity`` bytes.
+
+    ``collectors`` say who goes (default: expiry, then reachability from roots and pins),
+    ``policies`` when to look. ``retriever`` is the index behind ``retrieve``; ``None`` goes
+    without. ``quotas`` bound the bytes of each tenant, ``default_quota`` those of the others;
+    ``budget`` bounds the sum of the ``size`` that callers declare. ``pause`` is how long one slice
+    of collection may take.
+
+    With a ``folder`` everything outlives the process: what is in it is recovered, every change is
+    journalled, and ``durability`` says how. (Or hand in a ``wal`` and a ``checkpoint_manager``.)
+    """
+
+    def __init__(
+        self,
+        capacity: int,
+        *,
+        allocator: Allocator | None = None,
+        collectors: Sequence[GarbageCollector] | None = None,
+        retriever: Retriever | Literal["sparse"] | None = "sparse",
+        policies: Sequence[GCPolicy] = (),
+        wal: WriteAheadLog | None = None,
+        checkpoint_manager: CheckpointManager | None = None,
+        quotas: Mapping[str, int] | None = None,
+        default_quota: int | None = None,
+        budget: int | None = None,
+        folder: str | PathLike[str] | None = None,
+        durability: Durability | None = None,
+        pause: float = 0.001,
+        lock: ReadWriteLock | None = None,
+        events: EventStream | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        events = EventStream(clock=clock) if events is None else events
+        durability = Durability() if durability is None else durability
+        self._folder: SpaceFolder | None = None
+        if folder is not None:
+            self._folder = SpaceFolder(folder, durability, events=events, clock=clock)
+            wal, checkpoint_manager = self._folder.wal, self._folder.checkpoints
+        try:
+            super().__init__(
+                Heap(capacity, allocator),
+                Options(
+                    collectors=tuple(default_collectors() if collectors is None else collectors),
+                    policies=tuple(policies),
+                    quotas=dict(quotas) if quotas is not None else {},
+                    default_quota=default_quota,
+                    budget=budget,
+                    checkpoint_bytes=durability.checkpoint_bytes,
+                    pause=pause,
+                ),
+                retriever=retriever,
+                wal=wal,
+                checkpoint_manager=checkpoint_manager,
+                lock=lock,
+                events=events,
+                clock=clock,
+            )
+        except BaseException:
+            if self._folder is not None:
+                self._folder.close()
+            raise
+
+    # -- storing -----------------------------------------------------------------------------------
+
+    @durable
+    def store(
+        self,
+        payload: Mapping[str, Any],
+        *,
+        size: int | None = None,
+        tags: Iterable[str] = (),
+        importance: float = 0.5,
+        ttl: float | None = None,
+        embedding: Sequence[float] | None = None,
+        pin: bool = False,
+        root: bool = False,
+        tenant: str = "",
+        id: str | None = None,  # the name users know
+    ) -> MemoryObject:
+        """Store a payload of plain data; return the object.
+
+        ``ttl`` is in seconds. ``size`` is what it counts against a ``budget`` (default: its
+        bytes). Raises ``OutOfSpace``, ``NotSerializable`` or ``InvalidInput``, with nothing
+        stored.
+        """
+        new = NewObject(payload, size, tags, importance, ttl, embedding, pin, root, tenant, id)
+        return self._store([new])[0]
+
+    @durable
+    def store_many(self, objects: Iterable[NewObject]) -> list[MemoryObject]:
+        """Store several objects: all of them, or, with an error, none."""
+        return self._store(list(objects))
+
+    @durable
+    def store_existing(self, obj: MemoryObject) -> MemoryObject:
+        """Store a copy of an object of another space, under the same id."""
+        new = NewObject(
+            obj.payload, obj.size, obj.tags, obj.importance, obj.ttl, obj.embedding,
+            tenant=obj.tenant, id=None if obj.id.startswith(ID_PREFIX) else obj.id,
+            created_at=obj.created_at,
+        )  # fmt: skip
+        return self._store([new])[0]
+
+    @durable
+    def update(
+        self,
+        object_id: str,
+        *,
+        payload: Mapping[str, Any] | None = None,
+        tags: Iterable[str] | None = None,
+        importance: float | None = None,
+        ttl: float | None = None,
+    ) -> MemoryObject:
+        """Change what is given; ``ttl`` counts from now. The id, and who refers to it, stay."""
+        slot = self.slot(object_id)
+        self.change(self._updates(slot, payload, tags, importance, ttl))
+        if payload is not None:
+            self.reindex(slot, payload)
+        return self.object(slot)
+
+    @durable
+    def free_object(self, object_id: str) -> None:
+        """Free an object, whoever refers to it."""
+        self.free([self.heap.table.handle[self.slot(object_id)]], "freed")
+
+    @durable
+    def free_many(self, object_ids: Iterable[str]) -> int:
+        """Free several objects at once; return how many there were."""
+        slots = {self.heap.find(object_id) for object_id in object_ids} - {-1}
+        if slots:
+            self.free([self.heap.table.handle[slot] for slot in sorted(slots)], "freed")
+        return len(slots)
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    def load(self, object_id: str) -> MemoryObject:
+        """Return an object, counting a use; ``UnknownObject`` if there is none."""
+        with self.reading:
+            slot = self.slot(object_id)
+            table = self.heap.table
+            table.uses[slot] += 1
+            table.accessed[slot] = self.clock()
+            found = self.object(slot)
+        self.events.emit("load", id=found.id, size=found.size)
+        return found
+
+    def peek(self, object_id: str) -> MemoryObject:
+        """Return an object without counting a use: for scans."""
+        with self.reading:
+            return self.object(self.slot(object_id))
+
+    def __contains__(self, object_id: object) -> bool:
+        with self.reading:
+            slot = self.heap.find(object_id) if isinstance(object_id, str) else -1
+            return slot >= 0 and self.heap.table.expires[slot] > self.clock()
+
+    def __len__(self) -> int:
+        return self.heap.table.live
+
+    def __bool__(self) -> bool:
+        return True  # an empty manager is a manager
+
+    def ids(self) -> list[str]:
+        """Return the ids of all objects."""
+        with self.reading:
+            return [self.heap.id_of(slot) for slot in self.heap.table.living()]
+
+    def objects(self) -> Iterator[MemoryObject]:
+        """Yield all objects, each as it is when its turn comes."""
+        for object_id in self.ids():
+            if object_id in self:
+                yield self.peek(object_id)
+
+    def retrieve(
+        self,
+        query: str,
+        top_k: int = 5,
+        *,
+        tenant: str | None = None,
+        filter_fn: Callable[[MemoryObject], bool] | None = None,
+    ) -> list[Hit]:
+        """Return the objects that match a text best, counting a use of each.
+
+        With ``tenant``, of that tenant alone. Needs a retriever.
+        """
+        if self._index is None:
+            raise InvalidInput("this space has no retriever; give it one to search")
+        with self.writing:
+            self.index_rest()
+            found = self._index.search(query, top_k, allow=self._allowed(tenant, filter_fn))
+            hits = self._hits(found)
+        for hit in hits:
+            self.events.emit("retrieve_hit", id=hit.object.id, score=hit.score)
+        self.events.emit("retrieve_complete", query=query, hits=len(hits))
+        return hits
+
+    # -- roots, pins, references -------------------------------------------------------------------
+
+    @durable
+    def add_root(self, object_id: str) -> None:
+        """Keep an object, and all that it leads to."""
+        self._flag(object_id, ROOT, on=True)
+
+    @durable
+    def remove_root(self, object_id: str) -> None:
+        """Keep it no longer for being a root."""
+        self._flag(object_id, ROOT, on=False)
+
+    @durable
+    def pin(self, object_id: str) -> None:
+        """Shield an object, and all that it leads to, from collection."""
+        self._flag(object_id, PINNED, on=True)
+
+    @durable
+    def unpin(self, object_id: str) -> None:
+        """Take the shield away."""
+        self._flag(object_id, PINNED, on=False)
+
+    def is_pinned(self, object_id: str) -> bool:
+        """Tell whether an object is pinned."""
+        with self.reading:
+            return bool(self.heap.table.flags[self.slot(object_id)] & PINNED)
+
+    def is_root(self, object_id: str) -> bool:
+        """Tell whether an object is a root."""
+        with self.reading:
+            return bool(self.heap.table.flags[self.slot(object_id)] & ROOT)
+
+    @durable
+    def add_reference(self, source_id: str, target_id: str) -> None:
+        """Let one object refer to another: while the one is kept, so is the other."""
+        self._link(source_id, target_id, on=True)
+
+    @durable
+    def remove_reference(self, source_id: str, target_id: str) -> None:
+        """Take a reference back."""
+        self._link(source_id, target_id, on=False)
+
+    def references(self, object_id: str) -> list[str]:
+        """Return the ids an object refers to."""
+        with self.reading:
+            targets = self.heap.references.targets(self.slot(object_id))
+            return [self.heap.id_of(handle & SLOT_MASK) for handle in targets]
+
+    def reachable_ids(self) -> set[str]:
+        """Return the ids of all objects that roots and pinned objects lead to."""
+        with self.reading:
+            table = self.heap.table
+            seen = set(table.rooted(0, table.rows))
+            waiting = list(seen)
+            while waiting:
+                for handle in self.heap.references.targets(waiting.pop()):
+                    if handle & SLOT_MASK not in seen:
+                        seen.add(handle & SLOT_MASK)
+                        waiting.append(handle & SLOT_MASK)
+            return {self.heap.id_of(slot) for slot in seen}
+
+    # -- collecting --------------------------------------------------------------------------------
+
+    @durable
+    def run_gc(self, trigger: str = "manual") -> GCEvent:
+        """Run a whole cycle now and return its report."""
+        if self._cycle is not None:
+            self._cycle.finish()
+            self.end_cycle()
+        cycle = self.begin_cycle(trigger)
+        cycle.finish()
+        return self.end_cycle()
+
+    @durable
+    def gc_step(self, seconds: float | None = None) -> bool:
+        """Do a slice of collection, beginning a cycle if none is under way; tell if it ended."""
+        if self._cycle is None:
+            self.begin_cycle("step")
+        return self.advance_cycle(self.options.pause if seconds is None else seconds)
+
+    def explain_gc(self) -> list[Condemned]:
+        """Return who would go if a cycle ran now, and why. Nothing changes."""
+        with self.writing:
+            now, seen = self.clock(), set[int]()
+            found = []
+            for collector in self.options.collectors:
+                for verdict in collector.explain(self.heap, now):
+                    if verdict is not None and verdict.handle not in seen:
+                        seen.add(verdict.handle)
+                        found.append(self._condemned(verdict, collector.name))
+            return found
+
+    @durable
+    def tick(self) -> None:
+        """Look whether something is due and do a slice of it. Stores do this now and then."""
+        self.look_after(now=True)
+
+    # -- durability --------------------------------------------------------------------------------
+
+    def wait_for(self, lsn: int) -> None:
+        """Return when the journal's policy calls a change safe."""
+        if self.wal is not None:
+            self.wal.commit(lsn)
+
+    async def wait_for_async(self, lsn: int) -> None:
+        """Return when the journal's policy calls a change safe."""
+        if self.wal is not None:
+            await self.wal.commit_async(lsn)
+
+    def checkpoint(self) -> int:
+        """Write a checkpoint and drop the journal before the oldest one kept; return its lsn.
+
+        Others may go on working: they are stopped for slices of ``pause`` only.
+        """
+        with self.writing:
+            writer = self.begin_checkpoint() if self._checkpoint is None else self._checkpoint
+        while not writer.captured:
+            with self.writing:
+                if not writer.captured:
+                    self.capture(writer)
+        self.finish_checkpoint(writer)
+        with self.writing:
+            self.conclude(writer)
+        return writer.lsn
+
+    def flush(self) -> None:
+        """Make every change so far outlive a power cut, whatever the journal's policy."""
+        if self.wal is not None:
+            self.wal.sync()
+
+    def close(self) -> None:
+        """Finish what is under way and give everything back."""
+        with self.writing:
+            if self._closed:
+                return
+            self._closed = True
+            self.abandon_work()
+            self.let_go()
+
+    def let_go(self) -> None:
+        """Give back what was opened here; what was handed in stays open."""
+        try:
+            if self._folder is not None:
+                self._folder.close()
+            elif self.wal is not None:
+                self.wal.sync()
+        finally:
+            self.heap.space.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # -- figures -----------------------------------------------------------------------------------
+
+    @property
+    def now(self) -> float:
+        """The clock, as policies see it."""
+        return self.clock()
+
+    @property
+    def capacity(self) -> int:
+        """How many bytes the heap has."""
+        return self.heap.space.capacity
+
+    @property
+    def live_objects(self) -> int:
+        """How many objects there are."""
+        return self.heap.table.live
+
+    def fragmentation(self) -> float:
+        """How badly the free bytes of the heap are scattered, from 0 to 1."""
+        return self.heap.space.fragmentation()
+
+    def usage(self, tenant: str) -> int:
+        """Return how many bytes a tenant's objects take."""
+        with self.reading:
+            return self.heap.tenants.used(tenant)
+
+    def stats(self) -> dict[str, Any]:
+        """Return the figures of this moment; constant time."""
+        with self.reading:
+            space = self.heap.space
+            return {
+                "objects": self.heap.table.live,
+                "pinned": self.heap.pinned,
+                "roots": self.heap.roots,
+                "heap_capacity": space.capacity,
+                "heap_used": space.allocated(),
+                "heap_free": space.available(),
+                "fragmentation": space.fragmentation(),
+                "weight": self.heap.weight,
+                "gc_cycles": len(self.gc_events),
+                "gc_running": self._cycle is not None,
+                "last_lsn": self.heap.lsn,
+            }
+
+    def debug_snapshot(self) -> dict[str, Any]:
+        """Return the figures, the map of the heap, roots, pins and references, for a look."""
+        with self.reading:
+            table, names = self.heap.table, self.heap.id_of
+            living = list(table.living())
+            return {
+                **self.stats(),
+                "heap_map": self.heap.space.snapshot(),
+                "root_ids": [names(slot) for slot in living if table.flags[slot] & ROOT],
+                "pinned_ids": [names(slot) for slot in living if table.flags[slot] & PINNED],
+                "references": {
+                    names(slot): self.references(names(slot))
+                    for slot in living
+                    if table.edges[slot] >= 0
+                },
+            }
+
+    def compact(self) -> int:
+        """Slide all objects together; return how many bytes moved."""
+        with self.writing:
+            return self.heap.compact()
+
+    def check(self) -> None:
+        """Verify every invariant; for tests, it looks at everything."""
+        with self.writing:
+            self.heap.check()
+            if self._index is not None:
+                self.index_rest()
+                for slot in self.heap.table.living():
+                    assert self.heap.table.handle[slot] in self._index
+
+    # -- behind the scenes -------------------------------------------------------------------------
+
+    def _store(self, objects: Sequence[NewObject]) -> list[MemoryObject]:
+        cycles = len(self.gc_events)
+        stored = [self.object(slot) for slot in self.insert(objects)]
+        event = "allocation" if len(self.gc_events) == cycles else "allocation_post_gc"
+        for obj in stored:
+            self.events.emit(event, id=obj.id, size=obj.size, heap_used=self.heap.space.allocated())
+        return stored
+
+    def _updates(
+        self,
+        slot: int,
+        payload: Mapping[str, Any] | None,
+        tags: Iterable[str] | None,
+        importance: float | None,
+        ttl: float | None,
+    ) -> list[Op]:
+        table, ops = self.heap.table, list[Op]()
+        handle = table.handle[slot]
+        if payload is not None:
+            old = self.object(slot)
+            name = None if old.id.startswith(ID_PREFIX) else old.id
+            body = encode_body(payload, old.embedding, name)
+            self.keep_quota(old.tenant, len(body) - table.size[slot])
+            ops.append(Rewritten(handle, body, len(body)))
+        if tags is not None or importance is not None or ttl is not None:
+            self.check_numbers(importance, ttl)
+            names = self.heap.tags.values[table.tags[slot]] if tags is None else tags
+            ops.append(
+                Tuned(
+                    handle,
+                    table.importance[slot] if importance is None else importance,
+                    table.expires[slot] if ttl is None else self.clock() + ttl,
+                    tuple(sorted(as_marks(names if isinstance(names, str) else list(names)))),
+                )
+            )
+        return ops
+
+    def _flag(self, object_id: str, flag: int, *, on: bool) -> None:
+        slot = self.slot(object_id)
+        if bool(self.heap.table.flags[slot] & flag) is not on:
+            self._maybe_garbage |= not on
+            self.change([Flagged(self.heap.table.handle[slot], flag, on)])
+
+    def _link(self, source_id: str, target_id: str, *, on: bool) -> None:
+        handles = self.heap.table.handle
+        source, target = self.slot(source_id), handles[self.slot(target_id)]
+        if self.heap.references.has(source, target) is not on:
+            self._maybe_garbage |= not on
+            self.change([Linked(handles[source], target, on)])
+
+    def _allowed(
+        self, tenant: str | None, filter_fn: Callable[[MemoryObject], bool] | None
+    ) -> Callable[[int], bool]:
+        table, now = self.heap.table, self.clock()
+        number = None if tenant is None else self.heap.tenants.names.find(tenant)
+
+        def allowed(handle: int) -> bool:
+            slot = handle & SLOT_MASK
+            if table.expires[slot] <= now or (tenant is not None and table.tenant[slot] != number):
+                return False
+            return filter_fn is None or filter_fn(self.object(slot))
+
+        return allowed
+
+    def _hits(self, found: list[tuple[int, float]]) -> list[Hit]:
+        table, now, hits = self.heap.table, self.clock(), []
+        for handle, score in found:
+            slot = handle & SLOT_MASK
+            table.uses[slot] += 1
+            table.accessed[slot] = now
+            hits.append(Hit(self.object(slot), score))
+        return hits
+
+    def _condemned(self, verdict: Verdict, collector: str) -> Condemned:
+        slot = verdict.handle & SLOT_MASK
+        return Condemned(
+            self.heap.id_of(slot), verdict.reason, collector, self.heap.table.size[slot]
+        )

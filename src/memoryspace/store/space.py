@@ -1,0 +1,386 @@
+"""``SpaceStore``: records in a memory space. Embedded and durable: no server, one folder.
+
+A record is an object of the space: its user is the tenant, its marks are the tags, its seq is the
+stamp of the change that stored it. What a choice needs to know of every record stays in RAM; its
+value is decoded when it is selected, from the heap or from the cold tier.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Sequence
+from os import PathLike
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace as change
+
+from ..errors import CorruptData, InvalidInput
+from ..events import EventStream
+from ..kernel import Durability, MemoryManager, NewObject, TieredMemoryManager
+from ..kernel.ops import Freed, Op, Tuned
+from ..kernel.table import FOREVER, PINNED
+from ..record import EVERYTHING, Record, Scope, Where, as_marks, text_of
+from .codec import clean_text, dump_origin, dump_value, parse_origin, parse_value
+from .contract import Clock, Store, admit, session_of
+from .sessions import Sessions
+
+HOT_CAPACITY = 64 << 20
+
+_NOTHING = Where(ids=frozenset())
+
+
+class _Entry(Struct, frozen=True, gc=False):
+    """What is known of a record without reading it."""
+
+    id: str
+    kind: str
+    marks: frozenset[str]
+    seq: int
+    user: str
+    session: str
+    expires_at: float | None
+    handle: int
+
+
+class _Payload(Struct, frozen=True, omit_defaults=True, rename={"id": "i", "session": "s"}):
+    """A record as the payload of an object."""
+
+    id: str
+    session: str
+    kind: str
+    value: str
+    created_at: float
+    text: str | None = None
+    origin: str | None = None
+
+
+class SpaceStore(Store):
+    """Records in a folder, or in a ``manager`` of your own, which stays yours to close.
+
+    ``hot_capacity`` bounds the RAM for values; the rest stands in the cold tier. Safe to share
+    between threads and event loops. One process owns the folder: in it, share one store.
+    """
+
+    def __init__(
+        self,
+        folder: str | PathLike[str] | None = None,
+        *,
+        manager: MemoryManager | None = None,
+        hot_capacity: int = HOT_CAPACITY,
+        durability: Durability | None = None,
+        clock: Clock = time.time,
+        events: EventStream | None = None,
+    ) -> None:
+        super().__init__(clock=clock, events=events)
+        if (folder is None) == (manager is None):
+            raise InvalidInput("a SpaceStore needs a folder, or a manager that was opened already")
+        self._folder = folder
+        self._manager = manager
+        self._hot_capacity = hot_capacity
+        self._durability = durability
+        self._sessions: Sessions[_Entry] = Sessions()
+        self._entries: dict[int, _Entry] = {}
+        if manager is not None:
+            self._follow(manager)
+
+    @property
+    def space(self) -> MemoryManager:
+        """The space behind the store, opened on first use and again after ``close``."""
+        if self._manager is None:
+            assert self._folder is not None  # checked when made
+            self._manager = TieredMemoryManager(
+                self._hot_capacity,
+                folder=self._folder,
+                durability=self._durability,
+                retriever=None,
+                clock=self.clock,
+                events=self.events,
+            )
+            self._follow(self._manager)
+        return self._manager
+
+    async def append(self, scope: Scope, records: Sequence[Record]) -> list[str]:
+        return await self.replace(scope, _NOTHING, records)
+
+    async def select(self, scope: Scope, where: Where = EVERYTHING) -> list[Record]:
+        space = self.space
+        with space.writing:
+            chosen = self._choose(scope, where)
+            bodies = self._bodies(space, scope, chosen)
+            rows = [(entry, body, self._kept(entry)) for entry, body in bodies]
+        found = (self._record(scope, entry, body, kept) for entry, body, kept in rows)
+        return [record for record in found if record is not None]
+
+    async def replace(self, scope: Scope, where: Where, records: Sequence[Record]) -> list[str]:
+        name = session_of(scope)
+        new = [(record, _object_of(scope.user, name, record)) for record in admit(records)]
+        space = self.space
+        with space.writing:
+            before = space.last_lsn
+            added = self._replace(scope, where, name, new)
+            lsn = space.last_lsn
+        await self._settled(space, before, lsn)
+        return added
+
+    async def mark(
+        self, scope: Scope, where: Where, *, add: Collection[str] = (), remove: Collection[str] = ()
+    ) -> int:
+        put_on, take_off = as_marks(frozenset(add)), as_marks(frozenset(remove))
+        space = self.space
+        with space.writing:
+            before = space.last_lsn
+            pairs = [
+                (entry, (entry.marks - take_off) | put_on) for entry in self._choose(scope, where)
+            ]
+            pairs = [(entry, marks) for entry, marks in pairs if marks != entry.marks]
+            if pairs:
+                space.change([self._tagged(entry, marks) for entry, marks in pairs])
+            for entry, marks in pairs:
+                self._remark(entry, marks)
+            lsn = space.last_lsn
+        await self._settled(space, before, lsn)
+        return len(pairs)
+
+    async def delete(self, scope: Scope, where: Where = EVERYTHING) -> list[str]:
+        space = self.space
+        with space.writing:
+            before = space.last_lsn
+            chosen = self._choose(scope, where)
+            if chosen:
+                space.free([entry.handle for entry in chosen], "deleted")
+            lsn = space.last_lsn
+        await self._settled(space, before, lsn)
+        return [entry.id for entry in chosen]
+
+    async def count(self, scope: Scope, where: Where = EVERYTHING) -> int:
+        with self.space.writing:
+            return self._sessions.count(scope, where, self.clock())
+
+    async def close(self) -> None:
+        """Close the space if it was opened here; the next use opens it again."""
+        if self._folder is not None and self._manager is not None:
+            manager, self._manager = self._manager, None
+            manager.close()
+            self._sessions = Sessions()
+            self._entries.clear()
+
+    # -- writing --------------------------------------------------------------------------------
+
+    def _replace(
+        self, scope: Scope, where: Where, name: str, new: list[tuple[Record, NewObject]]
+    ) -> list[str]:
+        """Free, store and mark in one step of the journal."""
+        removed = [] if where is _NOTHING else self._choose(scope, where)
+        gone = {(entry.session, entry.id) for entry in removed}
+        known = self._known(scope.user, name, {record.id for record, _ in new}, gone)
+        fresh = [(record, item) for record, item in new if record.id not in known]
+        united = [
+            (known[record.id], known[record.id].marks | record.marks)
+            for record, _ in new
+            if record.id in known and not record.marks <= known[record.id].marks
+        ]
+        ops: list[Op] = [self._tagged(entry, marks) for entry, marks in united]
+        if removed:
+            ops.append(Freed([entry.handle for entry in removed], "replaced"))
+        if fresh:
+            slots = self.space.insert([item for _, item in fresh], ops)
+            self._note([record for record, _ in fresh], scope.user, name, slots)
+        elif ops:
+            self.space.change(ops)
+        for entry, marks in united:
+            self._remark(entry, marks)
+        return [record.id for record, _ in fresh]
+
+    def _known(
+        self, user: str, name: str, ids: set[str], gone: set[tuple[str, str]]
+    ) -> dict[str, _Entry]:
+        session = self._sessions.find(user, name)
+        if session is None:
+            return {}
+        session.expire(self.clock())
+        return {
+            record_id: session.records[record_id]
+            for record_id in ids
+            if record_id in session.records and (name, record_id) not in gone
+        }
+
+    def _note(self, records: Sequence[Record], user: str, name: str, slots: Sequence[int]) -> None:
+        table = self.space.heap.table
+        for record, slot in zip(records, slots, strict=True):
+            self._add(
+                _Entry(
+                    record.id,
+                    record.kind,
+                    record.marks,
+                    table.stamp[slot],
+                    user,
+                    name,
+                    record.expires_at,
+                    table.handle[slot],
+                )
+            )
+
+    def _add(self, entry: _Entry) -> None:
+        self._entries[entry.handle] = entry
+        self._sessions.open(entry.user, entry.session).add(entry)
+
+    def _remark(self, entry: _Entry, marks: frozenset[str]) -> None:
+        marked = change(entry, marks=marks)
+        self._entries[entry.handle] = marked
+        self._sessions.of(entry.user, entry).remark(entry, marked)
+
+    def _tagged(self, entry: _Entry, marks: frozenset[str]) -> Tuned:
+        table = self.space.heap.table
+        slot = table.slot_of(entry.handle)
+        return Tuned(
+            entry.handle, table.importance[slot], table.expires[slot], tuple(sorted(marks))
+        )
+
+    async def _settled(self, space: MemoryManager, before: int, lsn: int) -> None:
+        with space.writing:
+            space.look_after()
+        if lsn != before:
+            await space.wait_for_async(lsn)
+
+    # -- reading ----------------------------------------------------------------------------------
+
+    def _choose(self, scope: Scope, where: Where) -> list[_Entry]:
+        return self._sessions.choose(scope, where, self.clock())
+
+    def _bodies(
+        self, space: MemoryManager, scope: Scope, entries: Sequence[_Entry]
+    ) -> Iterable[tuple[_Entry, bytes]]:
+        slots = [space.heap.table.slot_of(entry.handle) for entry in entries]
+        try:
+            return list(zip(entries, space.bodies(slots), strict=True))
+        except CorruptData:
+            return self._readable(space, scope, entries, slots)
+
+    def _readable(
+        self,
+        space: MemoryManager,
+        scope: Scope,
+        entries: Sequence[_Entry],
+        slots: Sequence[int],
+    ) -> list[tuple[_Entry, bytes]]:
+        """Read one by one, passing over what is damaged."""
+        found = []
+        for entry, slot in zip(entries, slots, strict=True):
+            try:
+                found.append((entry, space.body(slot)))
+            except CorruptData as error:
+                self.report_corrupt(scope, entry.id, error)
+        return found
+
+    def _kept(self, entry: _Entry) -> tuple[float, bool]:
+        table = self.space.heap.table
+        slot = table.slot_of(entry.handle)
+        return table.importance[slot], bool(table.flags[slot] & PINNED)
+
+    def _record(
+        self, scope: Scope, entry: _Entry, body: bytes, kept: tuple[float, bool]
+    ) -> Record | None:
+        try:
+            payload = _payload_of(body)
+            value = parse_value(entry.kind, payload.value)
+            origin = parse_origin(payload.origin)
+        except CorruptData as error:
+            self.report_corrupt(scope, entry.id, error)
+            return None
+        return Record(
+            entry.id,
+            value,
+            text_of(value) if payload.text is None else payload.text,
+            entry.marks,
+            entry.kind,
+            payload.created_at,
+            entry.expires_at,
+            kept[0],
+            kept[1],
+            origin,
+            entry.seq,
+            entry.session,
+        )
+
+    # -- following the space ------------------------------------------------------------------------
+
+    def _follow(self, manager: MemoryManager) -> None:
+        """Learn what is in a space, and what leaves it for whatever reason."""
+        heap = manager.heap
+        with manager.writing:
+            for slot in heap.table.living():
+                self._recall(manager, slot)
+            for session in {(entry.user, entry.session) for entry in self._entries.values()}:
+                self._sessions.open(*session).sort()
+            heap.on_freed.append(self._forget)
+
+    def _recall(self, manager: MemoryManager, slot: int) -> None:
+        heap, table = manager.heap, manager.heap.table
+        user = heap.tenants.names.values[table.tenant[slot]]
+        try:
+            payload = _payload_of(manager.body(slot))
+        except CorruptData as error:
+            self.report_corrupt(Scope(user or "unknown"), heap.id_of(slot), error)
+            return
+        expires = table.expires[slot]
+        self._add(
+            _Entry(
+                payload.id,
+                payload.kind,
+                heap.tags.values[table.tags[slot]],
+                table.stamp[slot],
+                user,
+                payload.session,
+                None if expires == FOREVER else expires,
+                table.handle[slot],
+            )
+        )
+
+    def _forget(self, slot: int) -> None:
+        handle = self.space.heap.table.handle[slot]
+        entry = self._entries.pop(handle, None)
+        if entry is None:
+            return
+        session = self._sessions.find(entry.user, entry.session)
+        known = None if session is None else session.records.get(entry.id)
+        if known is not None and known.handle == handle:  # else it has expired from the index
+            self._sessions.remove(entry.user, [known])
+
+
+class _Body(Struct, frozen=True, array_like=True):
+    payload: _Payload
+    embedding: Any = None
+    name: Any = None
+
+
+_decode = msgspec.msgpack.Decoder(_Body).decode
+
+
+def _payload_of(body: bytes) -> _Payload:
+    try:
+        return _decode(body).payload
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise CorruptData("its bytes in the space do not read back") from error
+
+
+def _object_of(user: str, session: str, record: Record) -> NewObject:
+    value = dump_value(record)
+    payload = _Payload(
+        record.id,
+        session,
+        record.kind,
+        value,
+        record.created_at,
+        None if record.text == text_of(record.value) else clean_text(record.text),
+        dump_origin(record.origin),
+    )
+    return NewObject(
+        msgspec.to_builtins(payload),
+        tags=record.marks,
+        importance=record.importance,
+        pin=record.pinned,
+        tenant=user,
+        expires_at=record.expires_at,
+    )

@@ -1,0 +1,396 @@
+"""The sparse index ranks like a from-scratch BM25, whatever came and went before."""
+
+from __future__ import annotations
+
+import gc
+import math
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from memoryspace.errors import InvalidInput
+from memoryspace.retrieval import SparseIndex, tokens
+
+K1, B = 1.2, 0.75
+
+
+def bm25(documents: dict[int, str], query: str, k1: float = K1, b: float = B) -> dict[int, float]:
+    """Score every document by the book."""
+    words = {key: Counter(tokens(text)) for key, text in documents.items()}
+    lengths = {key: sum(count.values()) for key, count in words.items()}
+    average = sum(lengths.values()) / len(lengths) if any(lengths.values()) else 1.0
+    scores: dict[int, float] = {}
+    for word, repeats in Counter(tokens(query)).items():
+        holding = [key for key, count in words.items() if word in count]
+        rarity = math.log(1 + (len(words) - len(holding) + 0.5) / (len(holding) + 0.5))
+        for key in holding:
+            count = words[key][word]
+            bound = count + k1 * (1 - b + b * lengths[key] / average)
+            scores[key] = scores.get(key, 0.0) + repeats * rarity * count * (k1 + 1) / bound
+    return scores
+
+
+def assert_ranked(found: list[tuple[int, float]], expected: dict[int, float], ages: list[int]):
+    """Same documents, same scores, best first, of equals the newer first."""
+    assert dict(found) == pytest.approx(expected, rel=1e-9)
+    assert len(found) == len(expected)
+    place = {key: at for at, key in enumerate(ages)}
+    assert found == sorted(found, key=lambda hit: (-hit[1], -place[hit[0]]))
+
+
+def ticking() -> Callable[[], float]:
+    """A clock that moves by one second each time it is read."""
+    seconds: Iterator[float] = iter(range(10**9))
+    return lambda: next(seconds)
+
+
+def tiny(**sizes: int) -> SparseIndex:
+    """An index that seals, cuts and merges all the time."""
+    return SparseIndex(seal_at=sizes.get("seal_at", 200), segment_size=3, clock=ticking())
+
+
+def settle(index: SparseIndex) -> None:
+    while index.step(1000):
+        pass
+
+
+class AnySequence(RuleBasedStateMachine):
+    """Adds, removes, updates, upkeep and searches in any order."""
+
+    WORDS = st.lists(st.sampled_from([*"abcdefgh", "猫", "猫狗", "rare"]), max_size=8)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.index = tiny()
+        self.documents: dict[int, str] = {}  # oldest first
+
+    @rule(key=st.integers(0, 2**64 - 1) | st.integers(0, 9), words=WORDS)
+    def add(self, key: int, words: list[str]) -> None:
+        if key in self.documents:
+            with pytest.raises(InvalidInput):
+                self.index.add(key, "again")
+            return
+        self.index.add(key, " ".join(words))
+        self.documents[key] = " ".join(words)
+
+    @rule(words=st.lists(WORDS, min_size=5, max_size=30), first=st.integers(10, 10**6))
+    def add_many(self, words: list[list[str]], first: int) -> None:
+        for key, each in enumerate(words, first):
+            self.update(key, each)
+
+    @rule(key=st.integers(0, 9), words=WORDS)
+    def update(self, key: int, words: list[str]) -> None:
+        self.index.update(key, " ".join(words))
+        self.documents.pop(key, None)
+        self.documents[key] = " ".join(words)
+
+    @precondition(lambda self: self.documents)
+    @rule(data=st.data())
+    def remove(self, data: st.DataObject) -> None:
+        key = data.draw(st.sampled_from(sorted(self.documents)))
+        assert self.index.remove(key)
+        assert not self.index.remove(key)
+        del self.documents[key]
+
+    @rule(share=st.integers(1, 4))
+    def remove_many(self, share: int) -> None:
+        for key in list(self.documents)[::share]:
+            assert self.index.remove(key)
+            del self.documents[key]
+
+    @rule(seconds=st.integers(0, 5))
+    def upkeep(self, seconds: int) -> None:
+        self.index.step(seconds)
+
+    @rule(words=WORDS, exact=st.booleans())
+    def search(self, words: list[str], exact: bool) -> None:
+        query = " ".join(words)
+        found = self.index.search(query, 10_000, exact=exact)
+        assert_ranked(found, bm25(self.documents, query), list(self.documents))
+
+    @rule(words=WORDS, top_k=st.integers(1, 5), odd=st.booleans())
+    def search_filtered(self, words: list[str], top_k: int, odd: bool) -> None:
+        query = " ".join(words)
+        found = self.index.search(query, top_k, allow=lambda key: key % 2 == odd)
+        everything = self.index.search(query, 10_000)
+        assert found == [hit for hit in everything if hit[0] % 2 == odd][:top_k]
+
+    @invariant()
+    def is_sound(self) -> None:
+        self.index.check()
+        assert len(self.index) == len(self.documents)
+        assert all(key in self.index for key in self.documents)
+
+
+TestAnySequence = AnySequence.TestCase
+TestAnySequence.settings = settings(max_examples=50, stateful_step_count=25, deadline=None)
+
+
+def zipf_texts(count: int, seed: int = 1) -> list[str]:
+    """Texts in which some words are in nearly every one and most are in few."""
+    draw = random.Random(seed)
+    return [
+        " ".join(f"w{min(int(draw.paretovariate(0.6)), 3000)}" for _ in range(draw.randint(3, 20)))
+        for _ in range(count)
+    ]
+
+
+@pytest.fixture(scope="module")
+def large() -> tuple[SparseIndex, dict[int, str]]:
+    """Enough documents for common words to be pruned."""
+    documents = dict(enumerate(zipf_texts(25_000)))
+    index = SparseIndex()
+    for key, text in documents.items():
+        index.add(key, text)
+    return index, documents
+
+
+def test_an_exhaustive_search_of_a_large_index_is_exact(
+    large: tuple[SparseIndex, dict[int, str]],
+) -> None:
+    index, documents = large
+    query = "w1 w2 w7 w40"
+    expected = bm25(documents, query)
+    assert dict(index.search(query, 10**6, exact=True)) == pytest.approx(expected, rel=1e-9)
+    index.check()
+
+
+def test_pruning_finds_nearly_what_an_exhaustive_search_finds(
+    large: tuple[SparseIndex, dict[int, str]],
+) -> None:
+    index, _ = large
+    common = 0
+    queries = zipf_texts(100, seed=2)
+    for query in queries:
+        exact = {key for key, _ in index.search(query, 10, exact=True)}
+        found = {key for key, _ in index.search(query, 10)}
+        assert len(found) == 10
+        common += len(exact & found)
+    assert common >= 0.95 * 10 * len(queries)
+
+
+def test_pruned_scores_of_what_is_found_are_the_exact_ones(
+    large: tuple[SparseIndex, dict[int, str]],
+) -> None:
+    index, _ = large
+    query = "w1 w2 w3 w900"
+    exact = dict(index.search(query, 10**6, exact=True))
+    for key, score in index.search(query, 10):
+        assert score == pytest.approx(exact[key], rel=1e-9)
+
+
+def test_common_words_alone_are_answered_and_fill_up_what_rare_ones_leave(
+    large: tuple[SparseIndex, dict[int, str]],
+) -> None:
+    index, documents = large
+    assert len(index.search("w1 w2", 10)) == 10
+    rarest = min(Counter(word for text in documents.values() for word in text.split()).items())[0]
+    assert len(index.search(f"{rarest} w1", 500)) == 500
+    assert index.search("w1 w2 w3", 10) == index.search("w1 w2 w3", 10, exact=True)
+
+
+def test_a_filter_finds_the_few_allowed_ones_however_deep_they_rank(
+    large: tuple[SparseIndex, dict[int, str]],
+) -> None:
+    index, documents = large
+    wanted = {key for key, text in documents.items() if key % 5000 == 3 and "w1 " in f"{text} "}
+    asked: list[int] = []
+
+    def allow(key: int) -> bool:
+        asked.append(key)
+        return key in wanted
+
+    found = index.search("w1 w2 w777", 5, allow=allow)
+    assert len(found) == min(5, len(wanted)) > 0
+    assert {key for key, _ in found} <= wanted
+    assert len(asked) == len(set(asked))
+
+
+def test_equal_texts_rank_newer_first_even_where_the_cut_falls_between_them() -> None:
+    index = SparseIndex()
+    for key in range(50):
+        index.add(key, "same words")
+    index.update(7, "same words")
+    assert [key for key, _ in index.search("same", 3)] == [7, 49, 48]
+
+
+def test_a_search_sees_what_was_just_added_and_nothing_just_removed() -> None:
+    index = SparseIndex()
+    for key in range(500):
+        index.add(key, f"common unique{key}")
+        assert [hit[0] for hit in index.search(f"unique{key}")] == [key]
+        index.remove(key)
+        assert index.search(f"unique{key}") == []
+        if key % 2:
+            index.add(key, "common other")
+    index.check()
+    assert len(index) == 250
+
+
+def test_endless_coming_and_going_keeps_numbers_and_memory_bounded() -> None:
+    index = SparseIndex(seal_at=2000, segment_size=256)
+    texts = zipf_texts(500)
+    for key in range(500):
+        index.add(key, texts[key % 500])
+    for key in range(500, 20_000):
+        index.add(key, texts[key % 500])
+        assert index.remove(key - 500)
+    settle(index)
+    index.check()
+    assert index._documents.used_slots < 5 * 500
+    fresh = SparseIndex()
+    for key in range(19_500, 20_000):
+        fresh.add(key, texts[key % 500])
+    fresh.search("w1")
+    assert index.nbytes < 5 * fresh.nbytes
+    assert index.search("w5 w9", 1000, exact=True) == fresh.search("w5 w9", 1000, exact=True)
+
+
+def test_a_run_that_is_mostly_dead_is_rewritten_without_any_new_document() -> None:
+    index = SparseIndex()
+    for key, text in enumerate(zipf_texts(5000)):
+        index.add(key, text)
+    index.search("w1")
+    settle(index)
+    before = sum(run.nbytes for run in index._runs.values())
+    for key in range(4900):
+        index.remove(key)
+    settle(index)
+    index.check()
+    assert sum(run.nbytes for run in index._runs.values()) < before / 10
+    assert index._documents.free_slots >= 4900 - 1024
+    assert len(index) == 100
+
+
+def test_an_emptied_index_keeps_no_postings() -> None:
+    index = tiny()
+    for key in range(300):
+        index.add(key, f"some text {key}")
+    for key in range(300):
+        index.remove(key)
+    assert index.search("some text") == []
+    settle(index)
+    index.check()
+    assert index._runs == {}
+    assert len(index) == 0
+
+
+def test_runs_stay_few_however_documents_come() -> None:
+    index = SparseIndex()
+    for key, text in enumerate(zipf_texts(3000)):
+        index.add(key, text)
+        if key % 3 == 0:
+            index.search("w2")
+    assert len(index._runs) < 40
+
+
+def test_no_call_moves_more_than_a_bounded_number_of_postings() -> None:
+    index = SparseIndex(seal_at=1000, segment_size=64)
+    before = 0
+    for key, text in enumerate(zipf_texts(4000)):
+        index.add(key, text)
+        for merge in index._merges:
+            assert all(segment.size <= 64 for segment in merge.output.segments)
+        moving = sum(merge.remaining for merge in index._merges)
+        before = max(before, moving)
+    assert before > 10 * 64  # some merge was too big for one call, so it went on over many
+    index.check()
+
+
+def test_nothing_in_the_index_is_an_object_the_collector_has_to_visit() -> None:
+    index = SparseIndex()
+    texts = zipf_texts(20_000)
+    gc.collect()
+    before = len(gc.get_objects())
+    for key, text in enumerate(texts):
+        index.add(key, text)
+    index.search("w1")
+    gc.collect()
+    assert len(gc.get_objects()) - before < 1000
+
+
+def test_megabytes_emptiness_and_oddities_are_texts_too() -> None:
+    index = SparseIndex()
+    index.add(1, "word " * 200_000 + "needle")
+    index.add(2, "")
+    index.add(3, "\0\ud800😀")
+    index.add(2**64 - 1, "needle")
+    assert [key for key, _ in index.search("needle \ud800")] == [2**64 - 1, 1]
+    assert index.search("") == index.search("😀") == []
+    texts = {1: "word " * 200_000 + "needle", 2: "", 3: "", 4: "needle"}
+    assert dict(index.search("word")) == pytest.approx(bm25(texts, "word"), rel=1e-9)
+    assert index.remove(2)
+    index.check()
+
+
+@given(st.floats(0, 5), st.floats(0, 1))
+@settings(max_examples=30, deadline=None)
+def test_the_constants_of_bm25_are_the_callers_choice(k1: float, b: float) -> None:
+    documents = dict(enumerate(zipf_texts(60)))
+    index = SparseIndex(k1=k1, b=b, seal_at=300)
+    for key, text in documents.items():
+        index.add(key, text)
+    for key in range(0, 60, 7):
+        index.remove(key)
+        del documents[key]
+    found = index.search("w1 w2 w2 w9", 100)
+    assert dict(found) == pytest.approx(bm25(documents, "w1 w2 w2 w9", k1, b), rel=1e-9)
+
+
+def test_upkeep_ends_with_its_time_and_says_whether_there_is_more() -> None:
+    index = SparseIndex(seal_at=1000, segment_size=64, clock=ticking())
+    for key, text in enumerate(zipf_texts(1500)):
+        index.add(key, text)
+    assert index.step(0)
+    assert index.step(3)
+    settle(index)
+    assert not index.step(0)
+    index.check()
+
+
+@pytest.mark.parametrize("key", ["1", 1.0, None, True])
+def test_a_key_that_is_no_int_is_refused(key: object) -> None:
+    with pytest.raises(TypeError, match="key must be an int"):
+        SparseIndex().add(key, "text")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("key", [-1, 2**64])
+def test_a_key_beyond_64_bits_is_refused(key: int) -> None:
+    with pytest.raises(InvalidInput, match="64 bits"):
+        SparseIndex().add(key, "text")
+
+
+def test_a_refused_update_leaves_the_old_text() -> None:
+    index = SparseIndex()
+    index.add(1, "old")
+    with pytest.raises(TypeError, match="key 1 must be a str"):
+        index.update(1, b"new")  # type: ignore[arg-type]
+    assert [key for key, _ in index.search("old")] == [1]
+
+
+def test_unusable_options_are_refused() -> None:
+    for options in ({"k1": -1.0}, {"b": 1.5}, {"k1": math.nan}, {"seal_at": 0}):
+        with pytest.raises(InvalidInput):
+            SparseIndex(**options)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="top_k"):
+        SparseIndex().search("a", 0)
+    with pytest.raises(TypeError, match="query"):
+        SparseIndex().search(None)  # type: ignore[arg-type]
+
+
+def test_a_filter_that_fails_leaves_the_index_as_it_was() -> None:
+    index = SparseIndex()
+    index.add(1, "text")
+
+    def broken(key: int) -> bool:
+        raise RuntimeError(key)
+
+    with pytest.raises(RuntimeError):
+        index.search("text", allow=broken)
+    index.check()
+    assert [key for key, _ in index.search("text")] == [1]
