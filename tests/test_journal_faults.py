@@ -230,6 +230,18 @@ def test_whole_frames_that_stand_twice_cost_nothing(
             expect_loss(folder, layout.records, set(), torn=False)
 
 
+@pytest.mark.parametrize("segment", [0, 1, 2])
+def test_whole_frames_that_vanished_are_named(layout: Layout, folder: Path, segment: int) -> None:
+    path = layout.files[segment]
+    data, spans = layout.bytes[path], layout.spans[path]
+    starts = [start for start, _ in spans.values()] + [len(data)]
+    for index, a in enumerate(starts):
+        for b in starts[index + 1 :]:
+            layout.laid_out(folder, path, remove(data, a, b))
+            lost = {lsn for lsn, (start, _) in spans.items() if a <= start < b}
+            expect_loss(folder, layout.records, lost, torn=segment == 2 and b == len(data))
+
+
 def test_a_missing_segment_is_named(layout: Layout, folder: Path) -> None:
     path = layout.files[1]
     (layout.laid_out(folder, path, b"") / path.name).unlink()
@@ -370,6 +382,57 @@ def test_a_repair_covers_segments_that_were_left_unsynced(tmp_path: Path) -> Non
             assert records_in(log) == records
             assert (log.torn, log.damage) == (None, ())
             log.check()
+
+
+def test_what_was_written_again_counts_and_not_the_broken_first_try(tmp_path: Path) -> None:
+    disk = FaultyDisk()
+    wanted = {1: b"durable", 2: b"two", 3: b"three", 4: b"four"}
+    log = WriteAheadLog(tmp_path, disk=disk)
+    log.commit(log.append(wanted[1]))
+    first_try = log._writer.segments[0]
+    second = first_try.end
+    for lsn in (2, 3):
+        log.append(wanted[lsn])
+    disk.fail("fdatasync")
+    with pytest.raises(JournalUnavailable):
+        log.commit(3)
+    log.commit(log.append(wanted[4]))
+    log.close()
+    first_try.path.write_bytes(flip(first_try.path.read_bytes(), second))
+    assert [frame.lsn for frame in read_log(tmp_path)] == [1, 2, 3, 4]
+    with WriteAheadLog(tmp_path) as log:
+        assert records_in(log) == wanted
+        assert (log.torn, log.damage) == (None, ())
+
+
+def test_what_comes_during_a_sync_is_still_kept_for_a_repair(tmp_path: Path) -> None:
+    disk = AppendingDisk()
+    log = WriteAheadLog(tmp_path / "log", disk=disk)
+    disk.log = log
+    log.commit(log.append(b"one"))
+    assert (log.last_lsn, log.durable_lsn) == (3, 1)
+    log.check()
+    disk.fail("fdatasync")
+    with pytest.raises(JournalUnavailable):
+        log.commit(3)
+    log.commit(3)
+    disk.power_cut(tmp_path / "log", tmp_path / "after")
+    log.close()
+    with WriteAheadLog(tmp_path / "after") as log:
+        assert records_in(log) == {1: b"one", 2: b"meanwhile", 3: b"meanwhile"}
+
+
+class AppendingDisk(FaultyDisk):
+    """Something is appended in the middle of the first sync."""
+
+    log: WriteAheadLog | None = None
+
+    def fdatasync(self, fd: int) -> None:
+        super().fdatasync(fd)
+        log, self.log = self.log, None
+        if log is not None:
+            log.append(b"meanwhile")
+            log.append(b"meanwhile")
 
 
 def test_a_repair_right_after_a_skip_still_admits_to_the_gap(tmp_path: Path) -> None:

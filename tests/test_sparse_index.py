@@ -128,7 +128,7 @@ class AnySequence(RuleBasedStateMachine):
 
 
 TestAnySequence = AnySequence.TestCase
-TestAnySequence.settings = settings(max_examples=50, stateful_step_count=25, deadline=None)
+TestAnySequence.settings = settings(max_examples=30, stateful_step_count=20, deadline=None)
 
 
 def zipf_texts(count: int, seed: int = 1) -> list[str]:
@@ -143,7 +143,7 @@ def zipf_texts(count: int, seed: int = 1) -> list[str]:
 @pytest.fixture(scope="module")
 def large() -> tuple[SparseIndex, dict[int, str]]:
     """Enough documents for common words to be pruned."""
-    documents = dict(enumerate(zipf_texts(25_000)))
+    documents = dict(enumerate(zipf_texts(15_000)))
     index = SparseIndex()
     for key, text in documents.items():
         index.add(key, text)
@@ -157,7 +157,6 @@ def test_an_exhaustive_search_of_a_large_index_is_exact(
     query = "w1 w2 w7 w40"
     expected = bm25(documents, query)
     assert dict(index.search(query, 10**6, exact=True)) == pytest.approx(expected, rel=1e-9)
-    index.check()
 
 
 def test_pruning_finds_nearly_what_an_exhaustive_search_finds(
@@ -198,7 +197,7 @@ def test_a_filter_finds_the_few_allowed_ones_however_deep_they_rank(
     large: tuple[SparseIndex, dict[int, str]],
 ) -> None:
     index, documents = large
-    wanted = {key for key, text in documents.items() if key % 5000 == 3 and "w1 " in f"{text} "}
+    wanted = {key for key, text in documents.items() if key % 2500 == 3 and "w1 " in f"{text} "}
     asked: list[int] = []
 
     def allow(key: int) -> bool:
@@ -221,7 +220,7 @@ def test_equal_texts_rank_newer_first_even_where_the_cut_falls_between_them() ->
 
 def test_a_search_sees_what_was_just_added_and_nothing_just_removed() -> None:
     index = SparseIndex()
-    for key in range(500):
+    for key in range(300):
         index.add(key, f"common unique{key}")
         assert [hit[0] for hit in index.search(f"unique{key}")] == [key]
         index.remove(key)
@@ -229,7 +228,7 @@ def test_a_search_sees_what_was_just_added_and_nothing_just_removed() -> None:
         if key % 2:
             index.add(key, "common other")
     index.check()
-    assert len(index) == 250
+    assert len(index) == 150
 
 
 def test_endless_coming_and_going_keeps_numbers_and_memory_bounded() -> None:
@@ -237,14 +236,16 @@ def test_endless_coming_and_going_keeps_numbers_and_memory_bounded() -> None:
     texts = zipf_texts(500)
     for key in range(500):
         index.add(key, texts[key % 500])
-    for key in range(500, 20_000):
+    slots = []
+    for key in range(500, 12_000):
         index.add(key, texts[key % 500])
         assert index.remove(key - 500)
+        slots.append(index._documents.used_slots)
     settle(index)
     index.check()
-    assert index._documents.used_slots < 5 * 500
+    assert slots[-1] == slots[len(slots) // 2] < 5 * 500
     fresh = SparseIndex()
-    for key in range(19_500, 20_000):
+    for key in range(11_500, 12_000):
         fresh.add(key, texts[key % 500])
     fresh.search("w1")
     assert index.nbytes < 5 * fresh.nbytes

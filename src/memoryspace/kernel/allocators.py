@@ -43,6 +43,10 @@ class Allocator(ABC):
     def find(self, size: int) -> int:
         """Return the start of a free block of at least this size, or ``NOWHERE``."""
 
+    def search(self, size: int) -> int:
+        """Return what ``find`` does, looking at every block: for when nothing else is left."""
+        return self.find(size)
+
     @abstractmethod
     def largest(self) -> int:
         """Return the size of the largest free block, 0 if there is none."""
@@ -99,6 +103,12 @@ class SegregatedFitAllocator(Allocator):
         if not bins:
             return NOWHERE
         return self._heads[index + (bins & -bins).bit_length() - 1]
+
+    def search(self, size: int) -> int:
+        words, start = self._words, self._heads[bin_of(size)]
+        while start != _END and words[start << 2] >> 2 < size:
+            start = words[(start << 2) + 1]
+        return self.find(size) if start == _END else start
 
     def largest(self) -> int:
         if not self._bitmap:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import heapq
 from abc import ABC, abstractmethod
-from collections import deque
-from collections.abc import Generator, Sequence
+from collections import Counter, deque
+from collections.abc import Generator, Sequence, Set
 from typing import NamedTuple, TypeAlias
 
 from ..errors import InvalidInput
@@ -48,8 +48,8 @@ class GarbageCollector(ABC):
     def condemn(self, heap: Heap, now: float) -> Verdicts:
         """Yield who goes now, with ``None`` wherever the work can be interrupted."""
 
-    def explain(self, heap: Heap, now: float) -> Verdicts:
-        """Yield what ``condemn`` would, changing nothing."""
+    def explain(self, heap: Heap, now: float, gone: Set[int] = frozenset()) -> Verdicts:
+        """Yield what ``condemn`` would if the objects ``gone`` were freed, changing nothing."""
         return self.condemn(heap, now)
 
     def spared(self, heap: Heap, handle: int) -> None:  # noqa: B027  # most look anew anyway
@@ -67,14 +67,16 @@ class TimeToLiveCollector(GarbageCollector):
 
     def condemn(self, heap: Heap, now: float) -> Verdicts:
         due, table = heap.due, heap.table
+        last = None
         while due and due[0][0] <= now:
-            end, handle = heapq.heappop(due)
+            entry = end, handle = heapq.heappop(due)
             slot = table.slot_of(handle)
-            if slot >= 0 and table.expires[slot] == end:  # else freed, or given another end
-                yield Verdict(handle, "expired")
+            if slot >= 0 and table.expires[slot] == end and entry != last:
+                yield Verdict(handle, "expired")  # else freed, given another end, or twice this one
+            last = entry
             yield None
 
-    def explain(self, heap: Heap, now: float) -> Verdicts:
+    def explain(self, heap: Heap, now: float, gone: Set[int] = frozenset()) -> Verdicts:
         table = heap.table
         for end, handle in sorted(heap.due):
             slot = table.slot_of(handle)
@@ -102,7 +104,10 @@ class MarkAndSweepCollector(GarbageCollector):
     name = "mark_sweep"
 
     def condemn(self, heap: Heap, now: float) -> Verdicts:
-        marking = _Marking(heap)
+        return self.explain(heap, now)
+
+    def explain(self, heap: Heap, now: float, gone: Set[int] = frozenset()) -> Verdicts:
+        marking = _Marking(heap, gone)
         try:
             yield from marking.roots()
             yield from marking.spread()
@@ -114,10 +119,12 @@ class MarkAndSweepCollector(GarbageCollector):
 class _Marking:
     """One cycle: the colours and the grey list, kept true by the heap's listeners."""
 
-    def __init__(self, heap: Heap) -> None:
+    def __init__(self, heap: Heap, gone: Set[int]) -> None:
         self._heap = heap
         self._table = heap.table
         self._black = heap.table.flags.translate(_WHITEN)
+        for handle in gone:
+            self._died(handle & SLOT_MASK)
         self._grey: list[int] = []
         heap.references.walk_begins()
         heap.on_stored.append(self._born)
@@ -233,23 +240,34 @@ class GenerationalCollector(GarbageCollector):
 
     def condemn(self, heap: Heap, now: float) -> Verdicts:
         young, table = self._young, heap.table
+        lost: Counter[int] = Counter()  # references from the condemned that are not yet freed
+        last = 0
         for looked_at in range(len(young)):
             if young[0][0] > now:
                 return
             _, handle = young.popleft()
             slot = table.slot_of(handle)
+            if table.slot_of(last) < 0:
+                lost.clear()
             if slot >= 0:
-                if self._unwanted(heap, slot, now):
+                if self._unwanted(heap, slot, now, lost[handle]):
+                    lost.update(heap.references.targets(slot))
+                    last = handle
                     yield Verdict(handle, "young and unwanted")
                 else:
                     self._grow_older(heap, slot, now)
             if not looked_at % _BREATH:
                 yield None
 
-    def explain(self, heap: Heap, now: float) -> Verdicts:
+    def explain(self, heap: Heap, now: float, gone: Set[int] = frozenset()) -> Verdicts:
+        targets = heap.references.targets
+        lost = Counter(target for each in gone for target in targets(each & SLOT_MASK))
         for again, handle in list(self._young):
+            if again > now:
+                return  # the others wait behind it
             slot = heap.table.slot_of(handle)
-            if again <= now and slot >= 0 and self._unwanted(heap, slot, now):
+            if slot >= 0 and handle not in gone and self._unwanted(heap, slot, now, lost[handle]):
+                lost.update(targets(slot))
                 yield Verdict(handle, "young and unwanted")
 
     def spared(self, heap: Heap, handle: int) -> None:
@@ -259,9 +277,9 @@ class GenerationalCollector(GarbageCollector):
         """Tell whether it was used often enough for its next promotion."""
         return heap.table.uses[slot] >= self.promotion_threshold * (heap.table.age[slot] + 1)
 
-    def _unwanted(self, heap: Heap, slot: int, now: float) -> bool:
+    def _unwanted(self, heap: Heap, slot: int, now: float, lost: int) -> bool:
         table = heap.table
-        if table.flags[slot] & (ROOT | PINNED) or table.references[slot]:
+        if table.flags[slot] & (ROOT | PINNED) or table.references[slot] > lost:
             return False
         if self._wanted(heap, slot):
             return False

@@ -68,23 +68,21 @@ class Cycle:
         return self._verdicts is None
 
     def advance(self, seconds: float, enough: Callable[[], bool] | None = None) -> float:
-        """Work for about so long, or until there is ``enough`` room; return how long it took."""
+        """Work for about so long, or until there is ``enough`` room; return how long it took.
+
+        However short the time, it gets a little further.
+        """
         started = time.perf_counter()
         deadline = started + seconds
         try:
-            while self._verdicts is not None and time.perf_counter() < deadline:
+            while self._verdicts is not None:
                 self._work(deadline)
-                if enough is not None and enough():
+                if time.perf_counter() >= deadline or (enough is not None and enough()):
                     break
         except BaseException:
             self.abandon()
             raise
         return self._note_slice(time.perf_counter() - started)
-
-    def finish(self) -> None:
-        """Work until everything is done."""
-        while not self.done:
-            self.advance(float("inf"))
 
     def abandon(self) -> None:
         """Stop in the middle; what was freed stays freed."""

@@ -24,8 +24,12 @@ def durable(method: Callable[Concatenate[M, P], R]) -> Callable[Concatenate[M, P
 
     @wraps(method)
     def call(manager: M, /, *args: P.args, **options: P.kwargs) -> R:
-        result, lsn = changed(method, manager, *args, **options)
-        if lsn:
+        with manager.writing:  # as in ``changed``, which would pack the arguments once more
+            before = manager.heap.lsn
+            result = method(manager, *args, **options)
+            manager.look_after()
+            lsn = manager.heap.lsn
+        if lsn != before:
             manager.wait_for(lsn)
         return result
 

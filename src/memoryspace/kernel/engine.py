@@ -9,13 +9,14 @@ from __future__ import annotations
 import heapq
 import logging
 import math
+import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, NoReturn, Protocol
 
 from ..errors import InvalidInput, OutOfSpace, UnknownObject
 from ..events import EventStream
@@ -39,6 +40,7 @@ Bodies = Sequence[tuple[int, bytes]]  # (stamp that the write will have, body)
 _LOOK_EVERY = 16  # changes between two looks at whether something is due
 _SLICE_EVERY = 128  # changes between two slices of work that is under way
 _REMEMBERED_CYCLES = 1000
+_REMEMBERED_TAGS = 1000
 _TOP_HOLDERS = 3  # named when space is refused
 
 
@@ -125,7 +127,12 @@ class Engine:
         if lock is not None:
             self.reading, self.writing = lock.read, lock.write
         self._retriever = retriever
+        self._has_limits = bool(
+            options.quotas or options.default_quota is not None or options.budget is not None
+        )
+        self._known_tags: dict[tuple[str, ...], tuple[str, ...]] = {}
         self._closed = False
+        self.cycles_run = 0
         self._looked = self._changes = 0
         self._begin()
 
@@ -137,7 +144,7 @@ class Engine:
         self.graves: list[tuple[int, int]] = []  # (freed at, stamp) of bodies still in the cold
         self.prepare()
         self._recover()
-        self._index = _open_index(self._retriever)
+        self._index, self._text_of = _open_index(self._retriever)
         self._unindexed: deque[int] = deque()
         if self._index is not None:
             self._unindexed.extend(self.heap.table.living())
@@ -163,7 +170,10 @@ class Engine:
 
     def insert(self, objects: Sequence[NewObject], also: Sequence[Op] = ()) -> list[int]:
         """Store objects, and make other changes with them, all or none; return their slots."""
-        self._refuse_if_closed()
+        if len(objects) == 1:
+            return [self.insert_one(objects[0], also)]
+        if self._closed:
+            self._refuse()
         if len(objects) > MAX_OPS:
             raise InvalidInput(f"at most {MAX_OPS} objects can be stored at once")
         now = self.clock()
@@ -174,20 +184,53 @@ class Engine:
         addresses = self.make_room(
             [(lsn << STAMP_BITS | number, body) for number, body in enumerate(bodies)]
         )
-        slots = self.heap.table.coming_slots(len(objects))
-        stored = [
-            self._stored(new, body, slot, now)
-            for new, body, slot in zip(objects, bodies, slots, strict=True)
-        ]
+        try:
+            slots = self.heap.table.coming_slots(len(objects))
+            stored = [
+                self._stored(new, body, slot, now)
+                for new, body, slot in zip(objects, bodies, slots, strict=True)
+            ]
+            self.heap.require(also)  # making room may have collected an object
+        except BaseException:
+            self.unplace(addresses)
+            raise
         self._apply([*stored, *also], addresses)
         self._maybe_garbage = True
         for new, slot in zip(objects, slots, strict=True):
             self._index_text(slot, new.payload)
         return slots
 
+    def insert_one(self, new: NewObject, also: Sequence[Op] = ()) -> int:
+        """``insert`` of a single object, which is what most calls are: the same in fewer steps."""
+        if self._closed:
+            self._refuse()
+        now, heap = self.clock(), self.heap
+        body = self._encoded(new)
+        if new.id is not None:
+            self._free_expired_names((new,), now)
+        if self._has_limits:
+            self._check_limits((new,), (body,))
+        try:
+            address = heap.space.allocate(len(body))
+        except OutOfSpace:
+            address = self.make_room([((heap.lsn + 1) << STAMP_BITS, body)])[0]
+        try:
+            slot = heap.table.next_slot()
+            stored = self._stored(new, body, slot, now)
+            heap.require(also)  # making room may have collected an object
+        except BaseException:
+            self.unplace((address,))
+            raise
+        self._apply([stored, *also], (address,))
+        self._maybe_garbage = True
+        if self._index is not None:
+            self._index.add(heap.table.handle[slot], self._text_of(new.payload))
+        return slot
+
     def change(self, ops: Sequence[Op]) -> None:
         """Make changes to living objects, all or none."""
-        self._refuse_if_closed()
+        if self._closed:
+            self._refuse()
         bodies = bodies_of(ops, self.heap.lsn + 1)
         addresses = self.make_room(bodies) if bodies else []
         try:
@@ -198,15 +241,18 @@ class Engine:
         self._apply(ops, addresses)
 
     def free(self, handles: list[int], reason: str) -> None:
-        """Free living objects in one step."""
-        table, told = self.heap.table, []
-        if self.events.has_listeners:
-            told = [(self.heap.id_of(each & SLOT_MASK), table.size[each & SLOT_MASK])
-                    for each in handles]  # fmt: skip
+        """Free objects, which the caller knows to be living, in one step."""
+        if self._closed:
+            self._refuse()
+        told = self._names_and_sizes(handles) if self.events.has_listeners else ()
         self._maybe_garbage = True
-        self.change([Freed(handles, reason)])
+        self._apply((Freed(handles, reason),), ())
         for object_id, size in told:
             self.events.emit("free", id=object_id, size=size, reason=reason)
+
+    def _names_and_sizes(self, handles: Sequence[int]) -> list[tuple[str, int]]:
+        slots = [handle & SLOT_MASK for handle in handles]
+        return [(self.heap.id_of(slot), self.heap.table.size[slot]) for slot in slots]
 
     def _apply(self, ops: Sequence[Op], addresses: Sequence[int]) -> None:
         """Journal, then apply: what is not journalled did not happen."""
@@ -256,18 +302,25 @@ class Engine:
     # -- checking ----------------------------------------------------------------------------------
 
     def _encoded(self, new: NewObject) -> bytes:
-        if not isinstance(new.payload, Mapping):
-            raise TypeError(f"a payload must be a dict, got {type(new.payload).__name__}")
-        if new.id is not None:
-            check_id("object id", new.id)
-            if new.id.startswith(ID_PREFIX):
-                raise InvalidInput(f"object id {new.id!r}: ids with {ID_PREFIX!r} are the space's")
-        if new.tenant:
-            check_id("tenant", new.tenant)
-        self.check_numbers(new.importance, new.ttl)
-        if new.size is not None and not 0 <= new.size < 1 << 32:
-            raise InvalidInput(f"size must be from 0 to 2**32 - 1, got {new.size}")
-        return encode_body(new.payload, new.embedding, new.id)
+        payload, size, _, importance, ttl, embedding, _, _, tenant, object_id, *times = new
+        if not isinstance(payload, Mapping):
+            raise TypeError(f"a payload must be a dict, got {type(payload).__name__}")
+        if object_id is not None:
+            check_id("object id", object_id)
+            if object_id.startswith(ID_PREFIX):
+                raise InvalidInput(f"object id {object_id!r}: ids with {ID_PREFIX!r} are our own")
+        if (
+            tenant != "" and self.heap.tenants.names.find(tenant) is None
+        ):  # else it was checked before
+            check_id("tenant", tenant)
+        if type(importance) is not float or ttl is not None or importance - importance:
+            self.check_numbers(importance, ttl)
+        for time_given in times:
+            if time_given is not None and time_given != FOREVER and not _is_number(time_given):
+                raise InvalidInput(f"a time must be a number of seconds, got {time_given!r}")
+        if size is not None and not (isinstance(size, int) and 0 <= size < 1 << 32):
+            raise InvalidInput(f"size must be a whole number from 0 to 2**32 - 1, got {size!r}")
+        return encode_body(payload, embedding, object_id)
 
     @staticmethod
     def check_numbers(importance: float | None, ttl: float | None) -> None:
@@ -290,19 +343,33 @@ class Engine:
             self.free([self.heap.table.handle[slot]], "expired")
 
     def _stored(self, new: NewObject, body: bytes, slot: int, now: float) -> Stored:
-        created = now if new.created_at is None else min(new.created_at, now)
-        flags = (ROOT if new.root else 0) | (PINNED if new.pin else 0)
+        _, size, tags, importance, ttl, _, pin, root, tenant, name, created, expires = new
+        created = now if created is None else min(created, now)
+        if expires is None:
+            expires = FOREVER if ttl is None else created + ttl
         return Stored(
             self.heap.table.next_handle(slot),
             body,
-            len(body) if new.size is None else new.size,
+            len(body) if size is None else size,
             created,
-            _end_of(new, created),
-            new.importance,
-            flags if new.id is None else flags | NAMED,
-            new.tenant,
-            tuple(sorted(as_marks(_listed(new.tags)))) if new.tags else (),
+            expires,
+            importance,
+            (ROOT if root else 0) | (PINNED if pin else 0) | (NAMED if name is not None else 0),
+            tenant,
+            self._tags(tags) if tags else (),
         )
+
+    def _tags(self, tags: Iterable[str]) -> tuple[str, ...]:
+        """Return tags checked and in order; the few that come again and again are remembered."""
+        if type(tags) is not tuple:
+            return _checked_tags(tags)
+        known = self._known_tags.get(tags)
+        if known is None:
+            known = _checked_tags(tags)
+            if len(self._known_tags) >= _REMEMBERED_TAGS:
+                self._known_tags.clear()
+            self._known_tags[tags] = known
+        return known
 
     def _check_limits(self, objects: Sequence[NewObject], bodies: Sequence[bytes]) -> None:
         """Refuse what a quota or the budget does not allow, after trying to make it fit."""
@@ -344,9 +411,8 @@ class Engine:
         if not fits():
             raise OutOfSpace(why())
 
-    def _refuse_if_closed(self) -> None:
-        if self._closed:
-            raise InvalidInput("this space is closed; open it again")
+    def _refuse(self) -> NoReturn:
+        raise InvalidInput("this space is closed; open it again")
 
     # -- room --------------------------------------------------------------------------------------
 
@@ -404,10 +470,7 @@ class Engine:
                 if not self._maybe_garbage:
                     return
                 self.begin_cycle("pressure")
-            assert self._cycle is not None
-            self._cycle.advance(math.inf, enough)
-            if self._cycle.done:
-                self.end_cycle()
+            self.advance_cycle(math.inf, enough)
             if enough():
                 return
 
@@ -460,11 +523,11 @@ class Engine:
         self._cycle = Cycle(self.heap, self.options.collectors, self.free, trigger, self.clock())
         return self._cycle
 
-    def advance_cycle(self, seconds: float) -> bool:
+    def advance_cycle(self, seconds: float, enough: Callable[[], bool] | None = None) -> bool:
         """Go on with the collection under way; tell whether it ended."""
         assert self._cycle is not None
         try:
-            pause = self._cycle.advance(seconds)
+            pause = self._cycle.advance(seconds, enough)
         except BaseException:
             self._cycle = None
             raise
@@ -482,6 +545,7 @@ class Engine:
         event.heap_used = self.heap.space.allocated()
         event.fragmentation = self.heap.space.fragmentation()
         self.gc_events.append(event)
+        self.cycles_run += 1
         for policy in self.options.policies:
             policy.notify_gc(self, event)  # type: ignore[arg-type]  # a manager is one
         self.events.emit(
@@ -597,7 +661,7 @@ class Engine:
 
     def _index_text(self, slot: int, payload: Mapping[str, Any]) -> None:
         if self._index is not None:
-            self._index.add(self.heap.table.handle[slot], _text_of(payload))
+            self._index.add(self.heap.table.handle[slot], self._text_of(payload))
 
     def reindex(self, slot: int, payload: Mapping[str, Any]) -> None:
         """Index another text for an object."""
@@ -626,29 +690,22 @@ class Engine:
                 self._index_text(slot, decode_body(self.body(slot), self.heap.id_of(slot)).payload)
 
 
-def _open_index(retriever: Retriever | Literal["sparse"] | None) -> Retriever | None:
-    if retriever != "sparse":
-        return retriever
-    from ..retrieval import SparseIndex  # numpy is loaded when something is to be searched
+def _open_index(
+    retriever: Retriever | Literal["sparse"] | None,
+) -> tuple[Retriever | None, Callable[[Mapping[str, Any]], str]]:
+    """Return the index, and what it sees of a payload. numpy is loaded only if it is needed."""
+    if retriever is None:
+        return None, str
+    from ..retrieval import SparseIndex, text_of
 
-    return SparseIndex()
-
-
-def _text_of(payload: Mapping[str, Any]) -> str:
-    from ..retrieval import text_of
-
-    return text_of(payload)
+    return SparseIndex() if retriever == "sparse" else retriever, text_of
 
 
-def _end_of(new: NewObject, created: float) -> float:
-    if new.expires_at is not None:
-        return new.expires_at
-    return FOREVER if new.ttl is None else created + new.ttl
-
-
-def _listed(tags: Iterable[str]) -> str | list[str]:
-    return tags if isinstance(tags, str) else list(tags)
+def _checked_tags(tags: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(as_marks(tags if isinstance(tags, str) else list(tags))))
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    return abs(value) <= sys.float_info.max  # also of an int that no float can hold

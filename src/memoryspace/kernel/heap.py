@@ -77,7 +77,7 @@ class Heap:
         self.table = ObjectTable()
         self.references = References(self.table)
         self.tenants = Tenants()
-        self.tags: Interned[frozenset[str]] = Interned(frozenset())
+        self.tags: Interned[tuple[str, ...]] = Interned(())
         self.names = Names()
         self.due: list[tuple[float, int]] = []  # a heap of (end of life, handle)
         self.lsn = 0  # of the last change
@@ -121,10 +121,10 @@ class Heap:
         block = 0
         self.lsn = lsn
         for number, op in enumerate(ops):
-            if isinstance(op, Stored):
+            if type(op) is Stored:
                 self._store(op, lsn << STAMP_BITS | number, addresses[block])
                 block += 1
-            elif isinstance(op, Freed):
+            elif type(op) is Freed:
                 for handle in op.handles:
                     self._free(handle & SLOT_MASK)
             elif isinstance(op, Rewritten):
@@ -164,7 +164,7 @@ class Heap:
         found.access_count = table.uses[slot]
         found.reference_count = table.references[slot]
         found.generation = table.age[slot]
-        found.tags = self.tags.values[table.tags[slot]]
+        found._tags = self.tags.values[table.tags[slot]]
         found.tenant = self.tenants.names.values[table.tenant[slot]]
         return found
 
@@ -181,8 +181,8 @@ class Heap:
 
     def place(self, slot: int, body: bytes) -> None:
         """Give a cold object a hot copy again; raise ``OutOfSpace`` if there is no room."""
-        address = self.space.allocate(len(body), slot)
-        self.space.write(address, body)
+        address = self.space.allocate(len(body))
+        self.space.fill(address, body, slot)
         self.table.address[slot] = address
 
     def recovered(self) -> None:
@@ -240,10 +240,9 @@ class Heap:
         slot = handle & SLOT_MASK
         table.claim(slot)
         if address != NOT_HOT:
-            self.space.write(address, op.body)
-            self.space.own(address, slot)
+            self.space.fill(address, op.body, slot)
         table.handle[slot] = handle
-        table.generations[slot] = max(handle >> SLOT_BITS, table.generations[slot])
+        table.generations[slot] = handle >> SLOT_BITS  # grows: a handle is never given again
         table.address[slot] = address
         table.size[slot] = size
         table.weight[slot] = op.weight
@@ -253,7 +252,7 @@ class Heap:
         table.importance[slot] = op.importance
         table.flags[slot] = op.flags | (LIVE if address != NOT_HOT else LIVE | COLD)
         table.tenant[slot] = self.tenants.take(op.tenant, size)
-        table.tags[slot] = self.tags.take(frozenset(op.tags)) if op.tags else 0
+        table.tags[slot] = self.tags.take(op.tags) if op.tags else 0
         table.live += 1
         self.weight += op.weight
         if op.flags & (ROOT | PINNED | NAMED):
@@ -309,8 +308,7 @@ class Heap:
         grown = len(op.body) - table.size[slot]
         old_stamp, old_flags = table.stamp[slot], table.flags[slot]
         if address != NOT_HOT:
-            self.space.write(address, op.body)
-            self.space.own(address, slot)
+            self.space.fill(address, op.body, slot)
         if table.address[slot] != NOT_HOT:
             self.space.deallocate(table.address[slot])
         table.address[slot] = address
@@ -366,7 +364,7 @@ class Heap:
             if op.expires != FOREVER:
                 heapq.heappush(self.due, (op.expires, op.handle))
         old = table.tags[slot]
-        table.tags[slot] = self.tags.take(frozenset(op.tags)) if op.tags else 0
+        table.tags[slot] = self.tags.take(op.tags) if op.tags else 0
         if old:
             self.tags.drop(old)
         self._tell(self.on_changed, slot)

@@ -48,6 +48,11 @@ class PastSpace(MemoryManager):
             clock=space.clock,
         )
         self.wal = self.checkpoint_manager = None
+        self._closed = True  # to changes
+
+    def close(self) -> None:
+        """Give the memory of the view back."""
+        self.heap.space.close()
 
     def _recover(self) -> None:
         self.heap.body_of = self.body
@@ -69,7 +74,7 @@ class PastSpace(MemoryManager):
         assert isinstance(self._space, TieredMemoryManager)  # only such a space has cold objects
         return self._space.cold.load(self.heap.table.stamp[slot])
 
-    def _refuse_if_closed(self) -> NoReturn:
+    def _refuse(self) -> NoReturn:
         raise InvalidInput("the past cannot be changed; restore it, or fork it and change the fork")
 
 
@@ -137,7 +142,7 @@ class _Content(NamedTuple):
     importance: float
     expires: float
     kept: int
-    tags: frozenset[str]
+    tags: tuple[str, ...]
     references: tuple[int, ...]
 
 

@@ -213,7 +213,7 @@ class ImageWriter:
         self._closing = Closing(
             lsn, now, sys.byteorder, 0, heap.table.rows, heap.table.live, self._top,
             names.values[:], names.users[:], heap.tenants.bytes[:],
-            [sorted(each) for each in tags.values], tags.users[:], names.free[:], tags.free[:],
+            [list(each) for each in tags.values], tags.users[:], names.free[:], tags.free[:],
             heap.roots, heap.pinned, heap.held_bytes, heap.weight, list(graves),
         )  # fmt: skip
 
@@ -311,7 +311,7 @@ class Image:
         closing = self.closing
         heap.tenants.names.load(closing.tenants, closing.tenant_users, closing.free_tenants)
         heap.tenants.bytes = closing.tenant_bytes
-        heap.tags.load([frozenset(each) for each in closing.tags], closing.tag_users,
+        heap.tags.load([tuple(each) for each in closing.tags], closing.tag_users,
                        closing.free_tags)  # fmt: skip
         heap.roots, heap.pinned = closing.roots, closing.pinned
         heap.held_bytes, heap.weight = closing.held_bytes, closing.weight

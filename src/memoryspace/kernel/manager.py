@@ -10,6 +10,7 @@ journal's policy calls the change safe.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
@@ -138,7 +139,10 @@ class MemoryManager(Engine):
         stored.
         """
         new = NewObject(payload, size, tags, importance, ttl, embedding, pin, root, tenant, id)
-        return self._store([new])[0]
+        cycles = self.cycles_run
+        found = self.object(self.insert_one(new))
+        self._tell_stored(found, cycles)
+        return found
 
     @durable
     def store_many(self, objects: Iterable[NewObject]) -> list[MemoryObject]:
@@ -315,11 +319,10 @@ class MemoryManager(Engine):
     def run_gc(self, trigger: str = "manual") -> GCEvent:
         """Run a whole cycle now and return its report."""
         if self._cycle is not None:
-            self._cycle.finish()
-            self.end_cycle()
-        cycle = self.begin_cycle(trigger)
-        cycle.finish()
-        return self.end_cycle()
+            self.advance_cycle(math.inf)
+        self.begin_cycle(trigger)
+        self.advance_cycle(math.inf)
+        return self.gc_events[-1]
 
     @durable
     def gc_step(self, seconds: float | None = None) -> bool:
@@ -334,7 +337,7 @@ class MemoryManager(Engine):
             now, seen = self.clock(), set[int]()
             found = []
             for collector in self.options.collectors:
-                for verdict in collector.explain(self.heap, now):
+                for verdict in collector.explain(self.heap, now, frozenset(seen)):
                     if verdict is not None and verdict.handle not in seen:
                         seen.add(verdict.handle)
                         found.append(self._condemned(verdict, collector.name))
@@ -447,7 +450,7 @@ class MemoryManager(Engine):
                 "heap_free": space.available(),
                 "fragmentation": space.fragmentation(),
                 "weight": self.heap.weight,
-                "gc_cycles": len(self.gc_events),
+                "gc_cycles": self.cycles_run,
                 "gc_running": self._cycle is not None,
                 "last_lsn": self.heap.lsn,
             }
@@ -486,12 +489,16 @@ class MemoryManager(Engine):
     # -- behind the scenes -------------------------------------------------------------------------
 
     def _store(self, objects: Sequence[NewObject]) -> list[MemoryObject]:
-        cycles = len(self.gc_events)
+        cycles = self.cycles_run
         stored = [self.object(slot) for slot in self.insert(objects)]
-        event = "allocation" if len(self.gc_events) == cycles else "allocation_post_gc"
         for obj in stored:
-            self.events.emit(event, id=obj.id, size=obj.size, heap_used=self.heap.space.allocated())
+            self._tell_stored(obj, cycles)
         return stored
+
+    def _tell_stored(self, stored: MemoryObject, cycles: int) -> None:
+        event = "allocation" if self.cycles_run == cycles else "allocation_post_gc"
+        used = self.heap.space.allocated()
+        self.events.emit(event, id=stored.id, size=stored.size, heap_used=used)
 
     def _updates(
         self,

@@ -39,6 +39,7 @@ class MemoryObject:
     __slots__ = (
         "_body",
         "_content",
+        "_tags",
         "access_count",
         "address",
         "created_at",
@@ -49,7 +50,6 @@ class MemoryObject:
         "last_accessed_at",
         "reference_count",
         "size",
-        "tags",
         "tenant",
     )
 
@@ -63,13 +63,17 @@ class MemoryObject:
     access_count: int
     reference_count: int
     generation: int
-    tags: frozenset[str]
     tenant: str
 
     @property
     def payload(self) -> dict[str, Any]:
         """What was stored."""
         return self._decoded().payload
+
+    @property
+    def tags(self) -> frozenset[str]:
+        """The tags it carries."""
+        return frozenset(self._tags)
 
     @property
     def embedding(self) -> list[float] | None:
@@ -106,6 +110,7 @@ class MemoryObject:
         return self._content
 
     _body: bytes
+    _tags: tuple[str, ...]
 
 
 def importance_score(
@@ -123,9 +128,12 @@ def encode_body(
 ) -> bytes:
     """Return the bytes of an object; only plain data is taken."""
     try:
-        _check(payload, 0)
+        for key, value in payload.items():
+            if type(key) is not str or type(value) not in _PLAIN:
+                _check(payload, 0)
+                break
         vector = None if embedding is None else [float(number) for number in embedding]
-        return _encode(Body(dict(payload), vector, name))
+        return _encode((payload if type(payload) is dict else dict(payload), vector, name))
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise NotSerializable(f"the payload cannot be stored ({error}); use plain data") from error
 

@@ -75,6 +75,8 @@ def _replay(heap: Heap, wal: WriteAheadLog, after: int, until: int | None, reser
 
 
 def _check_joined(wal: WriteAheadLog, checkpoint_lsn: int) -> None:
+    if wal.damage:
+        return  # salvaged: what is left is wanted
     if wal.last_lsn > checkpoint_lsn and wal.first_lsn > checkpoint_lsn + 1:
         raise CorruptData(
             f"changes {checkpoint_lsn + 1} to {wal.first_lsn - 1} are missing: the journal in "

@@ -111,8 +111,8 @@ class MemorySpace:
             raise _no_block(address)
         size = header >> 2
         self._used -= size
+        words[place + 1] = NO_OWNER  # told apart if it is freed again, also when it was merged
         if size < _QUICK_SIZES and self._allocator.defers_merging:
-            words[place + 1] = NO_OWNER
             self._quick[size].append(start)
             self._deferred += size
             if self._deferred > self._deferred_freely and (
@@ -127,6 +127,8 @@ class MemorySpace:
 
         ``False`` means that there was no room; the block is as it was.
         """
+        if size < 0:
+            raise InvalidInput(f"a block cannot have {size} bytes; a size is 0 or more")
         start, have = self._block(address)
         need = (size + 23) >> 4
         if need > have and not self._grow(start, have, need):
@@ -143,8 +145,9 @@ class MemorySpace:
         """Put bytes at an address."""
         self._bytes[address : address + len(data)] = data
 
-    def own(self, address: int, owner: int) -> None:
-        """Say whose a block is: ``compact`` names the owner when it moves it."""
+    def fill(self, address: int, data: bytes, owner: int) -> None:
+        """Put bytes into a block and say whose it is: ``compact`` tells who moved."""
+        self._bytes[address : address + len(data)] = data
         self._words[(address >> 2) - 1] = owner
 
     def read(self, address: int, size: int) -> bytes:
@@ -267,15 +270,18 @@ class MemorySpace:
         self._arena.close()
 
     def _carve(self, need: int) -> int:
-        start = self._find(need)
+        if need > self._limit - self._used:
+            return NOWHERE
+        start = self._take(self._allocator.find(need), need)
         if start == NOWHERE and self._deferred:
             self.merge_deferred()
-            start = self._find(need)
+            start = self._take(self._allocator.find(need), need)
+        if start == NOWHERE:
+            start = self._take(self._allocator.search(need), need)
         return start
 
-    def _find(self, need: int) -> int:
-        """Take a block out of the free ones, or from the top; what is left over stays free."""
-        start = self._allocator.find(need)
+    def _take(self, start: int, need: int) -> int:
+        """Take a found block, or else from the top; what is left over stays free."""
         if start == NOWHERE:
             return self._from_top(need)
         have = self._words[start << 2] >> 2

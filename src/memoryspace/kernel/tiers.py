@@ -264,9 +264,20 @@ class TieredMemoryManager(MemoryManager):
     def insert(self, objects: Sequence[NewObject], also: Sequence[Op] = ()) -> list[int]:
         """Store objects hot, and cold as the write policy says."""
         slots = super().insert(objects, also)
-        self._write_as_policy_says()
-        self._keep_limits()
+        self._after_insert()
         return slots
+
+    def insert_one(self, new: NewObject, also: Sequence[Op] = ()) -> int:
+        """Store an object hot, and cold as the write policy says."""
+        slot = super().insert_one(new, also)
+        self._after_insert()
+        return slot
+
+    def _after_insert(self) -> None:
+        if self.write_policy == "write_through" or self.pager.dirty_count > self.max_dirty:
+            self._write_as_policy_says()
+        if self.max_hot_objects is not None or self.pager.max_pages is not None:
+            self._keep_limits()
 
     def promote(self, object_ids: Sequence[str]) -> int:
         """Bring cold objects into the heap before they are asked for; return how many came."""

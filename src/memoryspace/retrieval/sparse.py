@@ -85,7 +85,7 @@ class SparseIndex:
         noted[key] = text
         self._noted_size += _NOTED + len(text) if text.isascii() else _weight(text)
         if self._noted_size >= self._seal_at:
-            self._seal()
+            self._settle()
 
     def remove(self, key: int) -> bool:
         """Forget a document; tell whether there was one."""
@@ -94,7 +94,7 @@ class SparseIndex:
             return self._unnote(key)
         self._graves.append(slot)
         if len(self._graves) >= _GRAVES:
-            self._bury()
+            self._keep_merging(self._bury())
         return True
 
     def update(self, key: int, text: str) -> None:
@@ -121,8 +121,7 @@ class SparseIndex:
             raise TypeError(f"the query must be a str, got {type(text).__name__}")
         if top_k < 1:
             raise InvalidInput(f"top_k must be 1 or more, got {top_k}")
-        self._bury()
-        self._seal()
+        self._settle()
         query = Query(text, list(self._runs.values()), self._documents, self._bm25)
         try:
             return query.best(top_k, allow, exact=exact)
@@ -136,6 +135,7 @@ class SparseIndex:
         """
         deadline = self._clock() + seconds
         self._bury()
+        self._plan()
         while self._merges and self._clock() < deadline:
             self._advance(self._merges[0], self._segment_size)
         return bool(self._merges)
@@ -184,17 +184,23 @@ class SparseIndex:
         alive = self._documents.lengths < np.inf
         assert (lengths[alive] == self._documents.lengths[alive]).all(), "postings are missing"
 
-    def _bury(self) -> None:
-        """Let the removed documents die, all at once, and look whether a run is mostly dead."""
+    def _settle(self) -> None:
+        """Let everything noted, removals and texts, take effect."""
+        amount = self._bury() + self._seal()
+        if amount:
+            self._keep_merging(amount)
+
+    def _bury(self) -> int:
+        """Let the removed documents die, all at once; return how many."""
         if not self._graves:
-            return
+            return 0
         slots = np.array(self._graves, np.uint32)
         self._graves.clear()
         self._documents.bury(slots)
         labels, counts = np.unique(self._documents.homes[slots], return_counts=True)
         for label, count in zip(labels.tolist(), counts.tolist(), strict=True):
             self._runs[label].dead += count
-        self._keep_merging(len(slots))
+        return len(slots)
 
     def _unnote(self, key: int) -> bool:
         text = self._noted.pop(key, None)
@@ -203,10 +209,10 @@ class SparseIndex:
         self._noted_size -= _weight(text)
         return True
 
-    def _seal(self) -> None:
-        """Turn what is noted into a run. The texts are let go only when nothing can fail."""
+    def _seal(self) -> int:
+        """Turn the texts into a run; return its size. They are let go when nothing can fail."""
         if not self._noted:
-            return
+            return 0
         analysis = analyse(list(self._noted.values()))
         run = self._new_run()
         slots = self._documents.seal(self._noted, analysis.lengths, run.label)
@@ -216,7 +222,7 @@ class SparseIndex:
             run.append(segment)
         self._noted.clear()
         self._noted_size = 0
-        self._keep_merging(run.postings + run.documents)
+        return run.postings + run.documents
 
     def _keep_merging(self, amount: int) -> None:
         """Start the merges that are due and do work in proportion to what came in, within bounds.

@@ -329,7 +329,7 @@ class SpaceStore(Store):
             _Entry(
                 payload.id,
                 payload.kind,
-                heap.tags.values[table.tags[slot]],
+                frozenset(heap.tags.values[table.tags[slot]]),
                 table.stamp[slot],
                 user,
                 payload.session,
