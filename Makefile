@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test lint bench clean
+.PHONY: run test lint bench bench-kernel clean
 
 run: $(VENV)/.ready
 	$(BIN)/memoryspace tour
@@ -21,12 +21,16 @@ lint: $(VENV)/.ready-test
 bench: .venv-bench/.ready
 	.venv-bench/bin/python bench/working_memory.py
 
+# The kernel beside a dict of bytes, a raw file and a raw engine.
+bench-kernel: $(VENV)/.ready-test
+	$(BIN)/python bench/kernel.py
+
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --upgrade pip
 
 $(VENV)/.ready: $(VENV)/bin/python pyproject.toml
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[sql]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable .
 	touch $@
 
 $(VENV)/.ready-test: $(VENV)/bin/python pyproject.toml

@@ -25,11 +25,16 @@ REQUESTS = 50
 START_SECONDS = 30
 
 
-@pytest.mark.parametrize("name", ["working_memory", "custom_store"])
+@pytest.mark.parametrize("name", ["working_memory", "custom_store", "memory_space", "agent_notes"])
 def test_a_script_runs(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
     shown = capsys.readouterr().out
-    assert {"working_memory": "after a restart: 8", "custom_store": "checks"}[name] in shown
+    assert {
+        "working_memory": "after a restart: 8",
+        "custom_store": "checks",
+        "memory_space": "undone",
+        "agent_notes": "20,000 notes",
+    }[name] in shown
 
 
 def test_the_tour_reads_back_after_a_restart(tmp_path: Path) -> None:
@@ -43,6 +48,8 @@ def test_the_tour_reads_back_after_a_restart(tmp_path: Path) -> None:
     assert "So far: Alice wants vegetables" in after
     assert "bob's messages in 'garden-plan': 0" in after
     assert (tmp_path / "tour" / "alice@garden-plan.json").is_file()
+    assert "would be collected:     200, unreachable" in after
+    assert "restored:               202 objects" in after
 
 
 def test_the_command_says_what_it_can_do() -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 import shutil
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,23 +21,17 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from memoryspace.errors import CorruptData, InvalidInput, OutOfSpace, StoreError, UnknownObject
+from faulty_disk import FaultyDisk
+from memoryspace.errors import StoreError
 from memoryspace.kernel import (
     CheckpointManager,
     Durability,
-    GenerationalCollector,
-    MarkAndSweepCollector,
-    MemoryObject,
-    MissRatioCurve,
     NewObject,
     RamColdStorage,
     TieredMemoryManager,
     WriteAheadLog,
 )
-from memoryspace.kernel.cold import LMDB_FILE, SQLITE_FILE
-from memoryspace.testing import ManualClock, capture
-
-from faulty_disk import FaultyDisk
+from memoryspace.testing import ManualClock
 
 QUICK = Durability(sync="os")
 VERBS = {

@@ -14,7 +14,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from .memory import AsyncSQLAlchemyMemory, InMemoryMemory, MemoryBase
+from .kernel import Durability, MemoryManager, at, diff, restore
+from .memory import InMemoryMemory, MemoryBase, SpaceMemory
 from .message import Msg
 from .session import JSONSession
 from .token import estimate_tokens
@@ -56,7 +57,7 @@ def _walk(folder: Path) -> None:
 async def _first_process(folder: Path) -> None:
     async with _planner(folder) as planner:
         writer = InMemoryMemory()
-        _title("1. Two agents talk: the planner remembers in SQLite, the writer in RAM")
+        _title("1. Two agents talk: the planner remembers on disk, the writer in RAM")
         await _talk(planner, writer)
         await _show("planner", planner)
         await _show("writer", writer)
@@ -92,7 +93,7 @@ async def _second_process(folder: Path) -> None:
     await JSONSession(folder).load_session_state(SESSION, user_id=USER, writer=writer)
     async with _planner(folder) as planner:
         context = await planner.get_memory(exclude_mark="compressed")
-        print("  the planner's context, from SQLite:")
+        print("  the planner's context, from the memory space on disk:")
         for msg in context:
             print(f"    {msg.name:>9}: {_cut(msg.get_text_content() or '')}")
         await _show("planner", planner)
@@ -105,18 +106,38 @@ async def _second_process(folder: Path) -> None:
         _title("6. Speed on this machine, embedded defaults")
         await _measure("RAM", InMemoryMemory(), 10_000)
         async with _planner(folder, user="carol") as memory:
-            await _measure("SQLite", memory, 300)
-    print("\nNext: docs/guide.md for working memory, docs/architecture.md for how it is built.")
+            await _measure("disk", memory, 300)
+    _show_the_space(folder / "space")
+    print("\nNext: docs/guide.md for working memory, docs/kernel.md for the memory space.")
+
+
+def _show_the_space(folder: Path) -> None:
+    _title("7. Underneath: a heap that forgets by rule, explains itself, and can go back in time")
+    with MemoryManager(1 << 16, folder=folder, durability=Durability(sync="os")) as space:
+        goal = space.store({"text": "Alice wants a garden of 12 m²"}, root=True)
+        fact = space.store({"text": "the soil is loam"}, tags=("fact",))
+        space.add_reference(goal.id, fact.id)
+        for number in range(200):
+            space.store({"text": f"small talk, number {number}"})
+        before = space.last_lsn
+        found = space.retrieve("what soil is it?", top_k=1)[0]
+        print(f"  found by its words:     {found.object.payload['text']!r}")
+        doomed = space.explain_gc()
+        print(f"  would be collected:     {len(doomed)}, {doomed[0].reason}")
+        event = space.run_gc()
+        print(f"  collected:              {event.freed} in {event.duration * 1e3:.1f} ms")
+        print(f"  kept, being referred to: {space.load(fact.id).payload['text']!r}")
+        with at(space, lsn=before) as past:
+            print(f"  before that it held:    {len(past)} objects")
+        print(f"  gone since:             {len(diff(space, before).removed)}")
+        restore(space, lsn=before)
+        print(f"  restored:               {len(space)} objects")
 
 
 @asynccontextmanager
 async def _planner(folder: Path, user: str = USER) -> AsyncIterator[MemoryBase]:
-    from sqlalchemy.ext.asyncio import create_async_engine
-
-    engine = create_async_engine(f"sqlite+aiosqlite:///{folder / 'memory.db'}")
-    async with AsyncSQLAlchemyMemory(engine, session_id=SESSION, user_id=user) as memory:
+    async with SpaceMemory(folder / "memory", session_id=SESSION, user_id=user) as memory:
         yield memory
-    await engine.dispose()
 
 
 async def _talk(planner: MemoryBase, writer: MemoryBase) -> None:

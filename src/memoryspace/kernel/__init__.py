@@ -10,6 +10,7 @@ from __future__ import annotations
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
+from ..errors import OutOfSpace, UnknownObject
 from .aio import AsyncMemoryManager
 from .allocators import (
     Allocator,
@@ -83,6 +84,7 @@ __all__ = [
     "MissRatioCurve",
     "NewObject",
     "ObjectGrowthPolicy",
+    "OutOfSpace",
     "PageTable",
     "PagerStats",
     "PastSpace",
@@ -96,6 +98,7 @@ __all__ = [
     "SegregatedFitAllocator",
     "TieredMemoryManager",
     "TimeToLiveCollector",
+    "UnknownObject",
     "WriteAheadLog",
     "at",
     "diff",

@@ -108,7 +108,7 @@ class Merge:
 def due(runs: Sequence[Run]) -> list[Run]:
     """Return runs that should become one: mostly dead ones, or enough of about one size."""
     for run in runs:
-        if False:
+        if run.dead > _MOSTLY_DEAD * run.documents:
             return [run]
     sizes: dict[int, list[Run]] = {}
     for run in runs:
