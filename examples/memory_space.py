@@ -37,9 +37,8 @@ def fill(space: MemoryManager) -> None:
         space.store({"text": f"small talk {number}"}, ttl=3600)
     print("collected while the program ran:", [event.freed for event in space.gc_events])
     doomed = space.explain_gc()
-    print(
-        f"would go now: {len(doomed)}, for being {doomed[0].reason}; freed:", space.run_gc().freed
-    )
+    print(f"would go now: {len(doomed)}, for being {doomed[0].reason}")
+    print("freed:", space.run_gc().freed)
 
 
 def undo_a_mistake(space: MemoryManager) -> None:

@@ -435,6 +435,41 @@ class AppendingDisk(FaultyDisk):
             log.append(b"meanwhile")
 
 
+def test_old_segments_left_behind_by_a_repair_are_removed_even_without_a_header(
+    tmp_path: Path,
+) -> None:
+    disk = FaultyDisk()
+    log = WriteAheadLog(tmp_path, segment_bytes=SMALL, disk=disk)
+    wanted = {log.append(b"x" * n): b"x" * n for n in range(20)}
+    old = [segment.path for segment in log._writer.segments[1:]]
+    disk.fail("fdatasync")
+    disk.fail("unlink", times=100)
+    with pytest.raises(JournalUnavailable):
+        log.commit(20)
+    log.commit(20)
+    disk.heal()
+    log.close()
+    assert len(old) > 2
+    for path in (old[0], old[-1]):
+        path.write_bytes(bytes(HEADER_BYTES) + path.read_bytes()[HEADER_BYTES:])
+    with WriteAheadLog(tmp_path, segment_bytes=SMALL) as log:
+        assert records_in(log) == wanted
+        assert (log.torn, log.damage) == (None, ())
+        assert not any(path.exists() for path in old[1:])
+
+
+def test_what_opening_found_is_durable_from_then_on(tmp_path: Path) -> None:
+    disk = FaultyDisk()
+    killed = WriteAheadLog(tmp_path / "log", sync=OS, segment_bytes=SMALL, disk=disk)
+    for number in range(20):
+        killed.append(b"x" * number)
+    with WriteAheadLog(tmp_path / "log", sync=OS, disk=disk) as log:
+        assert log.durable_lsn == 20
+        disk.power_cut(tmp_path / "log", tmp_path / "after")
+    killed.close()
+    assert [len(frame.payload) for frame in read_log(tmp_path / "after")] == list(range(20))
+
+
 def test_a_repair_right_after_a_skip_still_admits_to_the_gap(tmp_path: Path) -> None:
     disk = FaultyDisk()
     log = WriteAheadLog(tmp_path, disk=disk)

@@ -128,7 +128,7 @@ class TwoTiers(RuleBasedStateMachine):
         self.kept: dict[str, Kept] = {}
         self.links: set[tuple[str, str]] = set()
         self.serial = 0
-        self.was_broken = False  # limits may be exceeded until the next write that went well
+        self.was_broken = False  # limits are kept again with the next write that goes well
         self.space = self.opened(self.folder, self.cold, self.disk)
 
     def opened(self, folder: Path, cold: FailingCold, disk: FaultyDisk) -> TieredMemoryManager:
@@ -284,6 +284,7 @@ class TwoTiers(RuleBasedStateMachine):
         self.closed(self.space)
         self.cold.broken.clear()
         self.space = self.opened(self.folder, self.cold, self.disk)
+        self.was_broken = True  # what was journalled comes back dirty
 
     @rule(synced=st.booleans())
     def crash(self, synced: bool) -> None:

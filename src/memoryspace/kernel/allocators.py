@@ -92,6 +92,8 @@ class SegregatedFitAllocator(Allocator):
             self._bitmap &= ~(1 << index)
 
     def find(self, size: int) -> int:
+        if not self._bitmap:
+            return NOWHERE
         index = bin_of(size)
         exact = size < 32
         bins = self._bitmap >> (index if exact else index + 1)

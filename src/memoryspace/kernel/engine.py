@@ -126,6 +126,7 @@ class Engine:
         self.reading = self.writing = threading.RLock()
         if lock is not None:
             self.reading, self.writing = lock.read, lock.write
+        self.on_reload: list[Callable[[], None]] = []
         self._retriever = retriever
         self._has_limits = bool(
             options.quotas or options.default_quota is not None or options.budget is not None
@@ -160,6 +161,8 @@ class Engine:
         old, self.heap = self.heap, self.heap.empty_copy()
         old.space.close()
         self._begin()
+        for told in self.on_reload:
+            told()
 
     @property
     def last_lsn(self) -> int:
@@ -224,7 +227,7 @@ class Engine:
         self._apply([stored, *also], (address,))
         self._maybe_garbage = True
         if self._index is not None:
-            self._index.add(heap.table.handle[slot], self._text_of(new.payload))
+            self._index_text(slot, new.payload)
         return slot
 
     def change(self, ops: Sequence[Op]) -> None:
@@ -638,9 +641,7 @@ class Engine:
         """Return the slot of a living object; ``UnknownObject`` if there is none."""
         slot = self.heap.find(object_id)
         if slot < 0 or self.heap.table.expires[slot] <= self.clock():
-            raise UnknownObject(
-                f"no object {object_id!r}: it was never stored, was freed or collected, or expired"
-            )
+            raise unknown(object_id)
         return slot
 
     def body(self, slot: int) -> bytes:
@@ -661,7 +662,10 @@ class Engine:
 
     def _index_text(self, slot: int, payload: Mapping[str, Any]) -> None:
         if self._index is not None:
-            self._index.add(self.heap.table.handle[slot], self._text_of(payload))
+            try:
+                self._index.add(self.heap.table.handle[slot], self._text_of(payload))
+            except Exception as error:  # the object is stored; the index is only a hint
+                self._index_failed(error)
 
     def reindex(self, slot: int, payload: Mapping[str, Any]) -> None:
         """Index another text for an object."""
@@ -671,7 +675,14 @@ class Engine:
 
     def _unindex(self, slot: int) -> None:
         assert self._index is not None  # it listens
-        self._index.remove(self.heap.table.handle[slot])
+        try:
+            self._index.remove(self.heap.table.handle[slot])
+        except Exception as error:  # a change that was journalled must happen
+            self._index_failed(error)
+
+    def _index_failed(self, error: Exception) -> None:
+        logger.error("the retriever failed; what it finds may be incomplete: %r", error)
+        self.events.emit("index_failed", error=error)
 
     def index_rest(self) -> None:
         """Index what was recovered and not indexed yet."""
@@ -699,6 +710,13 @@ def _open_index(
     from ..retrieval import SparseIndex, text_of
 
     return SparseIndex() if retriever == "sparse" else retriever, text_of
+
+
+def unknown(object_id: str) -> UnknownObject:
+    """Return the error for an id that no object has."""
+    return UnknownObject(
+        f"no object {object_id!r}: it was never stored, was freed or collected, or has expired"
+    )
 
 
 def _checked_tags(tags: Iterable[str]) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from typing import Any
 from ..errors import UnknownObject
 from .allocators import Allocator
 from .names import Names
-from .object import MemoryObject, decode_body, handle_of, id_of
+from .object import ID_PREFIX, MemoryObject, decode_body, handle_of, id_of
 from .ops import MAX_OPS, Flagged, Freed, Linked, Op, Rewritten, Stored, Tuned
 from .references import References
 from .space import MemorySpace
@@ -146,13 +146,17 @@ class Heap:
 
     def find(self, object_id: str) -> int:
         """Return the slot of the object with an id, or -1."""
-        handle = self.names.get(object_id) or handle_of(object_id)
-        return self.table.slot_of(handle)
+        if object_id[:1] != ID_PREFIX:
+            return self.table.slot_of(self.names.get(object_id))
+        handle = handle_of(object_id)
+        slot = handle & SLOT_MASK
+        table = self.table
+        return slot if slot < table.rows and table.handle[slot] == handle and handle else -1
 
-    def object(self, slot: int, body: bytes) -> MemoryObject:
-        """Return a copy of an object with these bytes."""
+    def object(self, slot: int, body: bytes, object_id: str | None = None) -> MemoryObject:
+        """Return a copy of an object with these bytes (and this id, if it is known)."""
         table, found = self.table, MemoryObject()
-        found.id = self.id_of(slot)
+        found.id = self.id_of(slot) if object_id is None else object_id
         found._body = body
         found._content = None
         found.size = table.weight[slot]

@@ -25,7 +25,7 @@ from .checkpoints import CheckpointManager
 from .collectors import GarbageCollector, Verdict, default_collectors
 from .cycles import GCEvent
 from .durability import durable
-from .engine import Engine, NewObject, Options, Retriever
+from .engine import Engine, NewObject, Options, Retriever, unknown
 from .heap import Heap
 from .journal import WriteAheadLog
 from .locks import ReadWriteLock
@@ -194,12 +194,15 @@ class MemoryManager(Engine):
     def load(self, object_id: str) -> MemoryObject:
         """Return an object, counting a use; ``UnknownObject`` if there is none."""
         with self.reading:
-            slot = self.slot(object_id)
-            table = self.heap.table
+            heap, now = self.heap, self.clock()
+            table = heap.table
+            slot = heap.find(object_id)
+            if slot < 0 or table.expires[slot] <= now:
+                raise unknown(object_id)
             table.uses[slot] += 1
-            table.accessed[slot] = self.clock()
-            found = self.object(slot)
-        self.events.emit("load", id=found.id, size=found.size)
+            table.accessed[slot] = now
+            found = heap.object(slot, self.body(slot), object_id)
+        self.events.emit("load", id=object_id, size=found.size)
         return found
 
     def peek(self, object_id: str) -> MemoryObject:
@@ -549,8 +552,8 @@ class MemoryManager(Engine):
         number = None if tenant is None else self.heap.tenants.names.find(tenant)
 
         def allowed(handle: int) -> bool:
-            slot = handle & SLOT_MASK
-            if table.expires[slot] <= now or (tenant is not None and table.tenant[slot] != number):
+            slot = table.slot_of(handle)
+            if slot < 0 or table.expires[slot] <= now or (tenant is not None and table.tenant[slot] != number):
                 return False
             return filter_fn is None or filter_fn(self.object(slot))
 

@@ -5,6 +5,7 @@ An object in hand is a copy taken at one moment: changing it changes nothing in 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,12 +13,12 @@ import msgspec
 from msgspec import Struct
 
 from ..errors import CorruptData, NotSerializable
-from .table import SLOT_BITS
 
 ID_PREFIX = "#"  # of ids that the space gave; a caller's own id cannot start with it
 MAX_DEPTH = 200
 
 _IMPORTANCE_SHARE, _RECENCY_SHARE, _REFERENCE_SHARE = 0.7, 0.3, 0.1
+_HEX_HANDLE = re.compile(r"[1-9a-f][0-9a-f]{8,15}").fullmatch  # a generation and a slot
 _PLAIN = frozenset({str, int, float, bool, type(None), bytes})
 
 
@@ -153,13 +154,10 @@ def id_of(handle: int) -> str:
 
 def handle_of(object_id: str) -> int:
     """Return the handle in an id made by ``id_of``, or 0."""
-    if object_id[:1] != ID_PREFIX or len(object_id) > 17:
+    digits = object_id[1:]
+    if not _HEX_HANDLE(digits) or object_id[0] != ID_PREFIX:
         return 0
-    try:
-        handle = int(object_id[1:], 16)
-    except ValueError:
-        return 0
-    return handle if handle >> SLOT_BITS else 0
+    return int(digits, 16)
 
 
 def _check(data: Any, depth: int) -> None:

@@ -21,14 +21,14 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
-from ..errors import InvalidInput, OutOfSpace, StoreError
+from ..errors import CorruptData, InvalidInput, OutOfSpace, StoreError
 from ..events import EventStream
 from .allocators import Allocator
 from .checkpoints import CheckpointManager, CheckpointWriter
 from .cold import ColdStorage, RamColdStorage, open_cold
 from .collectors import GarbageCollector, TimeToLiveCollector
 from .curves import HitRate, MissRatioCurve
-from .engine import Bodies, NewObject, Retriever
+from .engine import Bodies, Retriever
 from .heap import STAMP_BITS
 from .journal import WriteAheadLog
 from .locks import ReadWriteLock
@@ -109,34 +109,41 @@ class TieredMemoryManager(MemoryManager):
         self.max_hot_objects = max_hot_objects
         self.promotion_batch_size = promotion_batch_size
         self.max_dirty = max_dirty
+        self._most_dirty = max_dirty if write_policy == "write_back" else 0
         self.pager = PageTable(page_size, paging_strategy, max_pages)
         self.curve = curve
         self.hit_rate = HitRate()
         self.promotions = self.demotions = 0
         self.promotion_failures = self.demotion_failures = 0
         self._unborn: list[int] = []  # stamps written to the cold tier and not journalled yet
+        self._just_written: dict[int, bytes] = {}  # what went to the cold tier unseen, by stamp
         self._owns_cold = cold_store is None
         self._cold = cold_store
         self._cold_folder = None if folder is None else Path(folder) / "cold"
         self._flusher: _Flusher | None = None
-        super().__init__(
-            hot_capacity,
-            allocator=allocator,
-            collectors=(TimeToLiveCollector(),) if collectors is None else collectors,
-            retriever=retriever,
-            policies=policies,
-            wal=wal,
-            checkpoint_manager=checkpoint_manager,
-            folder=folder,
-            durability=durability,
-            quotas=quotas,
-            default_quota=default_quota,
-            budget=budget,
-            pause=pause,
-            lock=lock,
-            events=events,
-            clock=clock,
-        )
+        try:
+            super().__init__(
+                hot_capacity,
+                allocator=allocator,
+                collectors=(TimeToLiveCollector(),) if collectors is None else collectors,
+                retriever=retriever,
+                policies=policies,
+                wal=wal,
+                checkpoint_manager=checkpoint_manager,
+                folder=folder,
+                durability=durability,
+                quotas=quotas,
+                default_quota=default_quota,
+                budget=budget,
+                pause=pause,
+                lock=lock,
+                events=events,
+                clock=clock,
+            )
+        except BaseException:
+            if self._owns_cold and self._cold is not None:
+                self._cold.close()
+            raise
         if flush_interval is not None and write_policy == "write_back":
             self._flusher = _Flusher(self, flush_interval)
 
@@ -199,16 +206,29 @@ class TieredMemoryManager(MemoryManager):
         """Return an object's bytes from whichever tier has them."""
         if self.heap.table.address[slot] != NOT_HOT:
             return self.heap.read(slot)
-        return self.cold.load(self.heap.table.stamp[slot])
+        body = self._just_written.get(self.heap.table.stamp[slot])
+        return self._cold_bodies([slot])[0] if body is None else body
+
+    def _cold_bodies(self, slots: Sequence[int]) -> list[bytes]:
+        """Read from the cold tier; a body that it has lost is damage, like one it cannot read."""
+        stamps = [self.heap.table.stamp[slot] for slot in slots]
+        found = self.cold.load_many(stamps)
+        for slot, stamp in zip(slots, stamps, strict=True):
+            if stamp not in found:
+                raise CorruptData(
+                    f"object {self.heap.id_of(slot)!r}: the cold tier {self.cold.place} has lost "
+                    f"its bytes (key {stamp}); restore it from a backup, or free the object"
+                )
+        return [found[stamp] for stamp in stamps]
 
     def load(self, object_id: str) -> MemoryObject:
         """Return an object, counting a use; a cold one is promoted."""
         with self.writing:
             slot = self.slot(object_id)
             table = self.heap.table
+            body = self._use(slot)
             table.uses[slot] += 1
             table.accessed[slot] = self.clock()
-            body = self._use(slot)
             found = self.heap.object(slot, body)
         self.events.emit("load", id=found.id, size=found.size)
         return found
@@ -223,7 +243,7 @@ class TieredMemoryManager(MemoryManager):
         if self._note_use(slot):
             self.pager.touch(slot)
             return self.heap.read(slot)
-        body = self.cold.load(self.heap.table.stamp[slot])
+        body = self._cold_bodies([slot])[0]
         self._promote(slot, body)
         return body
 
@@ -246,38 +266,19 @@ class TieredMemoryManager(MemoryManager):
     def bodies(self, slots: Sequence[int]) -> list[bytes]:
         """Return the bytes of several objects, counting a use of each; promote the first ones."""
         table, now = self.heap.table, self.clock()
-        hot = {slot: self.heap.read(slot) for slot in slots if self._note_use(slot)}
-        cold = [slot for slot in slots if slot not in hot]
-        bodies = self.cold.load_many([table.stamp[slot] for slot in cold])
-        hot.update((slot, bodies[table.stamp[slot]]) for slot in cold)
+        cold = [slot for slot in slots if not self._note_use(slot)]
+        found = dict(zip(cold, self._cold_bodies(cold), strict=True))
         for slot in slots:
             table.uses[slot] += 1
             table.accessed[slot] = now
-            if slot not in cold and self.pager.is_resident(slot):
+            if slot not in found:
                 self.pager.touch(slot)
+        bodies = [found[slot] if slot in found else self.heap.read(slot) for slot in slots]
         for slot in cold[: self.promotion_batch_size]:
-            self._promote(slot, hot[slot])
-        return [hot[slot] for slot in slots]
+            self._promote(slot, found[slot])
+        return bodies
 
     # -- moving ------------------------------------------------------------------------------------
-
-    def insert(self, objects: Sequence[NewObject], also: Sequence[Op] = ()) -> list[int]:
-        """Store objects hot, and cold as the write policy says."""
-        slots = super().insert(objects, also)
-        self._after_insert()
-        return slots
-
-    def insert_one(self, new: NewObject, also: Sequence[Op] = ()) -> int:
-        """Store an object hot, and cold as the write policy says."""
-        slot = super().insert_one(new, also)
-        self._after_insert()
-        return slot
-
-    def _after_insert(self) -> None:
-        if self.write_policy == "write_through" or self.pager.dirty_count > self.max_dirty:
-            self._write_as_policy_says()
-        if self.max_hot_objects is not None or self.pager.max_pages is not None:
-            self._keep_limits()
 
     def promote(self, object_ids: Sequence[str]) -> int:
         """Bring cold objects into the heap before they are asked for; return how many came."""
@@ -285,10 +286,9 @@ class TieredMemoryManager(MemoryManager):
             table = self.heap.table
             slots = [self.slot(object_id) for object_id in object_ids]
             cold = [slot for slot in dict.fromkeys(slots) if table.address[slot] == NOT_HOT]
-            bodies = self.cold.load_many([table.stamp[slot] for slot in cold])
             before = self.promotions
-            for slot in cold:
-                self._promote(slot, bodies[table.stamp[slot]], fault=False)
+            for slot, body in zip(cold, self._cold_bodies(cold), strict=True):
+                self._promote(slot, body, fault=False)
             return self.promotions - before
 
     def demote(self, enough: Callable[[], bool]) -> None:
@@ -337,7 +337,10 @@ class TieredMemoryManager(MemoryManager):
     def _demote_some(self, count: int) -> None:
         """Choose who goes, make sure that the cold tier has them, then drop the hot copies."""
         victims = [self.pager.evict() for _ in range(min(count, len(self.pager)))]
-        slots = [slot for slot in victims if slot is not None]
+        self._send_cold([slot for slot in victims if slot is not None])
+
+    def _send_cold(self, slots: Sequence[int]) -> None:
+        """Write those who were chosen, then drop them; if that fails they stay where they were."""
         try:
             self._write(slots)
         except BaseException:
@@ -383,27 +386,24 @@ class TieredMemoryManager(MemoryManager):
 
     def _keep_limits(self, keep: int = -1) -> None:
         """Demote whoever is too many, by objects or by pages."""
+        victims: list[int] = []
+        while self._is_over() and (victim := self.pager.evict(skip=(keep,))) is not None:
+            victims.append(victim)
+        if not victims:
+            return
+        try:
+            self._send_cold(victims)
+        except StoreError as error:
+            self.events.emit("demotion_failed", slot=victims[0], error=error)
+
+    def _is_over(self) -> bool:
         most = self.max_hot_objects
-        while len(self.pager) > 1 and (
-            self.pager.over() or (most is not None and len(self.pager) > most)
-        ):
-            victim = self.pager.evict(skip=(keep,))
-            if victim is None:
-                return
-            try:
-                self._write([victim])
-            except StoreError as error:
-                self.pager.put_back(victim, self.heap.table.size[victim])
-                self.demotion_failures += 1
-                self.events.emit("demotion_failed", slot=victim, error=error)
-                return
-            self._evict(victim)
+        return bool(self.pager.over()) or (most is not None and len(self.pager) > most)
 
     def _write_as_policy_says(self) -> None:
+        """Write-through leaves nothing dirty, write-back no more than ``max_dirty``."""
         try:
-            if self.write_policy == "write_through":
-                self.flush_dirty()
-            elif self.pager.dirty_count > self.max_dirty:
+            while self.pager.dirty_count > self._most_dirty:
                 self._write(self.pager.dirty_keys(_BATCH))
         except StoreError as error:  # the object is stored; it stays dirty and is tried again
             logger.warning("the cold tier could not be written: %s", error)
@@ -465,14 +465,30 @@ class TieredMemoryManager(MemoryManager):
     def overflow(self, bodies: Bodies, total: int) -> list[int]:
         """What is too much for the heap at once goes to the cold tier before it is journalled."""
         self._delete_unborn()
-        self._unborn = [stamp for stamp, _ in bodies]
+        if not self._recovering:
+            self._unborn = [stamp for stamp, _ in bodies]
         self.cold.save_many(bodies)
+        if not self._recovering:
+            self._just_written = dict(bodies)
         return [NOT_HOT] * len(bodies)
+
+    def _apply(self, ops: Sequence[Op], addresses: Sequence[int]) -> None:
+        """No body gets a stamp under which the cold tier still holds one that was never born."""
+        if self._unborn and addresses and NOT_HOT not in addresses:
+            try:
+                self._delete_unborn()
+            except BaseException:
+                self.unplace(addresses)
+                raise
+        super()._apply(ops, addresses)
+        if NOT_HOT in addresses:
+            self._unborn = []
 
     def unplace(self, addresses: Sequence[int]) -> None:
         """The change will not happen; its stamps will come again, so its cold copies must go."""
         super().unplace(addresses)
         if NOT_HOT in addresses:
+            self._just_written = {}
             try:
                 self._delete_unborn()
             except StoreError as error:
@@ -480,10 +496,9 @@ class TieredMemoryManager(MemoryManager):
 
     def _delete_unborn(self) -> None:
         """Delete cold copies of a change that was never journalled."""
-        unborn = [stamp for stamp in self._unborn if stamp >> STAMP_BITS > self.heap.lsn]
-        if unborn:
-            self.cold.delete_many(unborn)
-        self._unborn = []
+        if self._unborn:
+            self.cold.delete_many(self._unborn)
+            self._unborn = []
 
     def spill(self, bodies: list[tuple[int, bytes]]) -> None:
         """Recovered bodies that do not fit into the heap go to the cold tier."""
@@ -500,13 +515,27 @@ class TieredMemoryManager(MemoryManager):
     def bury(self, oldest: int) -> None:
         """Delete cold copies of objects that were freed before the oldest checkpoint."""
         dead = [stamp for lsn, stamp in self.graves if lsn <= oldest]
-        if dead:
-            self.graves = [grave for grave in self.graves if grave[0] > oldest]
+        if not dead:
+            return
+        try:
             self.cold.delete_many(dead)
+        except StoreError as error:
+            logger.warning("%d copies of the dead are to be deleted later: %s", len(dead), error)
+            return
+        self.graves = [grave for grave in self.graves if grave[0] > oldest]
 
     def look_after(self, *, now: bool = False) -> None:
-        """Without checkpoints nobody can ask for the dead: delete their copies now and then."""
+        """Do what is due, write as the policy says, and keep the limits of the hot tier.
+
+        Without checkpoints nobody can ask for the dead: their copies are deleted now and then.
+        """
         super().look_after(now=now)
+        if self._just_written:
+            self._just_written = {}
+        if self.pager.dirty_count > self._most_dirty:
+            self._write_as_policy_says()
+        if self.max_hot_objects is not None or self.pager.max_pages is not None:
+            self._keep_limits()
         if self.checkpoint_manager is None and len(self.graves) >= _BATCH:
             self.bury(self.heap.lsn)
 

@@ -58,7 +58,7 @@ class Documents:
     def bury(self, slots: Slots) -> None:
         """Let documents die that no shard has any more; their slots stay taken until purged."""
         self.count -= len(slots)
-        pass
+        self.total_length -= int(self.lengths[slots].sum())
         self.lengths[slots] = np.inf
 
     def is_alive(self, slots: Slots) -> NDArray[np.bool_]:

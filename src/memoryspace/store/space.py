@@ -7,6 +7,7 @@ value is decoded when it is selected, from the heap or from the cold tier.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Collection, Iterable, Sequence
 from os import PathLike
@@ -80,6 +81,7 @@ class SpaceStore(Store):
         self._manager = manager
         self._hot_capacity = hot_capacity
         self._durability = durability
+        self._opening = threading.Lock()
         self._sessions: Sessions[_Entry] = Sessions()
         self._entries: dict[int, _Entry] = {}
         if manager is not None:
@@ -89,17 +91,23 @@ class SpaceStore(Store):
     def space(self) -> MemoryManager:
         """The space behind the store, opened on first use and again after ``close``."""
         if self._manager is None:
-            assert self._folder is not None  # checked when made
-            self._manager = TieredMemoryManager(
-                self._hot_capacity,
-                folder=self._folder,
-                durability=self._durability,
-                retriever=None,
-                clock=self.clock,
-                events=self.events,
-            )
-            self._follow(self._manager)
+            with self._opening:
+                if self._manager is None:
+                    self._manager = self._open()
         return self._manager
+
+    def _open(self) -> MemoryManager:
+        assert self._folder is not None  # checked when made
+        manager = TieredMemoryManager(
+            self._hot_capacity,
+            folder=self._folder,
+            durability=self._durability,
+            retriever=None,
+            clock=self.clock,
+            events=self.events,
+        )
+        self._follow(manager)
+        return manager
 
     async def append(self, scope: Scope, records: Sequence[Record]) -> list[str]:
         return await self.replace(scope, _NOTHING, records)
@@ -166,7 +174,7 @@ class SpaceStore(Store):
             self._sessions = Sessions()
             self._entries.clear()
 
-    # -- writing --------------------------------------------------------------------------------
+    # -- writing -----------------------------------------------------------------------------------
 
     def _replace(
         self, scope: Scope, where: Where, name: str, new: list[tuple[Record, NewObject]]
@@ -244,7 +252,7 @@ class SpaceStore(Store):
         if lsn != before:
             await space.wait_for_async(lsn)
 
-    # -- reading ----------------------------------------------------------------------------------
+    # -- reading -----------------------------------------------------------------------------------
 
     def _choose(self, scope: Scope, where: Where) -> list[_Entry]:
         return self._sessions.choose(scope, where, self.clock())
@@ -304,17 +312,22 @@ class SpaceStore(Store):
             entry.session,
         )
 
-    # -- following the space ------------------------------------------------------------------------
+    # -- following the space -----------------------------------------------------------------------
 
     def _follow(self, manager: MemoryManager) -> None:
         """Learn what is in a space, and what leaves it for whatever reason."""
-        heap = manager.heap
         with manager.writing:
-            for slot in heap.table.living():
-                self._recall(manager, slot)
-            for session in {(entry.user, entry.session) for entry in self._entries.values()}:
-                self._sessions.open(*session).sort()
-            heap.on_freed.append(self._forget)
+            self._learn(manager)
+            manager.on_reload.append(lambda: self._learn(manager))
+
+    def _learn(self, manager: MemoryManager) -> None:
+        self._sessions = Sessions()
+        self._entries.clear()
+        for slot in manager.heap.table.living():
+            self._recall(manager, slot)
+        for session in {(entry.user, entry.session) for entry in self._entries.values()}:
+            self._sessions.open(*session).sort()
+        manager.heap.on_freed.append(lambda slot: self._forget(manager, slot))
 
     def _recall(self, manager: MemoryManager, slot: int) -> None:
         heap, table = manager.heap, manager.heap.table
@@ -338,8 +351,8 @@ class SpaceStore(Store):
             )
         )
 
-    def _forget(self, slot: int) -> None:
-        handle = self.space.heap.table.handle[slot]
+    def _forget(self, manager: MemoryManager, slot: int) -> None:
+        handle = manager.heap.table.handle[slot]
         entry = self._entries.pop(handle, None)
         if entry is None:
             return
