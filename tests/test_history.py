@@ -22,7 +22,7 @@ from memoryspace.kernel import (
 )
 from memoryspace.testing import ManualClock
 
-HOW = Durability(sync="os", segment_bytes=2000, keep=3)
+HOW = Durability(sync="os", segment_bytes=2000, keep=5)
 Opener = Callable[..., MemoryManager]
 
 
@@ -434,6 +434,7 @@ def test_a_past_too_big_for_the_space_is_refused_and_nothing_changes(
     with flat(tmp_path, clock) as space:
         ids = [space.store({"text": "x" * 500}, root=True).id for _ in range(20)]
         space.free_many(ids[1:])
+        space.checkpoint()
     small = MemoryManager(2000, folder=tmp_path, durability=HOW, clock=clock, retriever=None)
     with small as space:
         before = contents(space)

@@ -239,7 +239,7 @@ def test_commits_that_wait_for_one_sync_share_the_next(tmp_path: Path) -> None:
         waiting = [threading.Thread(target=lambda: log.commit(log.append(b"x"))) for _ in range(8)]
         for each in waiting:
             each.start()
-        while len(log._flusher._threads) < 8:
+        while len(log._flusher._waiting) < 8:
             os.sched_yield()
         disk.may_go.set()
         for each in workers + waiting:

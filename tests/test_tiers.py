@@ -1,10 +1,12 @@
-"""Two tiers, one population: whatever fails, a body is in the heap, in the cold tier, or in both."""
+"""Two tiers, one population: whatever fails, a body is in the heap or in the cold tier."""
 
 from __future__ import annotations
 
+import logging
 import shutil
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,17 +23,23 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from faulty_disk import FaultyDisk
-from memoryspace.errors import StoreError
+from memoryspace.errors import CorruptData, InvalidInput, OutOfSpace, StoreError, UnknownObject
 from memoryspace.kernel import (
     CheckpointManager,
     Durability,
+    GenerationalCollector,
+    MarkAndSweepCollector,
+    MemoryObject,
+    MissRatioCurve,
     NewObject,
     RamColdStorage,
     TieredMemoryManager,
     WriteAheadLog,
 )
-from memoryspace.testing import ManualClock
+from memoryspace.kernel.cold import LMDB_FILE, SQLITE_FILE
+from memoryspace.testing import ManualClock, capture
+
+from faulty_disk import FaultyDisk
 
 QUICK = Durability(sync="os")
 VERBS = {
@@ -362,3 +370,786 @@ def test_whatever_fails_no_object_is_in_neither_tier(options: dict[str, Any]) ->
     run_state_machine_as_test(
         machine, settings=settings(max_examples=25, stateful_step_count=30, derandomize=True)
     )
+
+
+# -- failures, one at a time -----------------------------------------------------------------------
+
+
+def test_a_failed_demotion_keeps_the_object_hot() -> None:
+    with tiered() as space:
+        ids = fill(space, 3)
+        cold_of(space).broken = {"save"}
+        with pytest.raises(StoreError, match="fails at _put"):
+            space.demote_objects(ids)
+        assert tiers(space, ids) == ["hot"] * 3
+        assert [space.load(each).payload["n"] for each in ids] == [0, 1, 2]
+        cold_of(space).broken.clear()
+        space.demote_objects(ids)
+        assert tiers(space, ids) == ["cold"] * 3
+        space.check()
+
+
+def test_a_store_that_finds_no_room_because_the_cold_tier_fails_changes_nothing() -> None:
+    with tiered() as space:
+        ids = fill(space, 20)
+        cold_of(space).broken = {"save"}
+        before = space.stats()
+        with pytest.raises(StoreError):
+            fill(space, 30)
+        space.check()
+        assert space.stats()["demotion_failures"] > before["demotion_failures"]
+        assert set(ids) <= set(space.ids())
+        assert tiers(space, ids) == ["hot"] * 20
+        cold_of(space).broken.clear()
+        more = fill(space, 30)
+        assert {*ids, *more} <= set(space.ids())
+        space.check()
+
+
+def test_a_failed_write_through_keeps_the_object_dirty_and_is_tried_again() -> None:
+    with tiered(write_policy="write_through") as space, capture(space.events) as events:
+        cold_of(space).broken = {"save"}
+        kept = space.store({"n": 1})
+        assert space.stats()["dirty"] == 1
+        assert [event.name for event in events].count("demotion_failed") == 1
+        cold_of(space).broken.clear()
+        other = space.store({"n": 2})
+        assert space.stats()["dirty"] == 0
+        space.demote_objects([kept.id, other.id])
+        assert space.load(kept.id).payload == {"n": 1}
+        space.check()
+
+
+def test_a_failed_promotion_still_answers() -> None:
+    with tiered(1 << 10, hot_reserve_ratio=0.0) as space:
+        first, *_ = fill(space, 20)
+        assert space.tier_of(first) == "cold"
+        space.flush_dirty()
+        space.store({"n": "dirty"})
+        cold_of(space).broken = {"save"}
+        while space.stats()["promotion_failures"] == 0:  # clean ones go first, then it fails
+            cold = [each for each in space.ids() if space.tier_of(each) == "cold"]
+            assert space.load(cold[0]).payload["x"] == "x" * 100
+            space.update(space.ids()[-1], payload={"n": "dirty again"})
+        cold_of(space).broken.clear()
+        space.check()
+
+
+def test_a_cold_read_that_fails_is_told_and_counts_no_use() -> None:
+    with tiered() as space:
+        (only,) = fill(space, 1)
+        space.demote_objects([only])
+        cold_of(space).broken = {"load"}
+        with pytest.raises(StoreError, match="fails at"):
+            space.load(only)
+        cold_of(space).broken.clear()
+        assert space.peek(only).access_count == 0
+        assert space.load(only).access_count == 1
+
+
+def test_what_is_stored_is_returned_though_the_cold_tier_cannot_be_read() -> None:
+    with tiered(max_hot_objects=1) as space:
+        cold_of(space).broken = {"load"}
+        big = space.store({"x": "y" * 9000})
+        assert big.payload == {"x": "y" * 9000}
+        assert space.tier_of(big.id) == "cold"
+        assert space.update(big.id, tags=["big"]).tags == frozenset({"big"})
+        both = space.store_many([NewObject({"n": 1}), NewObject({"n": 2})])
+        assert [each.payload["n"] for each in both] == [1, 2]
+        cold_of(space).broken.clear()
+        assert space.load(big.id).payload == {"x": "y" * 9000}
+        space.check()
+
+
+def test_a_lost_cold_value_is_damage_and_not_a_missing_key() -> None:
+    with tiered() as space:
+        lost, kept = fill(space, 2)
+        space.demote_objects([lost, kept])
+        space.cold.delete(min(space.cold.keys()))
+        for read in (space.load, space.peek, lambda each: space.promote([each])):
+            with pytest.raises(CorruptData, match="lost its bytes"):
+                read(lost)
+        assert space.load(kept).payload["n"] == 1
+        space.free_object(lost)
+        space.check()
+
+
+def test_a_damaged_cold_value_is_told() -> None:
+    with tiered() as space:
+        (only,) = fill(space, 1)
+        space.demote_objects([only])
+        cold_of(space).damage(min(space.cold.keys()))
+        with pytest.raises(CorruptData, match="is damaged"):
+            space.load(only)
+        assert only in space
+
+
+def test_a_cold_copy_of_a_change_that_was_not_journalled_does_not_haunt_the_next_one(
+    tmp_path: Path,
+) -> None:
+    """Its stamp comes again: with the copy in the way, the next object could never be demoted."""
+    disk, cold = FaultyDisk(), FailingCold()
+    wal = WriteAheadLog(tmp_path, sync="os", disk=disk)
+    with wal, tiered(wal=wal, cold_store=cold) as space:
+        cold.broken = {"delete"}
+        disk.fail("pwrite")
+        with pytest.raises(StoreError):
+            space.store({"x": "y" * 9000})  # written cold, then refused by the journal
+        assert len(cold) == 1
+        with pytest.raises(StoreError, match="_remove"):
+            space.store({"n": 1})
+        assert len(space) == 0
+        cold.broken.clear()
+        small = space.store({"n": 2})
+        assert len(cold) == 0
+        space.demote_objects([small.id])
+        assert space.load(small.id).payload == {"n": 2}
+        space.check()
+
+
+def test_changes_without_bodies_do_not_wait_for_the_cold_tier(tmp_path: Path) -> None:
+    disk, cold = FaultyDisk(), FailingCold()
+    wal = WriteAheadLog(tmp_path, sync="os", disk=disk)
+    with wal, tiered(wal=wal, cold_store=cold) as space:
+        (kept,) = fill(space, 1)
+        cold.broken = {"delete"}
+        disk.fail("pwrite")
+        with pytest.raises(StoreError):
+            space.store({"x": "y" * 9000})
+        space.pin(kept)
+        cold.broken.clear()
+        space.demote_objects([kept])
+        assert len(cold) == 1  # the copy that nobody owns went first
+        space.check()
+
+
+def test_the_dead_wait_for_a_cold_tier_that_cannot_delete() -> None:
+    with tiered(1 << 18, write_policy="write_through") as space:
+        ids = fill(space, 300)
+        cold_of(space).broken = {"delete"}
+        space.free_many(ids[:280])
+        more = fill(space, 40)  # stores go on
+        assert len(space.cold) == 340
+        cold_of(space).broken.clear()
+        space.free_many(more)
+        fill(space, 20)
+        assert len(space.cold) == len(space)
+        space.check()
+
+
+def test_a_checkpoint_that_the_cold_tier_does_not_sync_for_is_none(tmp_path: Path) -> None:
+    with tiered(folder=tmp_path, durability=QUICK) as space:
+        ids = fill(space, 3)
+        space.demote_objects(ids)
+        cold_of(space).broken = {"sync"}
+        with pytest.raises(StoreError):
+            space.checkpoint()
+        assert space.checkpoint_manager is not None
+        assert space.checkpoint_manager.lsns() == []
+        cold_of(space).broken.clear()
+        fill(space, 1)
+        assert space.checkpoint() == space.last_lsn
+        assert space.checkpoint_manager.lsns() == [space.last_lsn]
+
+
+def test_close_tells_if_dirty_objects_of_a_space_without_a_journal_are_lost() -> None:
+    space = tiered()
+    fill(space, 2)
+    cold_of(space).broken = {"save"}
+    with pytest.raises(StoreError):
+        space.close()
+    space.close()  # it is closed all the same
+
+
+def test_close_of_a_journalled_space_survives_a_broken_cold_tier(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    cold = FailingCold()
+    with tiered(folder=tmp_path, durability=QUICK, cold_store=cold) as space:
+        ids = fill(space, 2)
+        cold.broken = {"save"}
+    assert "not brought up to date" in caplog.text
+    cold.broken.clear()
+    with tiered(folder=tmp_path, durability=QUICK, cold_store=cold) as space:
+        assert [space.load(each).payload["n"] for each in ids] == [0, 1]
+
+
+def test_a_space_that_cannot_be_opened_lets_its_cold_tier_and_folder_go(tmp_path: Path) -> None:
+    def opened(**options: Any) -> TieredMemoryManager:
+        return TieredMemoryManager(1 << 16, folder=tmp_path, durability=QUICK, **options)
+
+    class Refusing(GenerationalCollector):
+        def attach(self, heap: object) -> None:
+            raise RuntimeError("no")
+
+    with opened() as space:
+        kept = space.store({"n": 1}, root=True)
+        space.demote_objects([kept.id])
+    with pytest.raises(RuntimeError, match="no"):
+        opened(collectors=[Refusing()])
+    with opened() as space:
+        assert space.load(kept.id).payload == {"n": 1}
+
+
+# -- write policies --------------------------------------------------------------------------------
+
+
+def test_write_back_writes_nothing_until_it_must() -> None:
+    with tiered(1 << 16) as space:
+        fill(space, 50)
+        assert len(space.cold) == 0
+        assert space.stats()["dirty"] == 50
+        space.flush_dirty()
+        assert len(space.cold) == 50
+        assert space.stats()["dirty"] == 0
+        assert space.stats()["page_writes"] == 50
+        assert set(tiers(space, space.ids())) == {"hot"}
+
+
+def test_the_dirty_set_is_bounded() -> None:
+    with tiered(1 << 18, max_dirty=10) as space:
+        for number in range(100):
+            space.store({"n": number})
+            assert space.stats()["dirty"] <= 10
+        space.store_many([NewObject({"n": number}) for number in range(1000)])
+        assert space.stats()["dirty"] <= 10
+        space.flush_dirty()
+        for object_id in space.ids()[:50]:
+            space.update(object_id, payload={"n": "new"})
+            assert space.stats()["dirty"] <= 10
+        space.check()
+
+
+def test_write_through_leaves_nothing_dirty() -> None:
+    with tiered(1 << 16, write_policy="write_through") as space:
+        ids = fill(space, 5)
+        assert len(space.cold) == 5
+        space.update(ids[0], payload={"n": "new"})
+        assert space.stats()["dirty"] == 0
+        written = space.cold.stats.writes
+        space.demote_objects(ids)
+        assert space.cold.stats.writes == written  # they were there already
+        assert space.load(ids[0]).payload == {"n": "new"}
+
+
+def test_close_flushes_what_is_dirty() -> None:
+    cold = FailingCold()
+    with tiered(1 << 16, cold_store=cold) as space:
+        fill(space, 5)
+        assert len(cold) == 0
+    assert len(cold) == 5
+    assert cold.stats.writes == 5
+
+
+def test_some_are_flushed_at_a_time() -> None:
+    with tiered(1 << 18) as space:
+        fill(space, 300, size=10)
+        space.flush_some()
+        assert space.stats()["dirty"] == 300 - 256
+        space.flush_some()
+        assert space.stats()["dirty"] == 0
+        space.check()
+
+
+class GatedCold(FailingCold):
+    """Lets a test do something while a write is under way."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.meanwhile: list[Any] = []
+
+    def _put(self, frames: Any) -> None:
+        super()._put(frames)
+        while self.meanwhile:
+            self.meanwhile.pop()()
+
+
+def test_what_changes_while_it_is_flushed_stays_dirty() -> None:
+    cold = GatedCold()
+    with tiered(1 << 16, cold_store=cold) as space:
+        freed, changed, kept = fill(space, 3)
+
+        def change() -> None:
+            space.free_object(freed)
+            space.update(changed, payload={"n": "new"})
+
+        cold.meanwhile.append(change)
+        space.flush_some()
+        assert space.stats()["dirty"] == 1
+        space.check()
+        space.demote_objects([changed, kept])
+        assert space.load(changed).payload == {"n": "new"}
+    assert len(cold) == 2  # the copies that came too late were deleted at the end
+
+
+def test_a_background_thread_flushes() -> None:
+    written = threading.Event()
+
+    class Telling(RamColdStorage):
+        def _put(self, frames: Any) -> None:
+            super()._put(frames)
+            written.set()
+
+    with tiered(1 << 16, cold_store=Telling(), flush_interval=0.001) as space:
+        fill(space, 3)
+        assert written.wait(30)
+    assert len(space.cold) == 3
+
+
+def test_a_background_flush_that_fails_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+    failed, written = threading.Event(), threading.Event()
+
+    class Recovering(RamColdStorage):
+        def _put(self, frames: Any) -> None:
+            if not failed.is_set():
+                failed.set()
+                raise StoreError("not yet")
+            super()._put(frames)
+            written.set()
+
+    with (
+        caplog.at_level(logging.WARNING),
+        tiered(1 << 16, cold_store=Recovering(), flush_interval=0.001) as space,
+    ):
+        fill(space, 1)
+        assert written.wait(30)
+    assert "not yet" in caplog.text
+
+
+def test_the_flusher_ends_with_a_space_that_is_forgotten() -> None:
+    space = tiered(flush_interval=0.001)
+    assert space._flusher is not None
+    thread = space._flusher._thread
+    del space
+    thread.join(30)
+    assert not thread.is_alive()
+
+
+# -- moving ----------------------------------------------------------------------------------------
+
+
+def test_what_does_not_fit_is_demoted_and_nothing_is_lost() -> None:
+    with tiered(1 << 12) as space:
+        ids = fill(space, 200)
+        assert [space.peek(each).payload["n"] for each in ids] == list(range(200))
+        stats = space.stats()
+        assert stats["hot_objects"] + stats["cold_items"] == 200 == len(space)
+        assert stats["demotions"] >= stats["cold_items"] > 0
+        space.check()
+
+
+def test_a_promotion_keeps_the_cold_copy_so_the_next_demotion_writes_nothing() -> None:
+    with tiered(1 << 16) as space:
+        (only,) = fill(space, 1)
+        space.demote_objects([only])
+        for _ in range(3):
+            assert space.load(only).payload["n"] == 0
+            assert space.tier_of(only) == "hot"
+            space.demote_objects([only])
+        assert cold_of(space).batches == [1]
+        space.check()
+
+
+def test_a_rewritten_object_is_written_cold_again() -> None:
+    with tiered(1 << 16) as space:
+        (only,) = fill(space, 1)
+        space.demote_objects([only])
+        space.update(only, payload={"n": "new"})
+        space.demote_objects([only])
+        assert space.load(only).payload == {"n": "new"}
+        assert cold_of(space).batches == [1, 1]
+
+
+def test_tags_and_pins_change_nothing_in_the_cold_tier() -> None:
+    with tiered(1 << 16) as space:
+        (only,) = fill(space, 1)
+        space.demote_objects([only])
+        space.update(only, tags=["x"], importance=0.9)
+        space.pin(only)
+        assert space.tier_of(only) == "cold"
+        assert space.stats()["dirty"] == 0
+        assert cold_of(space).batches == [1]
+        space.check()
+
+
+def test_several_are_promoted_at_once() -> None:
+    with tiered(1 << 16) as space:
+        ids = fill(space, 10)
+        space.demote_objects(ids)
+        assert space.promote([*ids[:6], ids[0]]) == 6
+        assert tiers(space, ids) == ["hot"] * 6 + ["cold"] * 4
+        stats = space.stats()
+        assert (stats["promotions"], stats["page_faults"], stats["cold_hits"]) == (6, 0, 0)
+        assert space.promote(ids[:6]) == 0
+        with pytest.raises(UnknownObject):
+            space.promote([ids[9], "nobody"])
+        assert space.tier_of(ids[9]) == "cold"
+        space.check()
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_a_search_promotes_as_many_as_the_batch_says(batch: int) -> None:
+    with tiered(1 << 16, retriever="sparse", promotion_batch_size=batch) as space:
+        ids = [space.store({"text": f"cat number {n} {'cat ' * n}"}).id for n in range(6)]
+        space.demote_objects(ids)
+        best = [hit.object.id for hit in space.retrieve("cat", top_k=6)]
+        assert sorted(best) == sorted(ids)
+        assert tiers(space, best) == ["hot"] * batch + ["cold"] * (6 - batch)
+        space.check()
+
+
+def test_an_object_bigger_than_the_heap_goes_cold_directly() -> None:
+    with tiered(1 << 12) as space:
+        hot = fill(space, 3)
+        big = space.store({"x": "y" * 9000}, pin=True, tags=["big"])
+        assert space.tier_of(big.id) == "cold"
+        assert tiers(space, hot) == ["hot"] * 3  # nobody had to go for it
+        for _ in range(2):
+            assert space.load(big.id).payload == {"x": "y" * 9000}
+            assert space.tier_of(big.id) == "cold"
+        assert space.stats()["promotion_failures"] == 2
+        assert space.promote([big.id]) == 0
+        space.check()
+
+
+def test_an_object_may_outgrow_the_heap_and_shrink_again() -> None:
+    with tiered(1 << 12) as space:
+        (only,) = fill(space, 1)
+        space.update(only, payload={"x": "y" * 9000})
+        assert space.tier_of(only) == "cold"
+        space.check()
+        space.update(only, payload={"x": "small"})
+        assert space.tier_of(only) == "hot"
+        assert space.load(only).payload == {"x": "small"}
+        space.check()
+
+
+def test_a_batch_bigger_than_the_heap_goes_cold_in_one_write() -> None:
+    with tiered(1 << 12) as space:
+        hot = fill(space, 3)
+        stored = space.store_many([NewObject({"n": n, "x": "x" * 100}) for n in range(100)])
+        assert set(tiers(space, [each.id for each in stored])) == {"cold"}
+        assert tiers(space, hot) == ["hot"] * 3
+        assert cold_of(space).batches == [100]
+        assert [space.peek(each.id).payload["n"] for each in stored] == list(range(100))
+        space.check()
+
+
+def test_making_room_frees_the_reserve_too() -> None:
+    with tiered(1 << 14, hot_reserve_ratio=0.5) as space:
+        while not space.stats()["demotions"]:
+            fill(space, 1)
+        assert space.heap.space.available() >= (1 << 13) - 256  # the newest is in it
+        space.check()
+
+
+def test_without_a_reserve_only_as_many_go_as_must() -> None:
+    with tiered(1 << 14, hot_reserve_ratio=0.0) as space:
+        fill(space, 500)
+        assert space.heap.space.available() < 1 << 12
+        space.check()
+
+
+def test_so_many_objects_are_hot_and_no_more() -> None:
+    with tiered(1 << 16, max_hot_objects=5) as space:
+        ids = fill(space, 20)
+        assert space.stats()["hot_objects"] == 5
+        for object_id in ids:
+            assert space.load(object_id).id == object_id
+            assert space.stats()["hot_objects"] <= 5
+        space.store_many([NewObject({"n": n}) for n in range(50)])
+        assert space.stats()["hot_objects"] == 5
+        space.check()
+
+
+def test_those_too_many_are_written_together() -> None:
+    with tiered(1 << 18, max_hot_objects=5) as space:
+        space.store_many([NewObject({"n": n}) for n in range(500)])
+        assert space.stats()["hot_objects"] == 5
+        assert len(cold_of(space).batches) == 1
+
+
+def test_so_many_pages_are_hot_and_no_more() -> None:
+    with tiered(1 << 16, page_size=64, max_pages=10) as space:
+        ids = fill(space, 20, size=100)
+        assert 0 < space.pager.pages <= 10
+        big = space.store({"x": "y" * 2000})
+        assert space.tier_of(big.id) == "cold"
+        assert space.load(big.id).payload == {"x": "y" * 2000}
+        for object_id in ids:
+            space.load(object_id)
+            assert space.pager.pages <= 10
+        space.update(ids[-1], payload={"x": "y" * 2000})
+        assert space.pager.pages <= 10
+        space.check()
+
+
+def test_the_one_asked_for_stays_when_there_is_room_for_one() -> None:
+    with tiered(1 << 16, max_hot_objects=1) as space:
+        first, second = fill(space, 2)
+        for object_id in (first, second, first):
+            space.load(object_id)
+            assert space.tier_of(object_id) == "hot"
+
+
+@pytest.mark.parametrize("strategy", ["lru", "clock", "lfu", "sieve", "s3fifo", "arc"])
+def test_what_is_used_all_the_time_stays_hot(strategy: str) -> None:
+    with tiered(1 << 13, paging_strategy=strategy, hot_reserve_ratio=0.1) as space:
+        busy = fill(space, 3)
+        for _ in range(30):
+            for object_id in busy * 2:
+                space.load(object_id)
+            fill(space, 5)
+        assert tiers(space, busy) == ["hot"] * 3
+        assert space.stats()["hit_rate"] == 1.0
+
+
+def test_pinned_objects_are_demoted_but_not_collected() -> None:
+    with tiered(1 << 12, collectors=[MarkAndSweepCollector()]) as space:
+        pinned = [space.store({"n": n, "x": "x" * 100}, pin=True).id for n in range(60)]
+        loose = space.store({"n": "loose"})
+        assert "cold" in tiers(space, pinned)
+        assert space.run_gc().freed_ids == [loose.id]
+        assert [space.load(each).payload["n"] for each in pinned] == list(range(60))
+        space.check()
+
+
+def test_by_default_only_what_has_expired_is_collected() -> None:
+    clock = ManualClock()
+    with tiered(1 << 12, clock=clock) as space:
+        ids = fill(space, 60)
+        mortal = [space.store({"n": n}, ttl=5).id for n in range(5)]
+        space.demote_objects(mortal[:2])
+        clock.advance(5)
+        assert set(space.run_gc().freed_ids) == set(mortal)
+        assert set(space.ids()) == set(ids)
+        space.check()
+
+
+def test_collected_objects_leave_the_cold_tier_too() -> None:
+    with tiered(1 << 16, collectors=[MarkAndSweepCollector()]) as space:
+        ids = fill(space, 300)
+        space.demote_objects(ids)
+        assert space.run_gc().freed == 300
+        assert len(space.cold) == 0  # there is no checkpoint that could ask for them
+        space.check()
+
+
+def test_the_dead_stay_cold_while_a_checkpoint_may_ask_for_them(tmp_path: Path) -> None:
+    with tiered(folder=tmp_path, durability=Durability(sync="os", keep=1)) as space:
+        ids = fill(space, 3)
+        space.demote_objects(ids)
+        space.checkpoint()
+        space.free_object(ids[0])
+        space.update(ids[1], payload={"n": "new"})
+        assert len(space.cold) == 3
+        space.checkpoint()
+        assert len(space.cold) == 1
+        space.check()
+
+
+# -- searching -------------------------------------------------------------------------------------
+
+
+def test_a_better_match_in_the_cold_tier_is_found_before_a_worse_hot_one() -> None:
+    with tiered(1 << 16, retriever="sparse") as space:
+        best = space.store({"text": "red apples and green apples"}).id
+        worse = space.store({"text": "a bag of apples, pears, plums, nuts, figs and dates"}).id
+        space.store({"text": "nothing of the kind"})
+        space.demote_objects([best])
+        hits = space.retrieve("green apples")
+        assert [hit.object.id for hit in hits] == [best, worse]
+        assert hits[0].score > hits[1].score
+        assert hits[0].object.payload == {"text": "red apples and green apples"}
+
+
+def test_the_ranking_does_not_depend_on_the_tier() -> None:
+    with tiered(1 << 16, retriever="sparse") as space:
+        ids = [space.store({"text": f"apple {'pie ' * n}"}).id for n in range(8)]
+        hot = [(hit.object.id, hit.score) for hit in space.retrieve("apple pie", top_k=8)]
+        space.demote_objects(ids[::2])
+        assert [(hit.object.id, hit.score) for hit in space.retrieve("apple pie", 8)] == hot
+
+
+def test_an_update_of_a_cold_object_is_searched_by_its_new_text() -> None:
+    with tiered(1 << 16, retriever="sparse") as space:
+        (only,) = (space.store({"text": "winter"}).id,)
+        space.demote_objects([only])
+        space.update(only, payload={"text": "summer"})
+        assert space.retrieve("winter") == []
+        assert [hit.object.id for hit in space.retrieve("summer")] == [only]
+
+
+# -- restarts --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("checkpointed", [False, True])
+def test_both_tiers_come_back(checkpointed: bool, tmp_path: Path) -> None:
+    def opened() -> TieredMemoryManager:
+        return TieredMemoryManager(1 << 13, folder=tmp_path, durability=QUICK)
+
+    with opened() as space:
+        ids = fill(space, 100)
+        named = space.store({"text": "a name"}, id="Ann", pin=True)
+        space.add_reference("Ann", ids[0])
+        space.demote_objects([named.id])
+        if checkpointed:
+            space.checkpoint()
+        assert space.stats()["cold_items"] > 0
+    with opened() as space:
+        space.check()
+        assert [space.load(each).payload["n"] for each in ids] == list(range(100))
+        assert space.load("Ann").payload == {"text": "a name"}
+        assert space.is_pinned("Ann")
+        assert space.references("Ann") == [ids[0]]
+        assert [hit.object.id for hit in space.retrieve("name")] == ["Ann"]
+        space.check()
+    assert (tmp_path / "cold" / LMDB_FILE).exists() or (tmp_path / "cold" / SQLITE_FILE).exists()
+
+
+def test_a_smaller_heap_takes_the_rest_into_the_cold_tier(tmp_path: Path) -> None:
+    with tiered(1 << 16, folder=tmp_path, durability=QUICK, cold_store=None) as space:
+        ids = fill(space, 100)
+        space.checkpoint()
+        ids += fill(space, 100)
+    with tiered(1 << 12, folder=tmp_path, durability=QUICK, cold_store=None) as space:
+        space.check()
+        assert [space.load(each).payload["n"] for each in ids] == [*range(100)] * 2
+        assert space.stats()["cold_items"] > 100
+        space.check()
+
+
+def test_cold_copies_of_changes_that_a_crash_took_back_are_deleted(tmp_path: Path) -> None:
+    cold = FailingCold()
+    with tiered(folder=tmp_path / "a", durability=QUICK, cold_store=cold) as space:
+        fill(space, 2)
+        shutil.copytree(tmp_path / "a", tmp_path / "b")
+        space.demote_objects(fill(space, 2))
+        ahead = cold.copy()
+    assert len(ahead) == 2
+    with tiered(folder=tmp_path / "b", durability=QUICK, cold_store=ahead) as space:
+        assert len(ahead) == 0
+        others = [space.store({"n": "another"}).id for _ in range(2)]  # with the same stamps
+        space.demote_objects(others)
+        assert space.load(others[0]).payload == {"n": "another"}
+        space.check()
+
+
+def test_copies_of_objects_that_died_before_a_restart_are_deleted_after_it(tmp_path: Path) -> None:
+    durability = Durability(sync="os", keep=1)
+    cold = FailingCold()
+    with tiered(folder=tmp_path, durability=durability, cold_store=cold) as space:
+        ids = fill(space, 4)
+        space.demote_objects(ids[:3])
+        space.checkpoint()
+        space.free_object(ids[0])
+    assert len(cold) == 4
+    with tiered(folder=tmp_path, durability=durability, cold_store=cold) as space:
+        space.free_object(ids[1])
+        space.free_object(ids[3])
+        space.checkpoint()
+        assert len(cold) == 1
+        assert space.load(ids[2]).payload["n"] == 2
+        space.check()
+
+
+# -- figures and settings --------------------------------------------------------------------------
+
+
+def test_the_figures_of_both_tiers() -> None:
+    with tiered(1 << 16) as space:
+        ids = fill(space, 4)
+        space.demote_objects(ids[:2])
+        space.load(ids[0])
+        space.load(ids[2])
+        space.load(ids[3])
+        told = space.stats()
+        expected = {
+            "objects": 4, "hot_objects": 3, "cold_items": 1, "hot_hits": 2, "cold_hits": 1,
+            "hit_rate": 2 / 3, "promotions": 1, "demotions": 2, "promotion_failures": 0,
+            "demotion_failures": 0, "page_faults": 1, "page_evictions": 0, "page_writes": 2,
+            "dirty": 2, "write_policy": "write_back",
+        }  # fmt: skip
+        assert {name: told[name] for name in expected} == expected
+
+
+def test_hits_and_misses_are_recorded_as_they_come() -> None:
+    curve = MissRatioCurve(rate=1.0)
+    with tiered(1 << 16, curve=curve) as space:
+        ids = fill(space, 4)
+        space.demote_objects(ids)
+        for _ in range(2):
+            for object_id in ids:
+                space.load(object_id)
+        for object_id in ids:
+            space.peek(object_id)  # a scan is no use
+        assert (space.hit_rate.hits, space.hit_rate.misses) == (4, 4)
+        assert curve.accesses == 8
+        size = sum(space.heap.table.size[slot] for slot in space.heap.table.living())
+        assert curve.miss_ratio(size) == 0.5  # all but the first accesses
+        assert curve.miss_ratio(size // 2) == 1.0
+        space.free_many(ids)
+        curve.check()
+        space.hit_rate.check()
+
+
+def test_moves_are_told() -> None:
+    with tiered(1 << 16) as space, capture(space.events) as events:
+        (only,) = fill(space, 1)
+        space.demote_objects([only])
+        space.load(only)
+        names = [event.name for event in events]
+        assert names == ["allocation", "demotion", "promotion", "load"]
+
+
+def test_an_empty_cold_store_that_is_passed_in_is_used_and_stays_open() -> None:
+    cold = RamColdStorage()
+    with tiered(cold_store=cold) as space:
+        assert space.cold is cold
+        space.demote_objects(fill(space, 1))
+        assert len(cold) == 1
+    assert len(cold) == 1
+
+
+def test_without_a_folder_the_cold_tier_is_in_ram_and_closed_with_the_space() -> None:
+    with TieredMemoryManager(1 << 12, retriever=None) as space:
+        fill(space, 100)
+        assert isinstance(space.cold, RamColdStorage)
+        cold = space.cold
+    with pytest.raises(StoreError, match="closed"):
+        cold.load(1)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"hot_reserve_ratio": 1.0}, "hot_reserve_ratio"),
+        ({"hot_reserve_ratio": -0.1}, "hot_reserve_ratio"),
+        ({"write_policy": "write_never"}, "write_policy"),
+        ({"promotion_batch_size": 0}, "promotion_batch_size"),
+        ({"max_dirty": 0}, "max_dirty"),
+        ({"paging_strategy": "fifo"}, "fifo"),
+        ({"page_size": 0}, "page_size"),
+        ({"max_pages": 0}, "max_pages"),
+    ],
+)
+def test_bad_settings_are_refused(options: dict[str, Any], told: str) -> None:
+    with pytest.raises(InvalidInput, match=told):
+        tiered(**options)
+
+
+def test_a_journal_without_a_cold_store_is_refused(tmp_path: Path) -> None:
+    with WriteAheadLog(tmp_path) as wal, pytest.raises(InvalidInput, match="cold_store"):
+        TieredMemoryManager(1 << 12, wal=wal)
+
+
+def test_quotas_count_both_tiers() -> None:
+    with tiered(1 << 16, quotas={"Ann": 500}) as space:
+        stored: list[MemoryObject] = []
+        with suppress(OutOfSpace):
+            while True:
+                stored.append(space.store({"x": "x" * 50}, tenant="Ann"))
+                space.demote_objects([stored[-1].id])
+        assert 5 <= len(stored) <= 9
+        assert 0 < space.usage("Ann") <= 500
+        space.check()

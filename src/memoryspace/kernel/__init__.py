@@ -28,7 +28,7 @@ from .collectors import (
 )
 from .curves import HitRate, MissRatioCurve
 from .cycles import GCEvent
-from .engine import NewObject, Retriever
+from .drafts import NewObject
 from .history import Difference, PastSpace, at, diff, fork, restore
 from .journal import ALWAYS, OS, WriteAheadLog, group
 from .locks import ReadWriteLock
@@ -46,6 +46,7 @@ from .policies import (
 )
 from .profiler import MemoryProfiler
 from .replacement import ReplacementPolicy
+from .searching import Retriever
 from .space import HeapSnapshot, MemorySpace, Segment
 from .tiers import TieredMemoryManager
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from ..errors import CorruptData, InvalidInput, StoreUnavailable
 from .disk import Disk
 from .heap import Heap
-from .image import Image, ImageWriter, Spill
+from .image import Image, ImageTooNew, ImageWriter, Spill
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +45,7 @@ class CheckpointManager:
         self.keep_seconds = keep_seconds
         self._disk = Disk() if disk is None else disk
         self._times: dict[int, float] = {}
+        self._damaged: set[int] = set()  # those that were found not to read back
         try:
             self._disk.mkdir(self.path)
             self._sweep()
@@ -81,26 +82,46 @@ class CheckpointManager:
     def load(self, heap: Heap, spill: Spill, until: int | None = None) -> Image | None:
         """Fill an empty heap from the newest checkpoint that is readable (and not after ``until``).
 
-        Returns the image it was, for its figures; ``None`` if there is no checkpoint at all. A
-        damaged one is passed over with a warning; that all are damaged is an error.
+        Returns the image it was, for its figures; ``None`` if there is none. A damaged one is
+        passed over with a warning: the journal has to reach further back.
         """
         wanted = [lsn for lsn in self.lsns() if until is None or lsn <= until]
-        damage: list[CorruptData] = []
         for lsn in reversed(wanted):
             try:
                 image = Image(self.path_of(lsn))
+            except ImageTooNew:
+                raise
             except CorruptData as error:
-                if "format" in str(error):
-                    raise
                 logger.warning("a checkpoint was passed over: %s", error)
-                damage.append(error)
+                self._damaged.add(lsn)
                 continue
+            self._times[lsn] = image.closing.time
             with image:
                 image.load_into(heap, spill)
             return image
-        if damage:
-            raise damage[0]
         return None
+
+    def newest(self, until: int | None = None) -> int:
+        """Return the lsn of the newest checkpoint (not after ``until``), readable or not; or 0."""
+        return max((lsn for lsn in self.lsns() if until is None or lsn <= until), default=0)
+
+    def lsn_at(self, time: float) -> int:
+        """Return the lsn of the newest checkpoint taken at or before ``time``; 0 if none was."""
+        for lsn in reversed(self.lsns()):
+            try:
+                if self.time_of(lsn) <= time:
+                    return lsn
+            except CorruptData as error:
+                logger.warning("a checkpoint was passed over: %s", error)
+        return 0
+
+    def remove(self, lsn: int) -> None:
+        """Take a checkpoint back, if it is there."""
+        try:
+            self._disk.unlink(self.path_of(lsn))
+            self._disk.sync_folder(self.path)
+        except OSError as error:
+            raise _unavailable(self.path, error) from error
 
     def time_of(self, lsn: int) -> float:
         """Return when a checkpoint was taken."""
@@ -110,24 +131,42 @@ class CheckpointManager:
         return self._times[lsn]
 
     def prune(self, now: float) -> int:
-        """Remove checkpoints that need not be kept; return the lsn of the oldest that stays."""
-        lsns = self.lsns()
-        while len(lsns) > self.keep and self._too_old(lsns[1], now):
-            try:
-                self._disk.unlink(self.path_of(lsns[0]))
-            except OSError as error:
-                logger.warning("an old checkpoint could not be removed: %s", error)
-                break
-            self._times.pop(lsns.pop(0), None)
-        return lsns[0] if lsns else 0
+        """Remove checkpoints that need not be kept; return the lsn of the oldest that stays.
+
+        The empty space that a journal begins with counts as one of them: its lsn is 0.
+        """
+        try:
+            lsns = self.lsns()
+            oldest = self._oldest_needed(lsns, now)
+            for lsn in lsns:
+                if lsn < oldest:
+                    self._disk.unlink(self.path_of(lsn))
+                    self._times.pop(lsn, None)
+        except OSError as error:
+            logger.warning("old checkpoints could not be removed, they stay: %s", error)
+            return 0
+        return oldest
 
     def path_of(self, lsn: int) -> Path:
         """Return the file of a checkpoint."""
         return self.path / f"{lsn:020d}.image"
 
+    def _oldest_needed(self, lsns: list[int], now: float) -> int:
+        kept = [0, *(lsn for lsn in lsns if lsn not in self._damaged)]
+        while len(kept) > self.keep:
+            try:
+                if not self._too_old(kept[1], now):
+                    break
+            except CorruptData as error:  # nobody can go back to it
+                logger.warning("a checkpoint does not count: %s", error)
+                self._damaged.add(kept.pop(1))
+                continue
+            del kept[0]
+        return kept[0]
+
     def _too_old(self, following: int, now: float) -> bool:
         """A checkpoint is needed for the time up to the next one."""
-        return now - self.time_of(following) > self.keep_seconds
+        return now - self.time_of(following) >= self.keep_seconds
 
     def _sweep(self) -> None:
         for name in self._disk.listdir(self.path):
@@ -160,6 +199,7 @@ class CheckpointWriter:
 
     def capture(self, seconds: float, lsn: int, now: float, graves: list[tuple[int, int]]) -> bool:
         """Take in a slice of the heap; tell whether all of it is."""
+        self._refuse_if_failed()
         try:
             self.captured = self._image.capture(seconds, lsn, now, graves)
         except OSError as error:
@@ -173,10 +213,12 @@ class CheckpointWriter:
         """Make the file durable and give it its name; needs no lock. Only the first call does."""
         with self._finishing:
             if not self.finished:
+                self._refuse_if_failed()
                 try:
                     self._image.finish()
-                except OSError as error:
-                    raise _unavailable(self._manager.path, error) from error
+                except OSError as error:  # never tried again: what a failed sync lost stays lost
+                    self.failure = _unavailable(self._manager.path, error)
+                    raise self.failure from error
                 self.finished = True
         return self.lsn
 
@@ -199,7 +241,14 @@ class CheckpointWriter:
 
     def abandon(self) -> None:
         """Give up; the checkpoints there were stay as they were."""
-        self._image.abandon()
+        with self._finishing:  # not while another thread writes to the file
+            if self.failure is None and not self.finished:
+                self.failure = StoreUnavailable("this checkpoint was given up; write another one")
+            self._image.abandon()
+
+    def _refuse_if_failed(self) -> None:
+        if self.failure is not None:
+            raise self.failure
 
 
 def _unavailable(path: Path, error: OSError) -> StoreUnavailable:

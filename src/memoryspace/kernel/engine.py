@@ -9,29 +9,28 @@ from __future__ import annotations
 import heapq
 import logging
 import math
-import sys
 import threading
-import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, NoReturn, Protocol
+from typing import Any, Literal, NoReturn
 
-from ..errors import InvalidInput, OutOfSpace, UnknownObject
+from ..errors import InvalidInput, OutOfSpace, StoreError, UnknownObject
 from ..events import EventStream
-from ..record import as_marks, check_id
 from .checkpoints import CheckpointManager, CheckpointWriter
 from .collectors import GarbageCollector
 from .cycles import Cycle, GCEvent
+from .drafts import Drafts, NewObject
 from .heap import STAMP_BITS, Heap, bodies_of
 from .journal import WriteAheadLog
 from .locks import ReadWriteLock
-from .object import ID_PREFIX, MemoryObject, decode_body, encode_body
-from .ops import MAX_OPS, Freed, Op, Stored, encode_ops
+from .object import MemoryObject
+from .ops import MAX_OPS, Freed, Op, encode_ops
 from .policies import GCPolicy
 from .recovery import rebuild
-from .table import FOREVER, NAMED, PINNED, ROOT, SLOT_MASK
+from .searching import Retriever, open_search
+from .table import SLOT_MASK
 
 logger = logging.getLogger(__name__)
 
@@ -40,46 +39,7 @@ Bodies = Sequence[tuple[int, bytes]]  # (stamp that the write will have, body)
 _LOOK_EVERY = 16  # changes between two looks at whether something is due
 _SLICE_EVERY = 128  # changes between two slices of work that is under way
 _REMEMBERED_CYCLES = 1000
-_REMEMBERED_TAGS = 1000
 _TOP_HOLDERS = 3  # named when space is refused
-
-
-class Retriever(Protocol):
-    """An index over texts by key, kept up to date as objects come and go."""
-
-    def add(self, key: int, text: str) -> None:
-        """Index a text."""
-
-    def remove(self, key: int) -> bool:
-        """Forget a text."""
-
-    def search(
-        self, text: str, top_k: int = 5, *, allow: Callable[[int], bool] | None = None
-    ) -> list[tuple[int, float]]:
-        """Return the best keys with their scores, best first."""
-
-    def step(self, seconds: float) -> bool:
-        """Do some of the index's own upkeep."""
-
-    def __contains__(self, key: int) -> bool:
-        """Tell whether a key is indexed."""
-
-
-class NewObject(NamedTuple):
-    """One of several objects to store at once; the fields are those of ``store``."""
-
-    payload: Mapping[str, Any]
-    size: int | None = None
-    tags: Iterable[str] = ()
-    importance: float = 0.5
-    ttl: float | None = None
-    embedding: Sequence[float] | None = None
-    pin: bool = False
-    root: bool = False
-    tenant: str = ""
-    id: str | None = None
-    created_at: float | None = None
-    expires_at: float | None = None  # instead of a ttl
 
 
 @dataclass(frozen=True)
@@ -131,7 +91,7 @@ class Engine:
         self._has_limits = bool(
             options.quotas or options.default_quota is not None or options.budget is not None
         )
-        self._known_tags: dict[tuple[str, ...], tuple[str, ...]] = {}
+        self._drafts = Drafts()
         self._closed = False
         self.cycles_run = 0
         self._looked = self._changes = 0
@@ -145,19 +105,14 @@ class Engine:
         self.graves: list[tuple[int, int]] = []  # (freed at, stamp) of bodies still in the cold
         self.prepare()
         self._recover()
-        self._index, self._text_of = _open_index(self._retriever)
-        self._unindexed: deque[int] = deque()
-        if self._index is not None:
-            self._unindexed.extend(self.heap.table.living())
-            self.heap.on_freed.append(self._unindex)
+        self.search = open_search(self._retriever, self.heap, self.events)
         for collector in self.options.collectors:
             collector.attach(self.heap)
 
     def reload(self) -> None:
         """Start over from what is on disk, as after a restart."""
-        if self._retriever is not None and self._retriever != "sparse":
-            for slot in self.heap.table.living():  # an index that was handed in is emptied
-                self._retriever.remove(self.heap.table.handle[slot])
+        if self.search is not None:
+            self.search.clear()
         old, self.heap = self.heap, self.heap.empty_copy()
         old.space.close()
         self._begin()
@@ -180,7 +135,7 @@ class Engine:
         if len(objects) > MAX_OPS:
             raise InvalidInput(f"at most {MAX_OPS} objects can be stored at once")
         now = self.clock()
-        bodies = [self._encoded(new) for new in objects]
+        bodies = [self._drafts.encode(new, self.heap) for new in objects]
         self._free_expired_names(objects, now)
         self._check_limits(objects, bodies)
         lsn = self.heap.lsn + 1
@@ -190,7 +145,7 @@ class Engine:
         try:
             slots = self.heap.table.coming_slots(len(objects))
             stored = [
-                self._stored(new, body, slot, now)
+                self._drafts.op(new, body, self.heap.table.next_handle(slot), now)
                 for new, body, slot in zip(objects, bodies, slots, strict=True)
             ]
             self.heap.require(also)  # making room may have collected an object
@@ -199,8 +154,9 @@ class Engine:
             raise
         self._apply([*stored, *also], addresses)
         self._maybe_garbage = True
-        for new, slot in zip(objects, slots, strict=True):
-            self._index_text(slot, new.payload)
+        if self.search is not None:
+            for new, slot in zip(objects, slots, strict=True):
+                self.search.add(slot, new.payload)
         return slots
 
     def insert_one(self, new: NewObject, also: Sequence[Op] = ()) -> int:
@@ -208,7 +164,7 @@ class Engine:
         if self._closed:
             self._refuse()
         now, heap = self.clock(), self.heap
-        body = self._encoded(new)
+        body = self._drafts.encode(new, heap)
         if new.id is not None:
             self._free_expired_names((new,), now)
         if self._has_limits:
@@ -219,15 +175,15 @@ class Engine:
             address = self.make_room([((heap.lsn + 1) << STAMP_BITS, body)])[0]
         try:
             slot = heap.table.next_slot()
-            stored = self._stored(new, body, slot, now)
+            stored = self._drafts.op(new, body, heap.table.next_handle(slot), now)
             heap.require(also)  # making room may have collected an object
         except BaseException:
             self.unplace((address,))
             raise
         self._apply([stored, *also], (address,))
         self._maybe_garbage = True
-        if self._index is not None:
-            self._index_text(slot, new.payload)
+        if self.search is not None:
+            self.search.add(slot, new.payload)
         return slot
 
     def change(self, ops: Sequence[Op]) -> None:
@@ -272,13 +228,19 @@ class Engine:
 
     def _recover(self) -> None:
         """Bring back what checkpoints and journal hold."""
-        found = rebuild(
-            self.heap,
-            self.checkpoint_manager,
-            self.wal,
-            reserve=self._room_in_recovery,
-            spill=self.spill,
-        )
+        try:
+            found = rebuild(
+                self.heap,
+                self.checkpoint_manager,
+                self.wal,
+                reserve=self._room_in_recovery,
+                spill=self.spill,
+            )
+        except OutOfSpace as error:
+            raise OutOfSpace(
+                f"what the space holds does not fit into a capacity of {self.heap.space.capacity} "
+                f"bytes ({error}); nothing was changed: open it with a bigger capacity"
+            ) from error
         self._checkpoint_lsn = found.checkpoint_lsn
         self.graves = [*found.graves, *self.graves]
         if self.wal is not None and self.wal.last_lsn < found.lsn:
@@ -304,34 +266,6 @@ class Engine:
 
     # -- checking ----------------------------------------------------------------------------------
 
-    def _encoded(self, new: NewObject) -> bytes:
-        payload, size, _, importance, ttl, embedding, _, _, tenant, object_id, *times = new
-        if not isinstance(payload, Mapping):
-            raise TypeError(f"a payload must be a dict, got {type(payload).__name__}")
-        if object_id is not None:
-            check_id("object id", object_id)
-            if object_id.startswith(ID_PREFIX):
-                raise InvalidInput(f"object id {object_id!r}: ids with {ID_PREFIX!r} are our own")
-        if (
-            tenant != "" and self.heap.tenants.names.find(tenant) is None
-        ):  # else it was checked before
-            check_id("tenant", tenant)
-        if type(importance) is not float or ttl is not None or importance - importance:
-            self.check_numbers(importance, ttl)
-        for time_given in times:
-            if time_given is not None and time_given != FOREVER and not _is_number(time_given):
-                raise InvalidInput(f"a time must be a number of seconds, got {time_given!r}")
-        if size is not None and not (isinstance(size, int) and 0 <= size < 1 << 32):
-            raise InvalidInput(f"size must be a whole number from 0 to 2**32 - 1, got {size!r}")
-        return encode_body(payload, embedding, object_id)
-
-    @staticmethod
-    def check_numbers(importance: float | None, ttl: float | None) -> None:
-        """Refuse what is no number."""
-        for name, number in (("importance", importance), ("ttl", ttl)):
-            if number is not None and not _is_number(number):
-                raise InvalidInput(f"{name} must be a finite number, got {number!r}")
-
     def _free_expired_names(self, objects: Sequence[NewObject], now: float) -> None:
         """An id is free again when its object's time is over; otherwise it is taken."""
         named = [new.id for new in objects if new.id is not None]
@@ -344,35 +278,6 @@ class Engine:
             if self.heap.table.expires[slot] > now:
                 raise InvalidInput(f"object {object_id!r} exists; update it, or free it first")
             self.free([self.heap.table.handle[slot]], "expired")
-
-    def _stored(self, new: NewObject, body: bytes, slot: int, now: float) -> Stored:
-        _, size, tags, importance, ttl, _, pin, root, tenant, name, created, expires = new
-        created = now if created is None else min(created, now)
-        if expires is None:
-            expires = FOREVER if ttl is None else created + ttl
-        return Stored(
-            self.heap.table.next_handle(slot),
-            body,
-            len(body) if size is None else size,
-            created,
-            expires,
-            importance,
-            (ROOT if root else 0) | (PINNED if pin else 0) | (NAMED if name is not None else 0),
-            tenant,
-            self._tags(tags) if tags else (),
-        )
-
-    def _tags(self, tags: Iterable[str]) -> tuple[str, ...]:
-        """Return tags checked and in order; the few that come again and again are remembered."""
-        if type(tags) is not tuple:
-            return _checked_tags(tags)
-        known = self._known_tags.get(tags)
-        if known is None:
-            known = _checked_tags(tags)
-            if len(self._known_tags) >= _REMEMBERED_TAGS:
-                self._known_tags.clear()
-            self._known_tags[tags] = known
-        return known
 
     def _check_limits(self, objects: Sequence[NewObject], bodies: Sequence[bytes]) -> None:
         """Refuse what a quota or the budget does not allow, after trying to make it fit."""
@@ -492,10 +397,22 @@ class Engine:
     # -- work in slices ----------------------------------------------------------------------------
 
     def look_after(self, *, now: bool = False) -> None:
-        """Do what is due, a slice at a time; called after every change."""
+        """Do what is due, a slice at a time; called after every change.
+
+        The change has happened: that the upkeep fails is no reason to call it failed.
+        """
         if self._changes - self._looked < _LOOK_EVERY and not now:
             return
         self._looked = self._changes
+        try:
+            self._keep_up(now=now)
+        except StoreError as error:
+            if now:
+                raise
+            logger.warning("upkeep failed, it is tried again: %s", error)
+            self.events.emit("upkeep_failed", error=error)
+
+    def _keep_up(self, *, now: bool) -> None:
         if self._cycle is None:
             self._begin_cycle_if_due()
         self._begin_checkpoint_if_due()
@@ -504,8 +421,8 @@ class Engine:
                 self.advance_cycle(self.options.pause)
             elif self._checkpoint is not None:
                 self._advance_checkpoint(self._checkpoint)
-            elif self._unindexed:
-                self._index_some(self.options.pause)
+            elif self.search is not None and self.search.has_backlog:
+                self.search.catch_up(self.options.pause)
 
     def _begin_cycle_if_due(self) -> None:
         for policy in self.options.policies:
@@ -583,9 +500,14 @@ class Engine:
         try:
             writer.capture(self.options.pause, self.heap.lsn, self.clock(), self.graves)
         except BaseException:
-            self._checkpoint = None
-            writer.abandon()
+            self.drop_checkpoint(writer)
             raise
+
+    def drop_checkpoint(self, writer: CheckpointWriter) -> None:
+        """Give up a checkpoint that failed; the next one starts anew."""
+        if self._checkpoint is writer:
+            self._checkpoint = None
+        writer.abandon()
 
     def conclude(self, writer: CheckpointWriter) -> None:
         """A checkpoint is safe: drop what only older ones need."""
@@ -607,8 +529,7 @@ class Engine:
             if writer.captured:
                 writer.finish_in_background(lambda: self.finish_checkpoint(writer))
         elif writer.failure is not None:
-            self._checkpoint = None
-            writer.abandon()
+            self.drop_checkpoint(writer)
             logger.warning("a checkpoint failed, the journal goes on: %s", writer.failure)
             self.events.emit("checkpoint_failed", error=writer.failure)
         elif writer.finished:
@@ -660,70 +581,9 @@ class Engine:
         """Return a copy of an object."""
         return self.heap.object(slot, self.body(slot))
 
-    def _index_text(self, slot: int, payload: Mapping[str, Any]) -> None:
-        if self._index is not None:
-            try:
-                self._index.add(self.heap.table.handle[slot], self._text_of(payload))
-            except Exception as error:  # the object is stored; the index is only a hint
-                self._index_failed(error)
-
-    def reindex(self, slot: int, payload: Mapping[str, Any]) -> None:
-        """Index another text for an object."""
-        if self._index is not None:
-            self._index.remove(self.heap.table.handle[slot])
-            self._index_text(slot, payload)
-
-    def _unindex(self, slot: int) -> None:
-        assert self._index is not None  # it listens
-        try:
-            self._index.remove(self.heap.table.handle[slot])
-        except Exception as error:  # a change that was journalled must happen
-            self._index_failed(error)
-
-    def _index_failed(self, error: Exception) -> None:
-        logger.error("the retriever failed; what it finds may be incomplete: %r", error)
-        self.events.emit("index_failed", error=error)
-
-    def index_rest(self) -> None:
-        """Index what was recovered and not indexed yet."""
-        while self._unindexed:
-            self._index_some(math.inf)
-
-    def _index_some(self, seconds: float) -> None:
-        """Index recovered objects for about so long."""
-        deadline = time.perf_counter() + seconds
-        table, index = self.heap.table, self._index
-        assert index is not None
-        while self._unindexed and time.perf_counter() < deadline:
-            slot = self._unindexed.popleft()
-            handle = table.handle[slot]
-            if handle and handle not in index:
-                self._index_text(slot, decode_body(self.body(slot), self.heap.id_of(slot)).payload)
-
-
-def _open_index(
-    retriever: Retriever | Literal["sparse"] | None,
-) -> tuple[Retriever | None, Callable[[Mapping[str, Any]], str]]:
-    """Return the index, and what it sees of a payload. numpy is loaded only if it is needed."""
-    if retriever is None:
-        return None, str
-    from ..retrieval import SparseIndex, text_of
-
-    return SparseIndex() if retriever == "sparse" else retriever, text_of
-
 
 def unknown(object_id: str) -> UnknownObject:
     """Return the error for an id that no object has."""
     return UnknownObject(
         f"no object {object_id!r}: it was never stored, was freed or collected, or has expired"
     )
-
-
-def _checked_tags(tags: Iterable[str]) -> tuple[str, ...]:
-    return tuple(sorted(as_marks(tags if isinstance(tags, str) else list(tags))))
-
-
-def _is_number(value: object) -> bool:
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        return False
-    return abs(value) <= sys.float_info.max  # also of an int that no float can hold

@@ -8,18 +8,19 @@ the last change it includes (``lsn``) or by a time.
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
-from ..errors import InvalidInput, OutOfSpace
+from ..errors import InvalidInput, OutOfSpace, StoreError
 from .checkpoints import CheckpointManager
 from .heap import Heap
 from .manager import MemoryManager
 from .recovery import rebuild
 from .space import GRANULE, MAX_CAPACITY
-from .table import NOT_HOT, PINNED, ROOT, ObjectTable
+from .table import COLD, NOT_HOT, PINNED, RECOVERED, ROOT, ObjectTable
 from .tiers import TieredMemoryManager
 
 _ROOM = 1.5  # a heap for the past has so much more room than the files that describe it
@@ -37,15 +38,16 @@ class Difference:
 class PastSpace(MemoryManager):
     """A space as it was after a change. It can be read and searched, not changed."""
 
-    def __init__(self, space: MemoryManager, lsn: int) -> None:
+    def __init__(self, space: MemoryManager, lsn: int, time: float | None = None) -> None:
         self.lsn = lsn
+        self.time = _time_of(space, lsn) if time is None else time
         self._space = space
         super().__init__(
             _roomy(space, lsn),
             collectors=(),
             wal=space.wal,
             checkpoint_manager=space.checkpoint_manager,
-            clock=space.clock,
+            clock=lambda: self.time,  # what lived then has not expired then
         )
         self.wal = self.checkpoint_manager = None
         self._closed = True  # to changes
@@ -80,7 +82,7 @@ class PastSpace(MemoryManager):
 
 def at(space: MemoryManager, *, lsn: int | None = None, time: float | None = None) -> PastSpace:
     """Return a space as it was at a moment."""
-    return PastSpace(space, _moment(space, lsn, time))
+    return PastSpace(space, _moment(space, lsn, time), time)
 
 
 def diff(space: MemoryManager, before: int, after: int | None = None) -> Difference:
@@ -109,10 +111,12 @@ def restore(space: MemoryManager, *, lsn: int | None = None, time: float | None 
         _check_fits(space, past.heap)
         _never_again(past.heap.table, space.heap.table)
         target = space.last_lsn + 1
-        assert space.wal is not None  # its past was found there
-        space.wal.skip_to(target)
-        checkpoints.write(past.heap, target, space.clock(), space.graves)
-        space.reload()
+        _put_in_place(space, checkpoints, past.heap, target)
+        try:
+            space.reload()
+        except BaseException:
+            _give_up(space)
+            raise
         space.events.emit("restored", lsn=target, to=past.lsn)
     return target
 
@@ -135,6 +139,47 @@ def fork(
         with at(space, lsn=lsn, time=time) as past:
             _copy(past, checkpoints)
     return home
+
+
+def _put_in_place(
+    space: MemoryManager, checkpoints: CheckpointManager, past: Heap, target: int
+) -> None:
+    """Write the past as the newest checkpoint and let the journal go on behind it: both, or none.
+
+    A crash in between leaves the checkpoint: recovery lets the journal go on behind it.
+    """
+    assert space.wal is not None  # the past was found there
+    try:
+        checkpoints.write(past, target, space.clock(), _graves(space, past, target))
+        space.wal.skip_to(target)
+    except BaseException as error:
+        if space.wal.last_lsn < target:
+            try:
+                checkpoints.remove(target)  # the next change will have this lsn
+            except StoreError:
+                _give_up(space)
+            raise
+        if not isinstance(error, StoreError):
+            _give_up(space)
+            raise
+
+
+def _give_up(space: MemoryManager) -> None:
+    """Close a space whose memory is no longer what is on disk: who opens it again goes on there."""
+    with suppress(StoreError):
+        space.close()
+
+
+def _graves(space: MemoryManager, past: Heap, target: int) -> list[tuple[int, int]]:
+    """Return the cold copies that nobody needs after a restore, except to look further back."""
+    table = space.heap.table
+    again = {past.table.stamp[slot] for slot in past.table.living()}
+    ended = [
+        (target, table.stamp[slot])
+        for slot in table.living()
+        if table.flags[slot] & (COLD | RECOVERED)
+    ]
+    return [grave for grave in [*space.graves, *ended] if grave[1] not in again]
 
 
 class _Content(NamedTuple):
@@ -184,7 +229,7 @@ def _moment(space: MemoryManager, lsn: int | None, time: float | None) -> int:
     oldest = kept[0] if kept and space.wal.first_lsn > 1 else 0
     if lsn is None:
         assert time is not None
-        lsn = space.wal.lsn_at(time) or _checkpoint_at(checkpoints, time)
+        lsn = max(space.wal.lsn_at(time), checkpoints.lsn_at(time))  # a restore has no record
     if not oldest <= lsn <= space.last_lsn:
         raise InvalidInput(
             f"there is no change {lsn}: the past that is kept goes from {oldest} to "
@@ -193,9 +238,13 @@ def _moment(space: MemoryManager, lsn: int | None, time: float | None) -> int:
     return lsn
 
 
-def _checkpoint_at(checkpoints: CheckpointManager, time: float) -> int:
-    early = [lsn for lsn in checkpoints.lsns() if checkpoints.time_of(lsn) <= time]
-    return early[-1] if early else 0
+def _time_of(space: MemoryManager, lsn: int) -> float:
+    """Return when a change was made."""
+    checkpoints = _checkpoints_of(space)
+    assert space.wal is not None
+    for frame in space.wal.replay(lsn - 1, lsn) if lsn else ():
+        return frame.time
+    return checkpoints.time_of(lsn) if lsn in checkpoints.lsns() else space.clock()
 
 
 def _checkpoints_of(space: MemoryManager) -> CheckpointManager:
@@ -210,7 +259,7 @@ def _roomy(space: MemoryManager, lsn: int) -> int:
     assert space.wal is not None
     before = [each for each in checkpoints.lsns() if each <= lsn]
     files = sum(checkpoints.path_of(each).stat().st_size for each in before[-1:])
-    files += space.wal.bytes_since(before[-1] if before else 0)
+    files += space.wal.bytes_since(0)  # of a part of it, bytes can only be estimated
     return min(MAX_CAPACITY, max(space.capacity, math.ceil(_ROOM * files)) + GRANULE)
 
 

@@ -53,6 +53,10 @@ COLUMNS = (
 Spill = Callable[[list[tuple[int, bytes]]], None]  # finds a place for bodies of slots
 
 
+class ImageTooNew(CorruptData):
+    """The image has a format that this version does not know."""
+
+
 class Closing(Struct, array_like=True):
     """What ties the chunks of an image together."""
 
@@ -96,7 +100,11 @@ class ImageWriter:
         self._fd: int | None = disk.open(self._temporary, create=True)
         self.bytes_written = 0
         self._chunks = 0
-        self._write(_START.pack(MAGIC, VERSION))
+        try:
+            self._write(_START.pack(MAGIC, VERSION))
+        except BaseException:
+            disk.close(self._fd)
+            raise
         self._table = ObjectTable()  # a copy of the rows, row by row
         self._next = 0
         self._top = 0
@@ -111,7 +119,7 @@ class ImageWriter:
     def capture(self, seconds: float, lsn: int, now: float, graves: list[tuple[int, int]]) -> bool:
         """Take in what can be taken in so long; tell whether all of it is. Under the lock."""
         deadline = time.perf_counter() + seconds
-        while time.perf_counter() < deadline:
+        while True:  # once at least: however short the slices are, they come to an end
             if self._next < self._heap.table.rows:
                 self._capture_rows()
             elif self._changed:
@@ -119,7 +127,8 @@ class ImageWriter:
             else:
                 self._close_capture(lsn, now, graves)
                 return True
-        return False
+            if time.perf_counter() >= deadline:
+                return False
 
     def finish(self) -> int:
         """Write the rest, make it durable, give the file its name; return the lsn. No lock."""
@@ -336,7 +345,7 @@ class Image:
         if magic != MAGIC:
             raise CorruptData(f"{self.path} is no checkpoint of a memory space")
         if version > VERSION:
-            raise CorruptData(
+            raise ImageTooNew(
                 f"{self.path} has format {version}, this version reads up to {VERSION}; "
                 "open it with a newer memoryspace"
             )

@@ -19,13 +19,13 @@ from typing import Any, Literal, NamedTuple, Self
 
 from ..errors import InvalidInput
 from ..events import EventStream
-from ..record import as_marks
 from .allocators import Allocator
 from .checkpoints import CheckpointManager
 from .collectors import GarbageCollector, Verdict, default_collectors
 from .cycles import GCEvent
+from .drafts import NewObject, check_numbers, checked_tags
 from .durability import durable
-from .engine import Engine, NewObject, Options, Retriever, unknown
+from .engine import Engine, Options, unknown
 from .heap import Heap
 from .journal import WriteAheadLog
 from .locks import ReadWriteLock
@@ -33,6 +33,7 @@ from .object import ID_PREFIX, MemoryObject, encode_body
 from .opening import Durability, SpaceFolder
 from .ops import Flagged, Linked, Op, Rewritten, Tuned
 from .policies import GCPolicy
+from .searching import Retriever
 from .table import PINNED, ROOT, SLOT_MASK
 
 
@@ -172,8 +173,8 @@ class MemoryManager(Engine):
         """Change what is given; ``ttl`` counts from now. The id, and who refers to it, stay."""
         slot = self.slot(object_id)
         self.change(self._updates(slot, payload, tags, importance, ttl))
-        if payload is not None:
-            self.reindex(slot, payload)
+        if payload is not None and self.search is not None:
+            self.search.update(slot, payload)
         return self.object(slot)
 
     @durable
@@ -244,11 +245,10 @@ class MemoryManager(Engine):
 
         With ``tenant``, of that tenant alone. Needs a retriever.
         """
-        if self._index is None:
+        if self.search is None:
             raise InvalidInput("this space has no retriever; give it one to search")
         with self.writing:
-            self.index_rest()
-            found = self._index.search(query, top_k, allow=self._allowed(tenant, filter_fn))
+            found = self.search.find(query, top_k, self._allowed(tenant, filter_fn))
             hits = self._hits(found)
         for hit in hits:
             self.events.emit("retrieve_hit", id=hit.object.id, score=hit.score)
@@ -374,7 +374,12 @@ class MemoryManager(Engine):
             with self.writing:
                 if not writer.captured:
                     self.capture(writer)
-        self.finish_checkpoint(writer)
+        try:
+            self.finish_checkpoint(writer)
+        except BaseException:
+            with self.writing:
+                self.drop_checkpoint(writer)
+            raise
         with self.writing:
             self.conclude(writer)
         return writer.lsn
@@ -484,10 +489,8 @@ class MemoryManager(Engine):
         """Verify every invariant; for tests, it looks at everything."""
         with self.writing:
             self.heap.check()
-            if self._index is not None:
-                self.index_rest()
-                for slot in self.heap.table.living():
-                    assert self.heap.table.handle[slot] in self._index
+            if self.search is not None:
+                self.search.check()
 
     # -- behind the scenes -------------------------------------------------------------------------
 
@@ -520,14 +523,14 @@ class MemoryManager(Engine):
             self.keep_quota(old.tenant, len(body) - table.size[slot])
             ops.append(Rewritten(handle, body, len(body)))
         if tags is not None or importance is not None or ttl is not None:
-            self.check_numbers(importance, ttl)
+            check_numbers(importance=importance, ttl=ttl)
             names = self.heap.tags.values[table.tags[slot]] if tags is None else tags
             ops.append(
                 Tuned(
                     handle,
                     table.importance[slot] if importance is None else importance,
                     table.expires[slot] if ttl is None else self.clock() + ttl,
-                    tuple(sorted(as_marks(names if isinstance(names, str) else list(names)))),
+                    checked_tags(names),
                 )
             )
         return ops
@@ -553,7 +556,11 @@ class MemoryManager(Engine):
 
         def allowed(handle: int) -> bool:
             slot = table.slot_of(handle)
-            if slot < 0 or table.expires[slot] <= now or (tenant is not None and table.tenant[slot] != number):
+            if (
+                slot < 0
+                or table.expires[slot] <= now
+                or (tenant is not None and table.tenant[slot] != number)
+            ):
                 return False
             return filter_fn is None or filter_fn(self.object(slot))
 

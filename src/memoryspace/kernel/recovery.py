@@ -40,6 +40,7 @@ def rebuild(
     until: int | None = None,
 ) -> Recovered:
     """Make an empty heap what it was, at ``until`` or at last."""
+    newest = 0 if checkpoints is None else checkpoints.newest(until)
     image = None if checkpoints is None else checkpoints.load(heap, spill, until)
     found = Recovered()
     if image is not None:
@@ -48,6 +49,11 @@ def rebuild(
     if wal is not None and (until is None or until > found.lsn):
         _check_joined(wal, found.lsn)
         found.lsn = _replay(heap, wal, found.lsn, until, reserve)
+    if found.lsn < newest and not (wal is not None and wal.damage):
+        raise CorruptData(
+            f"changes {found.lsn + 1} to {newest} are in a checkpoint that cannot be read; "
+            "restore a backup"
+        )
     return found
 
 

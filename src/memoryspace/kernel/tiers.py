@@ -28,7 +28,7 @@ from .checkpoints import CheckpointManager, CheckpointWriter
 from .cold import ColdStorage, RamColdStorage, open_cold
 from .collectors import GarbageCollector, TimeToLiveCollector
 from .curves import HitRate, MissRatioCurve
-from .engine import Bodies, Retriever
+from .engine import Bodies
 from .heap import STAMP_BITS
 from .journal import WriteAheadLog
 from .locks import ReadWriteLock
@@ -38,6 +38,7 @@ from .opening import Durability
 from .ops import Op
 from .pager import PageTable
 from .policies import GCPolicy
+from .searching import Retriever
 from .table import COLD, NOT_HOT, RECOVERED, SLOT_MASK
 
 logger = logging.getLogger(__name__)

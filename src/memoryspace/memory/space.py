@@ -36,6 +36,7 @@ class SpaceMemory(StoredMemory):
         if store is None:
             self._users = _users_of(Path(folder).resolve(), hot_capacity, durability)
             self._users.members.add(self)
+            _unclosed.add(self._users)
             store = self._users.store
         super().__init__(store, scope)
 
@@ -44,6 +45,7 @@ class SpaceMemory(StoredMemory):
         if self._users is not None:
             self._users.members.discard(self)
             if not self._users.members:
+                _unclosed.discard(self._users)
                 await super().close()
 
 
@@ -56,6 +58,7 @@ class _Users:
 
 
 _open: weakref.WeakValueDictionary[Path, _Users] = weakref.WeakValueDictionary()
+_unclosed: set[_Users] = set()  # a memory that was dropped, not closed, leaves its store open
 _opening = threading.Lock()
 
 

@@ -199,7 +199,7 @@ class SparseIndex:
         self._documents.bury(slots)
         labels, counts = np.unique(self._documents.homes[slots], return_counts=True)
         for label, count in zip(labels.tolist(), counts.tolist(), strict=True):
-            pass
+            self._runs[label].dead += count
         return len(slots)
 
     def _unnote(self, key: int) -> bool:

@@ -106,7 +106,11 @@ class SpaceStore(Store):
             clock=self.clock,
             events=self.events,
         )
-        self._follow(manager)
+        try:
+            self._follow(manager)
+        except BaseException:
+            manager.close()
+            raise
         return manager
 
     async def append(self, scope: Scope, records: Sequence[Record]) -> list[str]:
@@ -168,11 +172,14 @@ class SpaceStore(Store):
 
     async def close(self) -> None:
         """Close the space if it was opened here; the next use opens it again."""
-        if self._folder is not None and self._manager is not None:
+        if self._folder is None:
+            return
+        with self._opening:  # whoever comes now opens it when it is closed
             manager, self._manager = self._manager, None
-            manager.close()
-            self._sessions = Sessions()
-            self._entries.clear()
+            if manager is not None:
+                manager.close()
+                self._sessions = Sessions()
+                self._entries.clear()
 
     # -- writing -----------------------------------------------------------------------------------
 
@@ -331,6 +338,8 @@ class SpaceStore(Store):
 
     def _recall(self, manager: MemoryManager, slot: int) -> None:
         heap, table = manager.heap, manager.heap.table
+        if table.expires[slot] <= self.clock():
+            return  # only the space has yet to forget it; its id may have been used again
         user = heap.tenants.names.values[table.tenant[slot]]
         try:
             payload = _payload_of(manager.body(slot))

@@ -12,11 +12,8 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
-
-from msgspec import Struct
 
 from .damage import JournalUnavailable
 
@@ -44,12 +41,20 @@ class _Thread:
         self._gate.release()
 
 
-class _Task(Struct, eq=False):
-    """A task of an event loop that waits."""
+class _Tasks:
+    """Tasks of one event loop that came in the same turn of it, and wait together."""
 
-    lsn: int
-    loop: asyncio.AbstractEventLoop
-    future: asyncio.Future[None]
+    __slots__ = ("futures", "loop", "lsn")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self.lsn = 0
+        self.futures: list[asyncio.Future[None]] = []
+
+    def release(self, error: JournalUnavailable | None) -> None:
+        """Wake them all with one call into their loop."""
+        with suppress(RuntimeError):  # the loop was closed: nobody waits any more
+            self.loop.call_soon_threadsafe(_resolve, self.futures, error)
 
 
 class Flusher:
@@ -65,45 +70,45 @@ class Flusher:
         self._sync, self._durable, self._interval = sync, durable, interval
         # Guards all below. Taken after the writer's lock or without it, never before.
         self._changed = threading.Condition(threading.Lock())
-        self._threads: list[_Thread] = []
-        self._tasks: list[_Task] = []
-        self._arriving: dict[asyncio.AbstractEventLoop, list[_Task]] = {}
+        self._waiting: list[_Thread | _Tasks] = []
         self._syncing = False
         self._due: float | None = None
         self._chores: list[Callable[[], None]] = []
         self._aside: threading.Thread | None = None
         self._stopping = False
         self._thread: threading.Thread | None = None
+        # Not guarded: each loop's entry is its own thread's alone.
+        self._arriving: dict[asyncio.AbstractEventLoop, _Tasks] = {}
 
     def wait(self, lsn: int) -> None:
         """Return when ``lsn`` is durable; ``JournalUnavailable`` if the sync failed."""
         with self._changed:
-            alone = not (self._syncing or self._threads or self._tasks)
+            alone = not (self._syncing or self._waiting)
             if alone:
                 self._syncing = True
             else:
                 waiter = _Thread(lsn)
-                self._threads.append(waiter)
+                self._waiting.append(waiter)
                 self._wake()
         if alone:
             self._sync_here()
         else:
             waiter.wait()
 
-    async def wait_async(self, lsn: int) -> None:
-        """``wait``, without blocking the event loop."""
+    def future(self, lsn: int) -> asyncio.Future[None]:
+        """``wait`` for a task of the running event loop: what it has to await."""
         loop = asyncio.get_running_loop()
-        task = _Task(lsn, loop, loop.create_future())
-        with self._changed:
-            arriving = self._arriving.get(loop)
-            if arriving is None:
-                # All tasks that are ready now come before the flusher is woken: one sync serves
-                # them all. Woken by the first, it would sync for that one alone.
-                self._arriving[loop] = [task]
-                loop.call_soon(self._enlist, loop)
-            else:
-                arriving.append(task)
-        await task.future
+        tasks = self._arriving.get(loop)
+        if tasks is None:
+            # All tasks that are ready now come before the flusher is woken: one sync serves them
+            # all. Woken by the first, it would sync for that one alone.
+            tasks = self._arriving[loop] = _Tasks(loop)
+            loop.call_soon(self._enlist, loop)
+        if lsn > tasks.lsn:
+            tasks.lsn = lsn
+        future = loop.create_future()
+        tasks.futures.append(future)
+        return future
 
     def sync_soon(self) -> None:
         """Under ``group``: something was appended that must be durable within the interval."""
@@ -131,14 +136,13 @@ class Flusher:
             self._aside.join()
 
     def _enlist(self, loop: asyncio.AbstractEventLoop) -> None:
-        durable = self._durable()
+        tasks = self._arriving.pop(loop)
+        if tasks.lsn <= self._durable():
+            _resolve(tasks.futures, None)
+            return
         with self._changed:
-            arrived = self._arriving.pop(loop)
-            waiting = [task for task in arrived if task.lsn > durable]
-            self._tasks += waiting
-            if waiting:
-                self._wake()
-        _resolve([task.future for task in arrived if task.lsn <= durable], None)
+            self._waiting.append(tasks)
+            self._wake()
 
     def _wake(self) -> None:
         if self._thread is None:
@@ -174,17 +178,14 @@ class Flusher:
         durable = self._durable()
         with self._changed:
             self._syncing = False
-            covered = [each for each in self._threads if error or each.lsn <= durable]
-            finished = [each for each in self._tasks if error or each.lsn <= durable]
-            self._threads = [each for each in self._threads if not (error or each.lsn <= durable)]
-            self._tasks = [each for each in self._tasks if not (error or each.lsn <= durable)]
+            released = [each for each in self._waiting if error or each.lsn <= durable]
+            self._waiting = [each for each in self._waiting if not (error or each.lsn <= durable)]
             if error is not None and self._interval is not None and self._due is None:
                 self._due = time.monotonic() + max(self._interval, _RETRY_SECONDS)
-            if self._thread is not None and (self._threads or self._tasks or self._due):
+            if self._thread is not None and (self._waiting or self._due):
                 self._changed.notify()
-        for waiter in covered:
-            waiter.release(error)
-        _resolve_tasks(finished, error)
+        for each in released:
+            each.release(error)
 
     def _run(self) -> None:
         while True:
@@ -197,10 +198,10 @@ class Flusher:
     def _next_job(self) -> Callable[[], None] | None:
         """Wait for something to do; None when there is nothing more to come."""
         while True:
-            if not self._syncing and (self._threads or self._tasks or self._is_due()):
+            if not self._syncing and (self._waiting or self._is_due()):
                 self._syncing, self._due = True, None
                 return self._flush
-            if self._stopping and not (self._threads or self._tasks):
+            if self._stopping and not self._waiting:
                 self._thread = None  # whoever comes later still finds one
                 return None
             if self._chores and not self._stopping:
@@ -230,16 +231,6 @@ def _in_turn(before: threading.Thread | None, chore: Callable[[], None]) -> None
     if before is not None:
         before.join()
     chore()
-
-
-def _resolve_tasks(tasks: list[_Task], error: JournalUnavailable | None) -> None:
-    """Wake the tasks with one call into each event loop."""
-    by_loop: defaultdict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = defaultdict(list)
-    for task in tasks:
-        by_loop[task.loop].append(task.future)
-    for loop, futures in by_loop.items():
-        with suppress(RuntimeError):  # the loop was closed: nobody waits any more
-            loop.call_soon_threadsafe(_resolve, futures, error)
 
 
 def _resolve(futures: list[asyncio.Future[None]], error: JournalUnavailable | None) -> None:

@@ -118,7 +118,7 @@ class WriteAheadLog:
     async def commit_async(self, lsn: int) -> None:
         """``commit``, without blocking the event loop."""
         if self._commit_waits and lsn > self._writer.durable_lsn:
-            await self._flusher.wait_async(self._appended(lsn))
+            await self._flusher.future(self._appended(lsn))
 
     def sync(self) -> None:
         """Make everything appended so far durable, whatever the policy."""
