@@ -16,12 +16,13 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from crash_worker import Life, found, open_space
 from memoryspace.kernel import Durability, MemoryManager, TieredMemoryManager
 from memoryspace.kernel.engine import NewObject
 from memoryspace.kernel.journal import JournalDamaged
 from memoryspace.kernel.journal.frames import HEADER_BYTES
 from memoryspace.testing import ManualClock
+
+from crash_worker import Life, found, open_space
 
 WORKER = Path(__file__).parent / "crash_worker.py"
 KILLS = 52  # for each of four kinds of spaces

@@ -14,7 +14,6 @@ from random import Random
 
 import pytest
 
-from faulty_disk import FaultyDisk
 from memoryspace.errors import InvalidInput, StoreUnavailable
 from memoryspace.events import Event, EventStream
 from memoryspace.kernel.journal import (
@@ -29,6 +28,8 @@ from memoryspace.kernel.journal import (
     read_log,
 )
 from memoryspace.kernel.journal.frames import HEADER_BYTES, Header
+
+from faulty_disk import FaultyDisk
 
 SMALL = 200  # bytes: a few records fill a segment
 POLICIES = ["always", "os", "group:1"]

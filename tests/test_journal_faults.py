@@ -23,7 +23,6 @@ from hypothesis.stateful import (
     rule,
 )
 
-from faulty_disk import FaultyDisk
 from memoryspace.events import Event, EventStream
 from memoryspace.kernel.journal import (
     OS,
@@ -34,6 +33,8 @@ from memoryspace.kernel.journal import (
     read_log,
 )
 from memoryspace.kernel.journal.frames import HEADER_BYTES
+
+from faulty_disk import FaultyDisk
 
 SMALL = 170
 Records = dict[int, bytes]

@@ -54,7 +54,10 @@ class CheckpointManager:
 
     def lsns(self) -> list[int]:
         """Return the lsns of all checkpoints, oldest first."""
-        names = (_NAME.fullmatch(name) for name in self._disk.listdir(self.path))
+        try:
+            names = [_NAME.fullmatch(name) for name in self._disk.listdir(self.path)]
+        except OSError as error:
+            raise _unavailable(self.path, error) from error
         return [int(match[1]) for match in names if match is not None]
 
     def begin(
@@ -142,7 +145,7 @@ class CheckpointManager:
                 if lsn < oldest:
                     self._disk.unlink(self.path_of(lsn))
                     self._times.pop(lsn, None)
-        except OSError as error:
+        except (OSError, StoreUnavailable) as error:
             logger.warning("old checkpoints could not be removed, they stay: %s", error)
             return 0
         return oldest

@@ -22,6 +22,7 @@ import time
 import zlib
 from array import array
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -143,8 +144,7 @@ class ImageWriter:
         self._closing.chunks = self._chunks
         self._chunk(_CLOSING, msgspec.msgpack.encode(self._closing))
         self._disk.fsync(self._fd)
-        self._disk.close(self._fd)
-        self._fd = None
+        self._close()
         self._disk.replace(self._temporary, self.name)
         self._disk.sync_folder(self.name.parent)
         return self._closing.lsn
@@ -152,10 +152,14 @@ class ImageWriter:
     def abandon(self) -> None:
         """Stop; no file is left."""
         self._stop_listening()
+        with suppress(OSError):  # removed at the next opening
+            self._close()
+            self._disk.unlink(self._temporary)
+
+    def _close(self) -> None:
         if self._fd is not None:
-            self._disk.close(self._fd)
-            self._fd = None
-        self._temporary.unlink(missing_ok=True)
+            fd, self._fd = self._fd, None  # never closed twice, whatever the first time said
+            self._disk.close(fd)
 
     def _note(self, slot: int) -> None:
         if slot < self._next:

@@ -172,10 +172,11 @@ class MemoryManager(Engine):
     ) -> MemoryObject:
         """Change what is given; ``ttl`` counts from now. The id, and who refers to it, stay."""
         slot = self.slot(object_id)
+        same = self.body(slot) if payload is None else None  # read before it changes
         self.change(self._updates(slot, payload, tags, importance, ttl))
         if payload is not None and self.search is not None:
             self.search.update(slot, payload)
-        return self.object(slot)
+        return self.heap.object(slot, self.body(slot) if same is None else same)
 
     @durable
     def free_object(self, object_id: str) -> None:
@@ -225,7 +226,9 @@ class MemoryManager(Engine):
     def ids(self) -> list[str]:
         """Return the ids of all objects."""
         with self.reading:
-            return [self.heap.id_of(slot) for slot in self.heap.table.living()]
+            expires, now = self.heap.table.expires, self.clock()
+            living = self.heap.table.living()
+            return [self.heap.id_of(slot) for slot in living if expires[slot] > now]
 
     def objects(self) -> Iterator[MemoryObject]:
         """Yield all objects, each as it is when its turn comes."""
@@ -300,8 +303,10 @@ class MemoryManager(Engine):
     def references(self, object_id: str) -> list[str]:
         """Return the ids an object refers to."""
         with self.reading:
+            expires, now = self.heap.table.expires, self.clock()
             targets = self.heap.references.targets(self.slot(object_id))
-            return [self.heap.id_of(handle & SLOT_MASK) for handle in targets]
+            slots = [handle & SLOT_MASK for handle in targets]
+            return [self.heap.id_of(slot) for slot in slots if expires[slot] > now]
 
     def reachable_ids(self) -> set[str]:
         """Return the ids of all objects that roots and pinned objects lead to."""
@@ -369,6 +374,8 @@ class MemoryManager(Engine):
         Others may go on working: they are stopped for slices of ``pause`` only.
         """
         with self.writing:
+            if self._checkpoint is not None and self._checkpoint.failure is not None:
+                self.drop_checkpoint(self._checkpoint)  # it failed when nobody waited for it
             writer = self.begin_checkpoint() if self._checkpoint is None else self._checkpoint
         while not writer.captured:
             with self.writing:
@@ -467,7 +474,8 @@ class MemoryManager(Engine):
         """Return the figures, the map of the heap, roots, pins and references, for a look."""
         with self.reading:
             table, names = self.heap.table, self.heap.id_of
-            living = list(table.living())
+            now = self.clock()
+            living = [slot for slot in table.living() if table.expires[slot] > now]
             return {
                 **self.stats(),
                 "heap_map": self.heap.space.snapshot(),

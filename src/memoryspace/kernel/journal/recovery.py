@@ -98,7 +98,8 @@ def read_parts(
             return
         except OSError as error:
             if not isinstance(error, FileNotFoundError) or found == before:
-                raise unavailable("read", Path(error.filename or "."), error) from error
+                place = found[0].path.parent if found else Path()
+                raise unavailable("read", Path(error.filename or place), error) from error
 
 
 def _needed(parts: Iterable[Part], after: int, last: int) -> list[Part]:
