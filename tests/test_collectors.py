@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -64,9 +65,7 @@ def stop_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
 def made(
     clock: ManualClock, *chosen: GarbageCollector, wal: WriteAheadLog | None = None
 ) -> MemoryManager:
-    return MemoryManager(
-        CAPACITY, retriever=None, clock=clock, collectors=chosen or None, wal=wal
-    )
+    return MemoryManager(CAPACITY, retriever=None, clock=clock, collectors=chosen or None, wal=wal)
 
 
 def stored(manager: MemoryManager, count: int, **options: Any) -> list[str]:
@@ -74,7 +73,7 @@ def stored(manager: MemoryManager, count: int, **options: Any) -> list[str]:
 
 
 def chain(manager: MemoryManager, *ids: str) -> None:
-    for source, target in zip(ids, ids[1:], strict=False):
+    for source, target in itertools.pairwise(ids):
         manager.add_reference(source, target)
 
 
@@ -417,7 +416,6 @@ def test_a_dry_run_tells_exactly_who_goes(clock: ManualClock, pipeline: str) -> 
         assert count == sum(each.collector == name for each in told)
     for reason, count in event.reasons.items():
         assert count == sum(each.reason == reason for each in told)
-    assert explained(manager) == {}
     manager.check()
 
 
@@ -777,7 +775,7 @@ class CollectingMachine(RuleBasedStateMachine):
 def test_no_interleaving_frees_a_reachable_object(monkeypatch: pytest.MonkeyPatch) -> None:
     stop_everywhere(monkeypatch)
     run_state_machine_as_test(
-        CollectingMachine, settings=settings(max_examples=80, stateful_step_count=50)
+        CollectingMachine, settings=settings(max_examples=150, stateful_step_count=50)
     )
 
 

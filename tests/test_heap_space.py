@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -24,14 +25,16 @@ from memoryspace.kernel.allocators import (
     SegregatedFitAllocator,
     bin_of,
 )
-from memoryspace.kernel.space import GRANULE, HEADER, NO_OWNER, MemorySpace, Segment
+from memoryspace.kernel.space import GRANULE, HEADER, MemorySpace, Segment
 
 CAPACITY = 1 << 15
 ALLOCATORS = [SegregatedFitAllocator, BestFitAllocator, FirstFitAllocator]
 EXACT = [BestFitAllocator, FirstFitAllocator]
 
 # Most are small and of few sizes, so that blocks are reused; some never wait to be merged (4 KiB).
-SIZES = st.sampled_from([0, 8, 9, 24, 100, 500, 520]) | st.integers(0, 700) | st.integers(3900, 9000)
+SIZES = (
+    st.sampled_from([0, 8, 9, 24, 100, 500, 520]) | st.integers(0, 700) | st.integers(3900, 9000)
+)
 
 each_allocator = pytest.mark.parametrize("allocator", ALLOCATORS)
 each_exact_allocator = pytest.mark.parametrize("allocator", EXACT)
@@ -180,7 +183,7 @@ class HeapMachine(RuleBasedStateMachine):
             0,
             *[start + size for start, size in together][:-1],
         ]
-        assert all(one[0] + one[1] < two[0] for one, two in zip(free, free[1:], strict=False))
+        assert all(one[0] + one[1] < two[0] for one, two in itertools.pairwise(free))
 
     @invariant()
     def fragmentation_is_what_the_largest_block_lacks(self) -> None:
@@ -258,19 +261,21 @@ def test_segregated_fit_takes_a_hole_that_is_hardly_too_big(sizes: list[int], wa
 
 @each_allocator
 def test_a_block_that_fits_is_found_behind_many_that_do_not(allocator: type[Allocator]) -> None:
-    assert bin_of(32) == bin_of(33)
-    space = with_holes(allocator(), [33 * GRANULE] + [32 * GRANULE] * 20)
-    assert space.largest_free() == 33 * GRANULE
-    assert space.allocate(33 * GRANULE - HEADER) == GRANULE + HEADER
+    assert bin_of(512) == bin_of(513)
+    space = with_holes(allocator(), [513 * GRANULE] + [512 * GRANULE] * 20)
+    assert space.largest_free() == 513 * GRANULE
+    assert space.allocate(513 * GRANULE - HEADER) == GRANULE + HEADER
     space.check()
 
 
 @each_allocator
 def test_waiting_blocks_are_merged_when_nothing_else_fits(allocator: type[Allocator]) -> None:
-    space = MemorySpace(64 * GRANULE, allocator())
+    space = MemorySpace(1 << 20, allocator())
+    big = MemorySpace.block_size((1 << 20) - 64 * GRANULE - HEADER)
+    space.allocate(big - HEADER)
     for address in [space.allocate(8) for _ in range(64)]:
         space.deallocate(address)
-    assert space.allocate(64 * GRANULE - HEADER) == HEADER
+    assert space.allocate(64 * GRANULE - HEADER) == big + HEADER
     assert space.available() == 0
     space.check()
 
@@ -300,6 +305,40 @@ def test_a_bin_holds_sizes_that_differ_by_a_sixteenth_at_most(size: int) -> None
     assert bin_of(size + size // 16 + 1) > bin_of(size)
     if size < 32:
         assert bin_of(size) == size
+
+
+@each_allocator
+@pytest.mark.parametrize("missing", [1, 299, 300, 301])
+def test_a_block_grows_into_the_free_one_behind_it_as_far_as_that_goes(
+    allocator: type[Allocator], missing: int
+) -> None:
+    space = MemorySpace(CAPACITY, allocator())
+    block, behind, last = (space.allocate(300 * GRANULE - HEADER) for _ in range(3))
+    space.write(block, b"b" * 4000)
+    space.write(last, b"l" * 4000)
+    space.deallocate(behind)
+    assert space.resize(block, (300 + missing) * GRANULE - HEADER) is (missing <= 300)
+    space.check()
+    assert space.allocated() == (600 + (missing if missing <= 300 else 0)) * GRANULE
+    assert space.read(block, 4000) == b"b" * 4000
+    space.deallocate(last)
+    space.deallocate(block)
+    space.check()
+    assert space.free_segments() == [Segment(0, CAPACITY)]
+
+
+@each_allocator
+def test_the_last_block_grows_to_the_end_of_the_arena(allocator: type[Allocator]) -> None:
+    space = MemorySpace(CAPACITY, allocator())
+    first, last = space.allocate(100), space.allocate(100)
+    room = CAPACITY - MemorySpace.block_size(100) - HEADER
+    assert not space.resize(last, room + 1)
+    assert space.resize(last, room)
+    assert space.available() == 0
+    assert not space.resize(first, 200)
+    assert space.resize(last, 0)
+    assert space.allocated() == 2 * MemorySpace.block_size(100) - 96
+    space.check()
 
 
 # -- figures ---------------------------------------------------------------------------------------
@@ -474,7 +513,3 @@ def test_a_capacity_out_of_range_is_refused(capacity: int) -> None:
 def test_a_capacity_of_the_wrong_type_is_refused(capacity: Any) -> None:
     with pytest.raises(TypeError, match=type(capacity).__name__):
         MemorySpace(capacity)
-
-
-def test_a_block_never_seems_to_belong_to_nobody() -> None:
-    assert NO_OWNER == 0xFFFFFFFF, "the number of no slot: there are 2**31 of them"

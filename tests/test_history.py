@@ -11,6 +11,7 @@ import pytest
 
 from memoryspace.errors import InvalidInput, OutOfSpace, UnknownObject
 from memoryspace.kernel import (
+    Difference,
     Durability,
     FolderInUse,
     MemoryManager,
@@ -281,8 +282,13 @@ def test_a_moment_is_named_in_one_way(tmp_path: Path, clock: ManualClock) -> Non
 def test_a_space_without_a_folder_has_no_past(tmp_path: Path, clock: ManualClock) -> None:
     with flat(None, clock) as space:
         space.store({})
-        for look in (lambda: at(space, lsn=1), lambda: restore(space, lsn=1),
-                     lambda: diff(space, 0), lambda: fork(space, tmp_path / "f", lsn=1)):  # fmt: skip
+        looks: list[Callable[[], Any]] = [
+            lambda: at(space, lsn=1),
+            lambda: restore(space, lsn=1),
+            lambda: diff(space, 0),
+            lambda: fork(space, tmp_path / "f", lsn=1),
+        ]
+        for look in looks:
             with pytest.raises(InvalidInput, match="keeps no past"):
                 look()
 
@@ -310,7 +316,7 @@ def test_a_difference_names_what_came_went_and_changed(
             # a body that was written again may be the same, nothing else may be reported
             assert all(story.rewritten(each, before, later) for each in found.changed & same)
         now = diff(space, space.last_lsn)
-        assert not (now.added or now.removed or now.changed)
+        assert now == Difference(frozenset(), frozenset(), frozenset())
 
 
 # -- going back ------------------------------------------------------------------------------------
@@ -502,7 +508,9 @@ def test_a_fork_and_its_origin_go_their_own_ways(
 
 
 @both
-def test_a_fork_of_the_past_begins_there(opener: Opener, tmp_path: Path, clock: ManualClock) -> None:
+def test_a_fork_of_the_past_begins_there(
+    opener: Opener, tmp_path: Path, clock: ManualClock
+) -> None:
     with opener(tmp_path / "home", clock) as space:
         story = Story(space, clock, seed=9)
         story.go_on(40)

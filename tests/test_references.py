@@ -304,10 +304,8 @@ def test_a_walker_misses_nothing_that_stays(graph: Graph, size: int, stop_after:
 
 
 @any_size
-def test_a_walker_comes_to_the_end_of_a_chain_whose_source_is_gone(
-    graph: Graph, size: int
-) -> None:
-    source, others = family(graph, size)
+def test_a_walker_comes_to_the_end_of_a_chain_whose_source_is_gone(graph: Graph, size: int) -> None:
+    source, _others = family(graph, size)
     graph.references.walk_begins()
     walker = walk(graph, source)
     next(walker)

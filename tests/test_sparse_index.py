@@ -7,16 +7,18 @@ import math
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from memoryspace.errors import InvalidInput
 from memoryspace.retrieval import SparseIndex, tokens
 from memoryspace.retrieval.analysis import Analysis
+from memoryspace.retrieval.documents import Documents
 from memoryspace.retrieval.runs import invert
 
 K1, B = 1.2, 0.75
@@ -52,9 +54,9 @@ def ticking() -> Callable[[], float]:
     return lambda: next(seconds)
 
 
-def tiny(**sizes: int) -> SparseIndex:
+def tiny(segment_size: int = 3) -> SparseIndex:
     """An index that seals, cuts and merges all the time."""
-    return SparseIndex(seal_at=sizes.get("seal_at", 200), segment_size=3, clock=ticking())
+    return SparseIndex(seal_at=200, segment_size=segment_size, clock=ticking())
 
 
 def settle(index: SparseIndex) -> None:
@@ -69,8 +71,11 @@ class AnySequence(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.index = tiny()
         self.documents: dict[int, str] = {}  # oldest first
+
+    @initialize(segment_size=st.sampled_from([1, 3, 16, 64]))
+    def open(self, segment_size: int) -> None:
+        self.index = tiny(segment_size)
 
     @rule(key=st.integers(0, 2**64 - 1) | st.integers(0, 9), words=WORDS)
     def add(self, key: int, words: list[str]) -> None:
@@ -275,6 +280,24 @@ def test_a_run_that_is_mostly_dead_is_rewritten_without_any_new_document() -> No
     assert len(index) == 100
 
 
+@pytest.mark.parametrize("segment_size", [1, 4, 16, 64])
+@pytest.mark.parametrize("seed", range(2))
+def test_every_step_of_every_merge_is_sound(segment_size: int, seed: int) -> None:
+    draw = random.Random(seed)
+    index = tiny(segment_size)
+    living: list[int] = []
+    for key, text in enumerate(zipf_texts(250, seed)):
+        index.add(key, text)
+        living.append(key)
+        if draw.random() < 0.4:
+            index.remove(living.pop(draw.randrange(len(living))))
+        if draw.random() < 0.2:
+            index.step(draw.randrange(4))
+            index.check()
+    index.check()
+    assert len(index) == len(living)
+
+
 def test_an_emptied_index_keeps_no_postings() -> None:
     index = tiny()
     for key in range(300):
@@ -319,6 +342,17 @@ def test_no_call_moves_more_than_a_bounded_number_of_postings() -> None:
         before = max(before, moving)
     assert before > 10 * 64  # some merge was too big for one call, so it went on over many
     index.check()
+
+
+def test_columns_are_widened_a_little_with_every_batch() -> None:
+    documents = Documents()
+    copied = [0]
+    for first in range(0, 3000, 10):
+        documents.seal(range(first, first + 10), np.ones(10, np.int64), 0)
+        copied.append(documents._copied)
+        documents.check()
+    assert max(after - before for before, after in pairwise(copied)) <= 4 * 10
+    assert len(documents.keys) >= 3000
 
 
 def test_nothing_in_the_index_is_an_object_the_collector_has_to_visit() -> None:

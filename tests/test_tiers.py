@@ -880,6 +880,8 @@ def test_so_many_pages_are_hot_and_no_more() -> None:
         big = space.store({"x": "y" * 2000})
         assert space.tier_of(big.id) == "cold"
         assert space.load(big.id).payload == {"x": "y" * 2000}
+        assert space.tier_of(big.id) == "cold"
+        assert space.pager.pages <= 10
         for object_id in ids:
             space.load(object_id)
             assert space.pager.pages <= 10
@@ -973,6 +975,22 @@ def test_the_ranking_does_not_depend_on_the_tier() -> None:
         hot = [(hit.object.id, hit.score) for hit in space.retrieve("apple pie", top_k=8)]
         space.demote_objects(ids[::2])
         assert [(hit.object.id, hit.score) for hit in space.retrieve("apple pie", 8)] == hot
+
+
+def test_a_search_counts_as_a_use_of_what_it_finds_in_either_tier() -> None:
+    clock = ManualClock()
+    with tiered(1 << 16, retriever="sparse", clock=clock) as space:
+        hot, cold = (space.store({"text": "apple"}).id for _ in range(2))
+        unfound = space.store({"text": "pear"}).id
+        space.demote_objects([cold])
+        clock.advance(5)
+        assert len(space.retrieve("apple")) == 2
+        for object_id in (hot, cold):
+            found = space.peek(object_id)
+            assert (found.access_count, found.last_accessed_at) == (1, clock.now)
+        assert space.peek(unfound).access_count == 0
+        assert (space.pager.stats.hits, space.pager.stats.page_faults) == (1, 1)
+        assert (space.hit_rate.hits, space.hit_rate.misses) == (1, 1)
 
 
 def test_an_update_of_a_cold_object_is_searched_by_its_new_text() -> None:

@@ -34,7 +34,7 @@ class _Durable(Generic[P, R]):
 
     def __get__(self, owner: AsyncMemoryManager[Any], kind: type | None = None) -> _Awaited[P, R]:
         if owner is None:
-            return self  # type: ignore[unreachable]  # on the class: for help() and the like
+            return self  # asked for on the class, by help() and the like
         manager, body = owner.manager, self._body
 
         async def call(*args: P.args, **options: P.kwargs) -> R:

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 
 from .collectors import GarbageCollector, Verdict, Verdicts
 from .heap import Heap
+from .object import id_of
 from .table import SLOT_MASK
 
-_BATCH = 32  # objects freed by one journal frame; some 0.1 ms of work
+_BATCH = 16  # objects freed by one journal frame; some 0.1 ms of work
 
 
 @dataclass
@@ -24,7 +25,8 @@ class GCEvent:
 
     trigger: str
     timestamp: float = 0.0
-    freed_ids: list[str] = field(default_factory=list)
+    freed_handles: list[int] = field(default_factory=list)
+    freed_names: dict[int, str] = field(default_factory=dict)  # of those that had one
     freed_bytes: int = 0
     collected: dict[str, int] = field(default_factory=dict)  # by collector
     reasons: dict[str, int] = field(default_factory=dict)
@@ -37,7 +39,13 @@ class GCEvent:
     @property
     def freed(self) -> int:
         """How many objects the cycle freed."""
-        return len(self.freed_ids)
+        return len(self.freed_handles)
+
+    @property
+    def freed_ids(self) -> list[str]:
+        """The ids of the objects that the cycle freed, in that order."""
+        names = self.freed_names
+        return [names.get(handle) or id_of(handle) for handle in self.freed_handles]
 
 
 class Cycle:
@@ -76,9 +84,11 @@ class Cycle:
         deadline = started + seconds
         try:
             while self._verdicts is not None:
+                before = time.perf_counter()
                 self._work(deadline)
-                if time.perf_counter() >= deadline or (enough is not None and enough()):
-                    break
+                now = time.perf_counter()
+                if now + (now - before) / 2 >= deadline or (enough is not None and enough()):
+                    break  # the next batch would end too late
         except BaseException:
             self.abandon()
             raise
@@ -123,18 +133,26 @@ class Cycle:
         table = self._heap.table
         reason = doomed[0].reason  # a collector has one
         handles = [verdict.handle for verdict in doomed]
-        ids = [self._heap.id_of(handle & SLOT_MASK) for handle in handles]
-        size = sum(table.size[handle & SLOT_MASK] for handle in handles)
+        named, size = self._names_of(handles), 0
+        for handle in handles:
+            size += table.size[handle & SLOT_MASK]
         try:
             self._free(handles, reason)
         except BaseException:
             for handle in handles:
                 self._collector.spared(self._heap, handle)
             raise
-        self.event.freed_ids += ids
+        self.event.freed_handles += handles
+        self.event.freed_names.update(named)
         self.event.freed_bytes += size
         self._by_collector[self._collector.name] += len(handles)
         self._reasons[reason] += len(handles)
+
+    def _names_of(self, handles: list[int]) -> dict[int, str]:
+        names = self._heap.names
+        if not len(names):
+            return {}
+        return {handle: name for handle in handles if (name := names.of(handle)) is not None}
 
     def _note_slice(self, seconds: float) -> float:
         event = self.event

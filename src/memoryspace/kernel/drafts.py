@@ -49,6 +49,8 @@ class Drafts:
         if tenant != "" and heap.tenants.names.find(tenant) is None:  # else it was checked before
             check_id("tenant", tenant)
         if type(importance) is not float or ttl is not None or importance - importance:
+            if importance is None:
+                raise InvalidInput("importance must be a finite number, got None")
             check_numbers(importance=importance, ttl=ttl)
         if times != _NO_TIMES:
             _check_times(times)

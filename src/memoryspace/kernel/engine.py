@@ -36,8 +36,8 @@ logger = logging.getLogger(__name__)
 
 Bodies = Sequence[tuple[int, bytes]]  # (stamp that the write will have, body)
 
-_LOOK_EVERY = 16  # changes between two looks at whether something is due
-_SLICE_EVERY = 128  # changes between two slices of work that is under way
+_LOOK_EVERY = 16  # calls between two looks at whether something is due
+_SLICE_EVERY = 128  # calls between two slices of work that is under way
 _REMEMBERED_CYCLES = 1000
 _TOP_HOLDERS = 3  # named when space is refused
 
@@ -94,7 +94,8 @@ class Engine:
         self._drafts = Drafts()
         self._closed = False
         self.cycles_run = 0
-        self._looked = self._changes = 0
+        self._calls = 0
+        self._has_worked = False  # a slice was done since the last look
         self._begin()
 
     def _begin(self) -> None:
@@ -221,7 +222,6 @@ class Engine:
             self.unplace(addresses)
             raise
         self.heap.apply(ops, lsn, addresses)
-        self._changes += 1
 
     def prepare(self) -> None:
         """Get ready before anything is recovered; for managers with more tiers."""
@@ -397,13 +397,14 @@ class Engine:
     # -- work in slices ----------------------------------------------------------------------------
 
     def look_after(self, *, now: bool = False) -> None:
-        """Do what is due, a slice at a time; called after every change.
+        """Do what is due, a slice at a time; called after every call that changes something.
 
         The change has happened: that the upkeep fails is no reason to call it failed.
         """
-        if self._changes - self._looked < _LOOK_EVERY and not now:
+        self._calls += 1
+        worked, self._has_worked = self._has_worked, False
+        if (self._calls % _LOOK_EVERY or worked) and not now:  # one slice a call is enough
             return
-        self._looked = self._changes
         try:
             self._keep_up(now=now)
         except StoreError as error:
@@ -416,7 +417,7 @@ class Engine:
         if self._cycle is None:
             self._begin_cycle_if_due()
         self._begin_checkpoint_if_due()
-        if now or not self._changes // _LOOK_EVERY % (_SLICE_EVERY // _LOOK_EVERY):
+        if now or not self._calls % _SLICE_EVERY:
             if self._cycle is not None:
                 self.advance_cycle(self.options.pause)
             elif self._checkpoint is not None:
@@ -446,6 +447,7 @@ class Engine:
     def advance_cycle(self, seconds: float, enough: Callable[[], bool] | None = None) -> bool:
         """Go on with the collection under way; tell whether it ended."""
         assert self._cycle is not None
+        self._has_worked = True
         try:
             pause = self._cycle.advance(seconds, enough)
         except BaseException:

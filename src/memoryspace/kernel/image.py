@@ -2,8 +2,9 @@
 
     magic, version │ chunk, chunk, … │ closing chunk
 
-A chunk is kind, crc32, length and its bytes. First come the *blocks*: the objects' bodies laid out
-exactly as a compacted heap would hold them, so that reading an image is copying it into the arena.
+A chunk is kind, crc32 (begun with the kind), length and its bytes. First come the *blocks*: the
+objects' bodies laid out exactly as a compacted heap would hold them, so that reading an image is
+copying it into the arena.
 Then the columns of the table, the references, and at last a closing chunk with the figures that
 tie them together. A file without its closing chunk is no image.
 
@@ -243,7 +244,7 @@ class ImageWriter:
             self._blocks.clear()
 
     def _chunk(self, kind: int, data: bytes) -> None:
-        self._write(_CHUNK.pack(kind, zlib.crc32(data), len(data)) + data)
+        self._write(_CHUNK.pack(kind, zlib.crc32(data, kind), len(data)) + data)
         self._chunks += 1
 
     def _write(self, data: bytes) -> None:
@@ -263,6 +264,7 @@ class Image:
                 raise CorruptData(f"{path}: too short for a checkpoint")
             self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         self._bytes = memoryview(self._map)
+        self._views: list[memoryview] = []  # all that were taken of the bytes
         try:
             self._check_start()
             self._blocks: list[memoryview] = []
@@ -280,7 +282,7 @@ class Image:
 
     def close(self) -> None:
         """Let go of the file."""
-        for part in [*getattr(self, "_blocks", ()), *getattr(self, "_columns", ()), self._bytes]:
+        for part in [*self._views, self._bytes]:
             part.release()
         self._map.close()
 
@@ -370,7 +372,8 @@ class Image:
         while place + _CHUNK.size <= end:
             kind, crc, length = _CHUNK.unpack_from(self._bytes, place)
             data = self._bytes[place + _CHUNK.size : place + _CHUNK.size + length]
-            if len(data) != length or zlib.crc32(data) != crc:
+            self._views.append(data)
+            if len(data) != length or zlib.crc32(data, kind) != crc:
                 raise CorruptData(f"{self.path}: the chunk at {place} is damaged")
             yield kind, data
             place += _CHUNK.size + length

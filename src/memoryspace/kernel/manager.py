@@ -17,7 +17,7 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, Self
 
-from ..errors import InvalidInput
+from ..errors import InvalidInput, UnknownObject
 from ..events import EventStream
 from .allocators import Allocator
 from .checkpoints import CheckpointManager
@@ -233,8 +233,11 @@ class MemoryManager(Engine):
     def objects(self) -> Iterator[MemoryObject]:
         """Yield all objects, each as it is when its turn comes."""
         for object_id in self.ids():
-            if object_id in self:
-                yield self.peek(object_id)
+            try:
+                found = self.peek(object_id)
+            except UnknownObject:
+                continue  # it went before its turn
+            yield found
 
     def retrieve(
         self,

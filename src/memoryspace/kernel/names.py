@@ -14,10 +14,12 @@ class Names:
     def __init__(self) -> None:
         self._handles: list[dict[str, int]] = [{} for _ in range(_SHARDS)]
         self._names: list[dict[int, str]] = [{} for _ in range(_SHARDS)]
+        self._count = 0
 
     def __setitem__(self, name: str, handle: int) -> None:
         self._handles[hash(name) % _SHARDS][name] = handle
         self._names[handle % _SHARDS][handle] = name
+        self._count += 1
 
     def get(self, name: str) -> int:
         """Return the handle of a name, or 0."""
@@ -30,8 +32,11 @@ class Names:
     def forget(self, handle: int) -> None:
         """Drop a handle's name, unless another object has taken it since."""
         name = self._names[handle % _SHARDS].pop(handle, None)
-        if name is not None and self.get(name) == handle:
+        if name is None:
+            return
+        self._count -= 1
+        if self.get(name) == handle:
             del self._handles[hash(name) % _SHARDS][name]
 
     def __len__(self) -> int:
-        return sum(map(len, self._names))
+        return self._count

@@ -82,12 +82,17 @@ class References:
 
     def drop(self, source: int) -> None:
         """Take back all references of an object that is going away."""
-        for row in list(self._chain(source)):
-            target = self.target[row]
-            if target != _GONE:
-                self._lose(target)
-            self._recycle(row)
-        self._table.edges[source] = END
+        table, targets, following = self._table, self.target, self.next
+        recycle = (self._resting if self._walkers else self._free).append
+        row = table.edges[source]
+        while row != END:
+            target = targets[row]
+            slot = target & SLOT_MASK
+            if target != _GONE and table.handle[slot] == target:
+                table.references[slot] -= 1
+            recycle(row)
+            row = following[row]
+        table.edges[source] = END
         self._hubs.pop(source, None)
 
     def rows(self) -> tuple[array[int], array[int]]:

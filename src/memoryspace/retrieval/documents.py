@@ -17,23 +17,29 @@ from numpy.typing import NDArray
 
 Slots = NDArray[np.uint32]
 
-# A dict stops the world for a moment when it grows; many small ones do so for a short one. A prime,
-# so that keys which are all multiples of something still spread.
-SHARDS = 251
-_GROWTH = 1 << 15  # slots at a time: bounded work, however many there are already
+# A dict stops the world while it grows: the more documents, the longer. So there are many. Keys
+# spread over the lanes (a prime: multiples of anything spread, too), and lanes share a dict in
+# unequal numbers, from n to 2 n of them, because equal dicts would all grow at the same moment.
+LANES = 2039
+_SHARDS = 128
+
+_LEAST = 256  # slots
+_COPIED_AT_ONCE = 4  # slots per new one: done before there is no room left
 _INT_BYTES = 32
 
 
 class Documents:
-    """Keys, ages, lengths and homes by slot. A dead document's length is infinite: it scores 0."""
+    """Keys, ages, lengths and homes by slot. A dead document's length is infinite."""
 
     def __init__(self) -> None:
-        self.keys: NDArray[np.uint64] = np.zeros(0, np.uint64)
-        self.ages: NDArray[np.int64] = np.zeros(0, np.int64)
-        self.lengths: NDArray[np.float64] = np.zeros(0, np.float64)
-        self.homes: NDArray[np.uint16] = np.zeros(0, np.uint16)
-        self.scores: NDArray[np.float64] = np.zeros(0, np.float64)  # scratch, 0 between searches
-        self.shards: list[dict[int, int]] = [{} for _ in range(SHARDS)]  # sealed and not removed
+        self.keys: NDArray[np.uint64] = np.zeros(_LEAST, np.uint64)
+        self.ages: NDArray[np.int64] = np.zeros(_LEAST, np.int64)
+        self.lengths: NDArray[np.float64] = np.zeros(_LEAST, np.float64)
+        self.homes: NDArray[np.uint16] = np.zeros(_LEAST, np.uint16)
+        self.scores: NDArray[np.float64] = np.zeros(_LEAST, np.float64)  # 0 between searches
+        self._wider: dict[str, NDArray[Any]] = {}
+        self._copied = 0
+        self.lanes: list[dict[int, int]] = _new_lanes()  # the sealed and not removed
         self.count = 0
         self.total_length = 0
         self._free: list[Slots] = []
@@ -43,27 +49,31 @@ class Documents:
     def seal(self, keys: Collection[int], lengths: NDArray[np.int64], home: int) -> Slots:
         """Bring documents to life, the older first; return their slots, rising like their ages."""
         slots = self._allot(len(lengths))
-        numbers = slots.tolist()
-        for key, slot in zip(keys, numbers, strict=True):
-            self.shards[key % SHARDS][key] = slot
-        self.keys[slots] = np.fromiter(keys, np.uint64, len(numbers))
-        self.ages[slots] = np.arange(self._age, self._age + len(numbers))
-        self.lengths[slots] = lengths
-        self.homes[slots] = home
-        self._age += len(numbers)
-        self.count += len(numbers)
+        for key, slot in zip(keys, slots.tolist(), strict=True):
+            self.lanes[key % LANES][key] = slot
+        self._put("keys", slots, np.fromiter(keys, np.uint64, len(slots)))
+        self._put("ages", slots, np.arange(self._age, self._age + len(slots)))
+        self._put("lengths", slots, lengths)
+        self._put("homes", slots, home)
+        self._put("scores", slots, 0.0)
+        self._age += len(slots)
+        self.count += len(slots)
         self.total_length += int(lengths.sum())
         return slots
 
     def bury(self, slots: Slots) -> None:
-        """Let documents die that no shard has any more; their slots stay taken until purged."""
+        """Let documents die that no lane has any more; their slots stay taken until purged."""
         self.count -= len(slots)
         self.total_length -= int(self.lengths[slots].sum())
-        self.lengths[slots] = np.inf
+        self._put("lengths", slots, np.inf)
+
+    def move(self, slots: Slots, home: int) -> None:
+        """Give documents another home."""
+        self._put("homes", slots, home)
 
     def is_alive(self, slots: Slots) -> NDArray[np.bool_]:
         """Tell for each slot whether its document lives."""
-        return self.lengths[slots] < np.inf
+        return self.lengths.take(slots) < np.inf
 
     def purge(self, slots: Slots) -> None:
         """Take back slots that no posting names any more."""
@@ -88,26 +98,35 @@ class Documents:
     @property
     def nbytes(self) -> int:
         """Bytes held, the dicts and their ints included."""
-        arrays = sum(column.nbytes for column in self._columns())
-        shards = sum(map(sys.getsizeof, self.shards))
-        return arrays + shards + 2 * _INT_BYTES * sum(map(len, self.shards))
+        columns: list[NDArray[Any]] = [self.keys, self.ages, self.lengths, self.homes, self.scores]
+        arrays = sum(column.nbytes for column in (*columns, *self._wider.values()))
+        shards = _distinct(self.lanes)
+        entries = sum(map(len, shards))
+        return arrays + sum(map(sys.getsizeof, (self.lanes, *shards))) + 2 * _INT_BYTES * entries
 
     def check(self) -> None:
         """Verify that keys, slots and counts agree; for tests, between two searches."""
         free = set(np.concatenate([*self._free, np.zeros(0, np.uint32)]).tolist())
         assert len(free) == self.free_slots, "a slot is free twice"
         assert max(free, default=-1) < self._used <= len(self.keys), "a slot that never was"
-        taken = [slot for shard in self.shards for slot in shard.values()]
-        assert len({*taken, *free}) == len(taken) + len(free), "two documents share a slot"
-        for at, shard in enumerate(self.shards):
-            assert all(key % SHARDS == at for key in shard), "a key in the wrong shard"
-            assert all(int(self.keys[slot]) == key for key, slot in shard.items())
-        living = self.lengths[self.lengths < np.inf]
+        taken = {key: slot for shard in _distinct(self.lanes) for key, slot in shard.items()}
+        assert len({*taken.values(), *free}) == len(taken) + len(free), "a slot is shared"
+        for key, slot in taken.items():
+            assert self.lanes[key % LANES][key] == slot, "a key in the wrong lane"
+            assert int(self.keys[slot]) == key, "a slot with the wrong key"
+        lengths = self.lengths[: self._used]
+        living = lengths[lengths < np.inf]
         assert (self.count, self.total_length) == (len(living), int(living.sum()))
-        assert not self.scores.any(), "a search left its scores behind"
+        assert not self.scores[: self._used].any(), "a search left its scores behind"
+        for name, column in self._wider.items():
+            same = column[: self._copied] == getattr(self, name)[: self._copied]
+            assert same.all(), f"the wider {name} differ"
 
-    def _columns(self) -> tuple[NDArray[Any], ...]:
-        return self.keys, self.ages, self.lengths, self.homes, self.scores
+    def _put(self, column: str, slots: Slots, values: Any) -> None:
+        """The one door to the columns: what is being widened is written in both places."""
+        getattr(self, column)[slots] = values
+        if self._wider:
+            self._wider[column][slots] = values
 
     def _allot(self, count: int) -> Slots:
         """Take slots out of those that are free, then new ones."""
@@ -122,19 +141,39 @@ class Documents:
         return np.sort(np.concatenate(parts))
 
     def _unused(self, count: int) -> Slots:
-        first, self._used = self._used, self._used + count
-        while self._used > len(self.keys):
-            self._grow()
+        first = self._used
+        while first + count > len(self.keys):
+            self._widen(len(self.keys))
+        self._used += count
+        if 2 * self._used > len(self.keys):
+            self._widen(_COPIED_AT_ONCE * count)
         return np.arange(first, self._used, dtype=np.uint32)
 
-    def _grow(self) -> None:
-        """Lengthen every column in place.
+    def _widen(self, amount: int) -> None:
+        """Copy so many slots into columns twice as wide; take these when the old ones are full.
 
-        Growing in place moves pages rather than bytes where the system can, and no view of a
-        column is ever kept, so there is none to be left behind (hence no check for any).
+        Copying everything when there is no room left would be a pause that grows with the index.
         """
-        old = len(self.keys)
-        new = old + min(max(old, 256), _GROWTH)
-        for column in self._columns():
-            column.resize(new, refcheck=False)
-        self.lengths[old:] = np.inf
+        names = ("keys", "ages", "lengths", "homes", "scores")
+        room = len(self.keys)
+        if not self._wider:
+            self._wider = {name: np.empty(2 * room, getattr(self, name).dtype) for name in names}
+            self._copied = 0
+        end = min(self._copied + amount, room)
+        for name in names:
+            self._wider[name][self._copied : end] = getattr(self, name)[self._copied : end]
+        self._copied = end
+        if end == room:
+            for name, column in self._wider.items():
+                setattr(self, name, column)
+            self._wider = {}
+
+
+def _new_lanes() -> list[dict[int, int]]:
+    shards: list[dict[int, int]] = [{} for _ in range(_SHARDS)]
+    borders = np.exp2(np.arange(LANES) / LANES) - 1  # from 0 to 1, at first slowly
+    return [shards[int(border * _SHARDS)] for border in borders]
+
+
+def _distinct(lanes: list[dict[int, int]]) -> list[dict[int, int]]:
+    return list({id(lane): lane for lane in lanes}.values())

@@ -18,6 +18,7 @@ FAN = 4  # runs of about one size become one run
 
 _SMALLEST = 64  # postings; runs up to FAN times this count as one size
 _MOSTLY_DEAD = 0.5
+_EVERYTHING = (1 << 64) - 1, (1 << 32) - 1  # no term and slot come later
 
 
 class Merge:
@@ -70,7 +71,7 @@ class Merge:
         slots = np.concatenate(parts)
         alive = self._documents.is_alive(slots)
         living = slots[alive]
-        self._documents.homes[living] = self.output.label
+        self._documents.move(living, self.output.label)
         self.output.admit(living)
         if len(living) < len(slots):
             self._purged.append(slots[~alive])
@@ -90,11 +91,12 @@ class Merge:
         Terms are hashes, hence spread evenly, so that the shares are nearly used up.
         """
         total = sum(run.postings for run in sources)
-        reached = []
+        reached = [_EVERYTHING]
         for run in sources:
-            head = run.segments[0]
-            share = max(1, budget * run.postings // total)
-            reached.append(head.posting(min(share, head.size) - 1))
+            share = min(run.postings, max(1, budget * run.postings // total))
+            head = run.head(share)  # nothing up to the cut may stand behind it
+            if share < run.postings:
+                reached.append(head.posting(share - 1))
         return min(reached)
 
     def _drop_postings(self) -> None:

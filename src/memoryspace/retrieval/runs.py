@@ -104,6 +104,13 @@ class Run:
             self.members.append(slots)
             self.documents += len(slots)
 
+    def head(self, least: int) -> Segment:
+        """Return the first segment, made to have so many postings at least."""
+        while self.segments[0].size < least:
+            self.segments[:2] = [_glued(*self.segments[:2])]
+            del self.last_terms[0]
+        return self.segments[0]
+
     def take(self, term: int, slot: int) -> Segment | None:
         """Remove and return what the first segment has up to this term and slot."""
         head = self.segments[0]
@@ -149,7 +156,7 @@ class Run:
         assert self.postings == sum(each.size for each in self.segments)
         pairs: list[tuple[int, int]] = []
         for segment in self.segments:
-            assert 0 < segment.size <= self.segment_size
+            assert 0 < segment.size < 2 * self.segment_size  # a head may be glued to its neighbour
             assert len(segment.counts) == segment.size == segment.starts[-1]
             assert segment.starts[0] == 0
             assert (np.diff(segment.starts.astype(np.int64)) > 0).all(), "a term without postings"

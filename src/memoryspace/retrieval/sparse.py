@@ -17,7 +17,7 @@ import numpy as np
 
 from ..errors import InvalidInput
 from .analysis import analyse, prepare
-from .documents import SHARDS, Documents
+from .documents import LANES, Documents
 from .merging import Merge, due
 from .query import Bm25, Query
 from .runs import Run, invert
@@ -63,7 +63,7 @@ class SparseIndex:
         self._noted: dict[int, str] = {}  # key → text, in the order of adding
         self._noted_size = 0
         self._graves: list[int] = []
-        self._shards = self._documents.shards
+        self._lanes = self._documents.lanes
         self._runs: dict[int, Run] = {}
         self._merges: list[Merge] = []
         self._credit = 0
@@ -73,14 +73,14 @@ class SparseIndex:
         return len(self._noted) + self._documents.count - len(self._graves)
 
     def __contains__(self, key: object) -> bool:
-        return isinstance(key, int) and (key in self._noted or key in self._shards[key % SHARDS])
+        return isinstance(key, int) and (key in self._noted or key in self._lanes[key % LANES])
 
     def add(self, key: int, text: str) -> None:
         """Index a text under a key that is not in use."""
         if type(key) is not int or not isinstance(text, str) or not 0 <= key < _KEYS:
             raise _unusable(key, text)
         noted = self._noted
-        if key in noted or key in self._shards[key % SHARDS]:
+        if key in noted or key in self._lanes[key % LANES]:
             raise InvalidInput(f"key {key} is already indexed; update() it, or remove() it first")
         noted[key] = text
         self._noted_size += _NOTED + len(text) if text.isascii() else _weight(text)
@@ -89,7 +89,7 @@ class SparseIndex:
 
     def remove(self, key: int) -> bool:
         """Forget a document; tell whether there was one."""
-        slot = self._shards[key % SHARDS].pop(key, None)
+        slot = self._lanes[key % LANES].pop(key, None)
         if slot is None:
             return self._unnote(key)
         self._graves.append(slot)
@@ -149,7 +149,7 @@ class SparseIndex:
         """Verify every invariant; for tests, it looks at everything."""
         self._documents.check()
         assert self._noted_size == sum(map(_weight, self._noted.values()))
-        assert not any(key in self._shards[key % SHARDS] for key in self._noted)
+        assert not any(key in self._lanes[key % LANES] for key in self._noted)
         for label, run in self._runs.items():
             assert run.label == label
             run.check()
@@ -177,12 +177,13 @@ class SparseIndex:
 
     def _check_lengths(self) -> None:
         """The postings of every living document add up to its length: none is lost or doubled."""
-        lengths = np.zeros(len(self._documents.lengths))
+        used = self._documents.used_slots
+        lengths = np.zeros(used)
         for run in self._runs.values():
             for segment in run.segments:
                 np.add.at(lengths, segment.slots, segment.counts)
-        alive = self._documents.lengths < np.inf
-        assert (lengths[alive] == self._documents.lengths[alive]).all(), "postings are missing"
+        alive = self._documents.lengths[:used] < np.inf
+        assert (lengths[alive] == self._documents.lengths[:used][alive]).all(), "postings are lost"
 
     def _settle(self) -> None:
         """Let everything noted, removals and texts, take effect."""
@@ -231,7 +232,7 @@ class SparseIndex:
         and should that be too little, more runs come together in the next.
         """
         self._plan()
-        self._credit = min(self._credit + _PACE * amount, 2 * self._segment_size)
+        self._credit = min(self._credit + _PACE * amount, self._segment_size * 3 // 2)
         while self._merges:
             merge = min(self._merges, key=lambda each: each.remaining)
             if self._credit < min(merge.remaining, self._segment_size // 4 + 1):
