@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +20,7 @@ from hypothesis.stateful import (
 
 from memoryspace.errors import InvalidInput, OutOfSpace
 from memoryspace.kernel.allocators import (
+    NOWHERE,
     Allocator,
     BestFitAllocator,
     FirstFitAllocator,
@@ -257,6 +259,41 @@ def test_segregated_fit_takes_a_hole_that_is_hardly_too_big(sizes: list[int], wa
     elif bin_of(best // GRANULE) > bin_of(wanted):
         assert bin_of(taken // GRANULE) == bin_of(best // GRANULE)
     space.check()
+
+
+@each_allocator
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("sizes", [[1, 2, 3, 40, 41, 700], list(range(1, 800))])
+def test_an_allocator_finds_what_a_search_through_all_free_blocks_finds(
+    allocator: type[Allocator], seed: int, sizes: list[int]
+) -> None:
+    rng = random.Random(seed)
+    words = memoryview(bytearray(GRANULE * 800 * 200)).cast("I")
+    index = allocator()
+    index.bind(words, 800 * 200)
+    free: dict[int, int] = {}
+    for step in range(2500):
+        grows = step // 250 % 2 == 0  # up and down, so that indexes are thinned out
+        start = rng.randrange(200) * 800
+        if start in free:
+            if not grows or rng.random() < 0.2:
+                index.remove(start, free.pop(start))
+        elif grows or rng.random() < 0.2:
+            free[start] = rng.choice(sizes)
+            words[start << 2] = free[start] << 2
+            index.add(start, free[start])
+        assert index.largest() == max(free.values(), default=0)
+        wanted = rng.choice(sizes)
+        found = index.find(wanted)
+        fitting = [(size, place) for place, size in free.items() if size >= wanted]
+        if allocator is BestFitAllocator:
+            assert found == min(fitting, default=(0, NOWHERE))[1]
+        elif allocator is FirstFitAllocator:
+            assert found == min((place for _, place in fitting), default=NOWHERE)
+        else:
+            assert found == NOWHERE or free[found] >= wanted
+            surely = index.search(wanted)
+            assert free[surely] >= wanted if fitting else surely == NOWHERE
 
 
 @each_allocator

@@ -565,6 +565,19 @@ def test_a_budget_bounds_the_declared_sizes(clock: ManualClock) -> None:
         manager.check()
 
 
+def test_a_budget_holds_for_updates_too(clock: ManualClock) -> None:
+    with limited(clock, budget=100) as manager:
+        declared = manager.store({}, size=60, root=True)
+        assert manager.update(declared.id, payload={"a": "x" * 500}).size == 60
+        plain = manager.store({"a": "x" * 20}, root=True)
+        with pytest.raises(OutOfSpace, match=f"budget of 100 holds {60 + plain.size}; "):
+            manager.update(plain.id, payload={"a": "x" * 50})
+        assert manager.peek(plain.id).payload == {"a": "x" * 20}
+        manager.update(plain.id, payload={})
+        assert manager.stats()["weight"] == 60 + manager.peek(plain.id).size < 60 + plain.size
+        manager.check()
+
+
 def test_usage_follows_what_comes_and_goes(clock: ManualClock) -> None:
     with limited(clock) as manager:
         assert manager.usage("ann") == 0

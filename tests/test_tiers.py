@@ -502,6 +502,8 @@ def test_a_cold_copy_of_a_change_that_was_not_journalled_does_not_haunt_the_next
         with pytest.raises(StoreError, match="_remove"):
             space.store({"n": 1})
         assert len(space) == 0
+        with pytest.raises(StoreError, match="_remove"):
+            space.store({"x": "z" * 9000})
         cold.broken.clear()
         small = space.store({"n": 2})
         assert len(cold) == 0
@@ -510,7 +512,25 @@ def test_a_cold_copy_of_a_change_that_was_not_journalled_does_not_haunt_the_next
         space.check()
 
 
-def test_changes_without_bodies_do_not_wait_for_the_cold_tier(tmp_path: Path) -> None:
+def test_a_second_try_replaces_the_cold_copy_of_the_first(tmp_path: Path) -> None:
+    disk, cold = FaultyDisk(), FailingCold()
+    wal = WriteAheadLog(tmp_path, sync="os", disk=disk)
+    with wal, tiered(wal=wal, cold_store=cold) as space:
+        cold.broken = {"delete"}
+        disk.fail("pwrite")
+        with pytest.raises(StoreError):
+            space.store({"x": "y" * 9000})
+        cold.broken.clear()
+        big = space.store({"x": "z" * 9000})
+        assert len(cold) == 1
+        assert space.load(big.id).payload == {"x": "z" * 9000}
+        space.check()
+
+
+@pytest.mark.parametrize("in_background", [False, True])
+def test_changes_without_bodies_do_not_wait_for_the_cold_tier(
+    in_background: bool, tmp_path: Path
+) -> None:
     disk, cold = FaultyDisk(), FailingCold()
     wal = WriteAheadLog(tmp_path, sync="os", disk=disk)
     with wal, tiered(wal=wal, cold_store=cold) as space:
@@ -521,8 +541,12 @@ def test_changes_without_bodies_do_not_wait_for_the_cold_tier(tmp_path: Path) ->
             space.store({"x": "y" * 9000})
         space.pin(kept)
         cold.broken.clear()
-        space.demote_objects([kept])
+        if in_background:
+            space.flush_some()
+        else:
+            space.flush_dirty()
         assert len(cold) == 1  # the copy that nobody owns went first
+        space.demote_objects([kept])
         space.check()
 
 
@@ -812,7 +836,9 @@ def test_an_object_bigger_than_the_heap_goes_cold_directly() -> None:
             assert space.load(big.id).payload == {"x": "y" * 9000}
             assert space.tier_of(big.id) == "cold"
         assert space.stats()["promotion_failures"] == 2
+        assert space.stats()["page_faults"] == 2
         assert space.promote([big.id]) == 0
+        assert space.stats()["page_faults"] == 2  # nobody asked for it
         space.check()
 
 
@@ -886,6 +912,7 @@ def test_so_many_pages_are_hot_and_no_more() -> None:
             space.load(object_id)
             assert space.pager.pages <= 10
         space.update(ids[-1], payload={"x": "y" * 2000})
+        assert space.tier_of(ids[-1]) == "cold"
         assert space.pager.pages <= 10
         space.check()
 
@@ -1065,7 +1092,12 @@ def test_copies_of_objects_that_died_before_a_restart_are_deleted_after_it(tmp_p
         space.demote_objects(ids[:3])
         space.checkpoint()
         space.free_object(ids[0])
-    assert len(cold) == 4
+        born, changed = fill(space, 2)  # neither is in the checkpoint, but both are cold
+        space.demote_objects([born, changed])
+        space.free_object(born)
+        space.update(changed, payload={"n": "new"})
+        space.free_object(changed)
+    assert len(cold) == 6
     with tiered(folder=tmp_path, durability=durability, cold_store=cold) as space:
         space.free_object(ids[1])
         space.free_object(ids[3])
@@ -1111,6 +1143,9 @@ def test_hits_and_misses_are_recorded_as_they_come() -> None:
         assert curve.miss_ratio(size) == 0.5  # all but the first accesses
         assert curve.miss_ratio(size // 2) == 1.0
         space.free_many(ids)
+        for object_id in fill(space, 4):  # in the places of the dead, but others
+            space.load(object_id)
+        assert curve.miss_ratio(size) == pytest.approx(8 / 12)
         curve.check()
         space.hit_rate.check()
 

@@ -22,3 +22,21 @@ class Closing:
         trace: TracebackType | None,
     ) -> None:
         await self.close()
+
+
+class ClosingNow:
+    """The same for what is closed without an event loop: ``with`` calls ``close``."""
+
+    def close(self) -> None:
+        """Give back what was opened here. What was passed in stays open."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -8,9 +8,9 @@ two orders of magnitude, and the loop is never blocked by an fsync.
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import TracebackType
-from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
 
+from ..lifecycle import Closing
 from .durability import changed
 from .manager import Hit, MemoryManager
 from .object import MemoryObject
@@ -46,7 +46,7 @@ class _Durable(Generic[P, R]):
         return call
 
 
-class AsyncMemoryManager(Generic[M]):
+class AsyncMemoryManager(Closing, Generic[M]):
     """Awaitable changes of a manager; reads are the manager's own, and as fast."""
 
     def __init__(self, manager: M) -> None:
@@ -77,14 +77,3 @@ class AsyncMemoryManager(Generic[M]):
     async def close(self) -> None:
         """Close the manager."""
         self.manager.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()

@@ -18,6 +18,7 @@ from typing import Any, Literal, NoReturn
 
 from ..errors import InvalidInput, OutOfSpace, StoreError, UnknownObject
 from ..events import EventStream
+from ..lifecycle import ClosingNow
 from .checkpoints import CheckpointManager, CheckpointWriter
 from .collectors import GarbageCollector
 from .cycles import Cycle, GCEvent
@@ -59,7 +60,7 @@ class Options:
             raise InvalidInput(f"pause must be above 0 seconds, got {self.pause}")
 
 
-class Engine:
+class Engine(ClosingNow):
     """Heap, journal, index, collection and checkpoints under one lock."""
 
     def __init__(
@@ -286,16 +287,19 @@ class Engine:
             wanted[new.tenant] = wanted.get(new.tenant, 0) + len(body)
         for tenant, size in wanted.items():
             self.keep_quota(tenant, size)
-        budget = self.options.budget
-        if budget is not None:
+        if self.options.budget is not None:
             pairs = zip(objects, bodies, strict=True)
-            weight = sum(len(body) if new.size is None else new.size for new, body in pairs)
-            self._keep_below(
-                lambda: self.heap.weight + weight <= budget,
-                lambda: (
-                    f"the budget of {budget} holds {self.heap.weight}; {weight} more do not fit"
-                ),
-            )
+            self.keep_budget(sum(len(body) if new.size is None else new.size for new, body in pairs))
+
+    def keep_budget(self, weight: int) -> None:
+        """Refuse so much weight more if the budget does not allow it."""
+        budget = self.options.budget
+        if budget is None:
+            return
+        self._keep_below(
+            lambda: self.heap.weight + weight <= budget,
+            lambda: f"the budget of {budget} holds {self.heap.weight}; {weight} more do not fit",
+        )
 
     def keep_quota(self, tenant: str, size: int) -> None:
         """Refuse so many bytes more if the tenant's quota does not allow them."""

@@ -14,8 +14,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
-from types import TracebackType
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple
 
 from ..errors import InvalidInput, UnknownObject
 from ..events import EventStream
@@ -418,17 +417,6 @@ class MemoryManager(Engine):
         finally:
             self.heap.space.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
     # -- figures -----------------------------------------------------------------------------------
 
     @property
@@ -531,8 +519,12 @@ class MemoryManager(Engine):
             old = self.object(slot)
             name = None if old.id.startswith(ID_PREFIX) else old.id
             body = encode_body(payload, old.embedding, name)
-            self.keep_quota(old.tenant, len(body) - table.size[slot])
-            ops.append(Rewritten(handle, body, len(body)))
+            size, weight = table.size[slot], table.weight[slot]
+            self.keep_quota(old.tenant, len(body) - size)
+            if weight == size:  # else it was declared, and stays as it was
+                weight = len(body)
+                self.keep_budget(weight - size)
+            ops.append(Rewritten(handle, body, weight))
         if tags is not None or importance is not None or ttl is not None:
             check_numbers(importance=importance, ttl=ttl)
             names = self.heap.tags.values[table.tags[slot]] if tags is None else tags

@@ -16,13 +16,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import msgspec
 from msgspec import Struct
 
 from ..errors import StoreError, StoreUnavailable
+from ..lifecycle import ClosingNow
 
 LOCK_FILE = "LOCK"
 
@@ -57,7 +56,7 @@ class FolderInUse(StoreError):
         self.owner = owner
 
 
-class FolderLock:
+class FolderLock(ClosingNow):
     """Owns a folder from the moment it is made until ``close``. The folder is made if need be.
 
     A forked child does not own what its parent owns: there, ``owned`` is False.
@@ -105,17 +104,6 @@ class FolderLock:
         _owned.discard(self)
         if fd is not None:
             os.close(fd)  # which releases it: no other process has a copy of this descriptor
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"<FolderLock {self.folder} ({'owned' if self.owned else 'not owned'})>"

@@ -19,12 +19,12 @@ from contextlib import suppress
 from math import ceil, isfinite
 from pathlib import Path
 from sys import float_info
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from ..errors import InvalidInput
 from ..events import Event, EventStream
 from ..files import safe_name, write_atomic
+from ..lifecycle import ClosingNow
 from .event_log import EventLog
 
 logger = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ _FORMULA = (
 _COLUMNS = ("event", "field", "count", "mean", "p50", "p95", "p99", "max")
 
 
-class MemoryProfiler:
+class MemoryProfiler(ClosingNow):
     """A listener for an ``EventStream``. Safe to use from several threads.
 
     With ``output_dir``, events go to ``<run_id>.jsonl`` there, after what is in it already.
@@ -109,17 +109,6 @@ class MemoryProfiler:
         self.flush()
         if self._log is not None:
             self._log.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def count(self, event: str) -> int:
         """Return how often an event happened."""

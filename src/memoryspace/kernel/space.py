@@ -363,13 +363,11 @@ class MemorySpace:
         self._words[start << 2] = size << 2 | (self._words[start << 2] & 3)
 
     def _merge_some(self) -> None:
-        """Merge a few of the waiting blocks: a share of the work with every ``deallocate``."""
+        """Merge one of the waiting blocks for each that comes to wait."""
         for _ in range(4):
             waiting = self._quick[self._drain_class]
             if waiting:
                 self._merge_one(waiting.pop(), self._drain_class)
-                if waiting:
-                    self._merge_one(waiting.pop(), self._drain_class)
                 return
             self._drain_class = (self._drain_class + 1) % _QUICK_SIZES
 

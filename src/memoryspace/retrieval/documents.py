@@ -8,12 +8,13 @@ does not look at.
 
 from __future__ import annotations
 
+import mmap
 import sys
 from collections.abc import Collection
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 Slots = NDArray[np.uint32]
 
@@ -32,11 +33,11 @@ class Documents:
     """Keys, ages, lengths and homes by slot. A dead document's length is infinite."""
 
     def __init__(self) -> None:
-        self.keys: NDArray[np.uint64] = np.zeros(_LEAST, np.uint64)
-        self.ages: NDArray[np.int64] = np.zeros(_LEAST, np.int64)
-        self.lengths: NDArray[np.float64] = np.zeros(_LEAST, np.float64)
-        self.homes: NDArray[np.uint16] = np.zeros(_LEAST, np.uint16)
-        self.scores: NDArray[np.float64] = np.zeros(_LEAST, np.float64)  # 0 between searches
+        self.keys: NDArray[np.uint64] = _column(_LEAST, np.uint64)
+        self.ages: NDArray[np.int64] = _column(_LEAST, np.int64)
+        self.lengths: NDArray[np.float64] = _column(_LEAST, np.float64)
+        self.homes: NDArray[np.uint16] = _column(_LEAST, np.uint16)
+        self.scores: NDArray[np.float64] = _column(_LEAST, np.float64)  # 0 between searches
         self._wider: dict[str, NDArray[Any]] = {}
         self._copied = 0
         self.lanes: list[dict[int, int]] = _new_lanes()  # the sealed and not removed
@@ -157,7 +158,7 @@ class Documents:
         names = ("keys", "ages", "lengths", "homes", "scores")
         room = len(self.keys)
         if not self._wider:
-            self._wider = {name: np.empty(2 * room, getattr(self, name).dtype) for name in names}
+            self._wider = {name: _column(2 * room, getattr(self, name).dtype) for name in names}
             self._copied = 0
         end = min(self._copied + amount, room)
         for name in names:
@@ -167,6 +168,18 @@ class Documents:
             for name, column in self._wider.items():
                 setattr(self, name, column)
             self._wider = {}
+
+
+def _column(room: int, dtype: DTypeLike) -> NDArray[Any]:
+    """Return zeros that take no memory and no time until they are used, page by page.
+
+    A large array of numpy's own asks for huge pages, and clearing one of those is a pause.
+    """
+    size = room * np.dtype(dtype).itemsize
+    if sys.platform == "win32":
+        return np.frombuffer(mmap.mmap(-1, size), dtype)
+    private = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS  # a forked process writes to its own copy
+    return np.frombuffer(mmap.mmap(-1, size, flags=private), dtype)
 
 
 def _new_lanes() -> list[dict[int, int]]:

@@ -28,6 +28,7 @@ SEGMENT_SIZE = 1 << 15  # postings
 _NOTED = 32  # what an empty text counts for, so that these are sealed, too
 _GRAVES = 1024  # removals noted
 _PACE = 8  # postings merged per posting sealed: each is merged as often as there are sizes
+_LEAST_PACE = 6  # and never fewer than this for long, or merging falls behind
 
 _KEYS = 1 << 64
 
@@ -232,7 +233,8 @@ class SparseIndex:
         and should that be too little, more runs come together in the next.
         """
         self._plan()
-        self._credit = min(self._credit + _PACE * amount, self._segment_size * 3 // 2)
+        most = max(_LEAST_PACE * amount, 2 * self._segment_size)
+        self._credit = min(self._credit + _PACE * amount, most)
         while self._merges:
             merge = min(self._merges, key=lambda each: each.remaining)
             if self._credit < min(merge.remaining, self._segment_size // 4 + 1):

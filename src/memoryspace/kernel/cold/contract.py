@@ -11,13 +11,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice, pairwise
 from struct import Struct as Layout
-from types import TracebackType
-from typing import ClassVar, Self, TypeVar, TypeVarTuple
+from typing import ClassVar, TypeVar, TypeVarTuple
 from zlib import crc32
 
 from msgspec import Struct
 
 from ...errors import CorruptData, InvalidInput, MemorySpaceError, StoreError
+from ...lifecycle import ClosingNow
 
 MAX_KEY = 2**63 - 1
 MAX_VALUE = 2**29  # bytes; every engine holds a value of this size
@@ -41,7 +41,7 @@ class ColdStats(Struct, frozen=True):
     bytes_read: int = 0
 
 
-class ColdStorage(ABC):
+class ColdStorage(ClosingNow, ABC):
     """Values by number. Safe to share between threads; not to be carried over a fork.
 
     A write is done whole or not at all, and outlives a power cut once it has returned. With
@@ -156,17 +156,6 @@ class ColdStorage(ABC):
         if not self._closed:
             self._closed = True
             self._shut()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.place}{' (closed)' if self._closed else ''}>"

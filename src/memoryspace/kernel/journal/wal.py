@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
-from types import TracebackType
 
 from ...errors import InvalidInput
 from ...events import EventStream
+from ...lifecycle import ClosingNow
 from ..disk import Disk
 from .damage import Damage, JournalUnavailable, Torn, unavailable
 from .flusher import Flusher
@@ -29,7 +29,7 @@ from .writer import Writer
 SEGMENT_BYTES = 8 * 1024 * 1024
 
 
-class WriteAheadLog:
+class WriteAheadLog(ClosingNow):
     """A log in a folder of its own. Safe to share between threads and event loops.
 
     ``torn`` tells what a crash had cut short, ``damage`` what was lost if the log was salvaged.
@@ -185,17 +185,6 @@ class WriteAheadLog:
             assert lsns[-1] == last, f"record {last} does not read back"
             count = len([lsn for lsn in lsns if lsn >= newest.first_lsn])
             assert self.damage or count == last + 1 - newest.first_lsn, "records are missing"
-
-    def __enter__(self) -> WriteAheadLog:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _connect(self) -> None:
         if self.policy != OS:
