@@ -179,6 +179,21 @@ async def test_use_after_close_opens_the_folder_again(tmp_path: Path) -> None:
         assert len(space) == 2
 
 
+async def test_every_change_is_durable_when_it_is_awaited(tmp_path: Path) -> None:
+    async with SpaceStore(tmp_path) as store:
+        wal = store.space.wal
+        assert wal is not None
+        changes = (
+            lambda: store.append(ANN, notes(3)),
+            lambda: store.replace(ANN, choose("0"), [note("4")]),
+            lambda: store.mark(ANN, choose("1"), add={"x"}),
+            lambda: store.delete(ANN, choose("2")),
+        )
+        for number, change in enumerate(changes, 1):
+            await change()
+            assert wal.durable_lsn == wal.last_lsn == number
+
+
 # -- expiry and collection -------------------------------------------------------------------------
 
 
@@ -201,7 +216,7 @@ async def test_expired_records_stay_gone_and_leave_the_space(tmp_path: Path) -> 
 
 async def test_records_are_purged_as_others_come(tmp_path: Path) -> None:
     clock = ManualClock()
-    async with opened(tmp_path, clock=clock) as store:
+    async with SpaceStore(tmp_path, durability=QUICK, clock=clock) as store:  # no lack of room
         await store.append(ANN, [note(f"m{n}", expires_at=clock.now + 5) for n in range(10)])
         clock.advance(5)
         for record in notes(300):

@@ -409,11 +409,13 @@ def test_blocking_and_awaiting_callers_share_syncs(tmp_path: Path) -> None:
             for n in range(50):
                 manager.store({"owner": owner, "n": n})
 
+        assert manager.wal is not None
+        blocking(0)
+        assert manager.wal.durable_lsn == 50  # nobody else came to sync for it
         in_threads([*(partial(asyncio.run, awaiting(owner)) for owner in range(2)),
                     *(partial(blocking, owner) for owner in range(2, 4))])  # fmt: skip
-        assert len(manager) == 300
-        assert manager.wal is not None
-        assert manager.wal.durable_lsn == manager.last_lsn == 300
+        assert len(manager) == 350
+        assert manager.wal.durable_lsn == manager.last_lsn == 350
         manager.check()
 
 

@@ -7,7 +7,6 @@ import math
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -292,7 +291,7 @@ def test_every_step_of_every_merge_is_sound(segment_size: int, seed: int) -> Non
     draw = random.Random(seed)
     index = tiny(segment_size)
     living: list[int] = []
-    for key, text in enumerate(zipf_texts(250, seed)):
+    for key, text in enumerate(zipf_texts(150, seed)):
         index.add(key, text)
         living.append(key)
         if draw.random() < 0.4:
@@ -352,12 +351,12 @@ def test_no_call_moves_more_than_a_bounded_number_of_postings() -> None:
 
 def test_columns_are_widened_a_little_with_every_batch() -> None:
     documents = Documents()
-    copied = [0]
     for first in range(0, 3000, 10):
+        room, copied = len(documents.keys), documents._copied
         documents.seal(range(first, first + 10), np.ones(10, np.int64), 0)
-        copied.append(documents._copied)
         documents.check()
-    assert max(after - before for before, after in pairwise(copied)) <= 4 * 10
+        if len(documents.keys) > room:  # the wider ones took over: nearly all was copied before
+            assert room - copied <= 4 * 10
     assert len(documents.keys) >= 3000
 
 

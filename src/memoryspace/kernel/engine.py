@@ -289,7 +289,8 @@ class Engine(ClosingNow):
             self.keep_quota(tenant, size)
         if self.options.budget is not None:
             pairs = zip(objects, bodies, strict=True)
-            self.keep_budget(sum(len(body) if new.size is None else new.size for new, body in pairs))
+            weights = (len(body) if new.size is None else new.size for new, body in pairs)
+            self.keep_budget(sum(weights))
 
     def keep_budget(self, weight: int) -> None:
         """Refuse so much weight more if the budget does not allow it."""
