@@ -471,6 +471,8 @@ def check_salvage(recording: Recording, folder: Path, lost: set[int]) -> None:
                     refers_to=frozenset()
                 )
                 assert expected.refers_to & spared <= state[n].refers_to
+        assert space.wal is not None
+        assert space.last_lsn == space.wal.last_lsn, "no number of a lost change comes again"
         new = space.store({"n": 99, "text": "after"})
         assert space.last_lsn > max(recording.states.keys() - lost)
         space.check()

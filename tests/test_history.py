@@ -608,6 +608,26 @@ def test_bodies_that_were_freed_before_a_crash_are_deleted_after_it(
         space.check()
 
 
+def test_bodies_that_a_restart_forgot_are_deleted_when_they_are_freed_or_rewritten(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    """What was written cold after the last checkpoint is there, though no file says so."""
+    how = Durability(sync="os", segment_bytes=500, keep=1)
+    with tiered(tmp_path, clock, how) as space:
+        ids = [space.store({"text": f"{n} " * 10}).id for n in range(10)]
+        space.flush_dirty()
+    with TieredMemoryManager(
+        10_000, folder=tmp_path, durability=how, clock=clock, retriever=None, flush_interval=None
+    ) as space:
+        assert len(space.cold) == 10
+        space.free_many(ids[:4])
+        space.update(ids[5], payload={"text": "another"})
+        space.checkpoint()
+        space.flush_dirty()
+        assert len(space.cold) == len(space) == 6
+        space.check()
+
+
 # -- one owner -------------------------------------------------------------------------------------
 
 
