@@ -199,6 +199,9 @@ def test_a_cycle_that_somebody_else_asked_for_earns_nothing(heap: Watched) -> No
     bandit = greedy(Always(), Always())
     bandit.notify_gc(heap, Report(900))
     assert (bandit.pulls, bandit.values, list(bandit.decisions)) == ([0, 0], [0.0, 0.0], [])
+    pull(bandit, heap, 100)
+    bandit.notify_gc(heap, Report(900))
+    assert (bandit.pulls, len(bandit.decisions)) == ([1, 0], 1)
 
 
 def test_every_decision_is_recorded(heap: Watched) -> None:

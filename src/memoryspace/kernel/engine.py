@@ -421,8 +421,8 @@ class Engine(ClosingNow):
     def _keep_up(self, *, now: bool) -> None:
         if self._cycle is None:
             self._begin_cycle_if_due()
-        self._begin_checkpoint_if_due()
         if now or not self._calls % _SLICE_EVERY:
+            self._begin_checkpoint_if_due()
             if self._cycle is not None:
                 self.advance_cycle(self.options.pause)
             elif self._checkpoint is not None:

@@ -191,9 +191,9 @@ class Heap:
 
     def recovered(self) -> None:
         """Tell the listeners of everything that an image brought back."""
-        table = self.table
-        for slot in table.living():
-            self._tell(self.on_stored, slot)
+        if self.on_stored:
+            for slot in self.table.living():
+                self._tell(self.on_stored, slot)
 
     def recall_names(self, slots: Iterable[int]) -> None:
         """Learn the names of objects again, from their bodies."""
