@@ -709,30 +709,36 @@ class CollectingMachine(RuleBasedStateMachine):
             self.references[made.id] = set()
             self.held[made.id] = {how for how, on in (("root", root), ("pin", pin)) if on}
             self.ends[made.id] = made.expires_at
+            self.notice(self.reachable())
+
+    def refer(self, source: str, target: str, *, on: bool) -> None:
+        """Link or unlink what is still there; the space may do a slice of its own afterwards."""
+        now = self.clock()
+        if self.ends.get(source, now) <= now or self.ends.get(target, now) <= now:
+            return
+        change = self.manager.add_reference if on else self.manager.remove_reference
+        change(source, target)
+        (self.references[source].add if on else self.references[source].discard)(target)
+        self.notice(self.reachable())
 
     @precondition(anybody)
     @rule(data=st.data())
     def link(self, data: st.DataObject) -> None:
-        source, target = self.one(data), self.one(data)
-        self.manager.add_reference(source, target)
-        self.references[source].add(target)
+        self.refer(self.one(data), self.one(data), on=True)
 
     @precondition(anybody)
     @rule(data=st.data())
     def link_to_all(self, data: st.DataObject) -> None:
         source = self.one(data)
-        for target in [each for each in self.ends if self.ends[each] > self.clock()]:
-            self.manager.add_reference(source, target)
-            self.references[source].add(target)
+        for target in list(self.ends):
+            self.refer(source, target, on=True)
 
     @precondition(anybody)
     @rule(data=st.data())
     def unlink(self, data: st.DataObject) -> None:
         source = self.one(data)
         for target in sorted(self.references[source])[::2]:
-            if self.ends[target] > self.clock():
-                self.manager.remove_reference(source, target)
-                self.references[source].discard(target)
+            self.refer(source, target, on=False)
 
     @precondition(anybody)
     @rule(data=st.data())
@@ -740,23 +746,19 @@ class CollectingMachine(RuleBasedStateMachine):
         """What Dijkstra's barrier is for."""
         source, other = self.one(data), self.one(data)
         for target in sorted(self.references[source])[:1]:
-            if self.ends[target] > self.clock():
-                self.manager.add_reference(other, target)
-                self.references[other].add(target)
-                if other != source:
-                    self.manager.remove_reference(source, target)
-                    self.references[source].discard(target)
+            self.refer(other, target, on=True)
+            self.refer(source, target, on=False)
 
     @precondition(anybody)
     @rule(data=st.data(), how=st.sampled_from(["root", "pin"]), on=st.booleans())
     def hold(self, data: st.DataObject, how: str, on: bool) -> None:
-        each = self.one(data)
-        manager = self.manager
+        each, manager = self.one(data), self.manager
         if how == "root":
             (manager.add_root if on else manager.remove_root)(each)
         else:
             (manager.pin if on else manager.unpin)(each)
         (self.held[each].add if on else self.held[each].discard)(how)
+        self.notice(self.reachable())
 
     @precondition(anybody)
     @rule(data=st.data())
@@ -764,6 +766,7 @@ class CollectingMachine(RuleBasedStateMachine):
         each = self.one(data)
         self.manager.free_object(each)
         self.gone({each})
+        self.notice(self.reachable())
 
     @rule()
     def let_time_pass(self) -> None:

@@ -36,6 +36,8 @@ from .table import (
     ObjectTable,
 )
 
+_STALE_ENDS = 1024
+
 SlotListener = Callable[[int], None]
 
 STAMP_BITS = MAX_OPS.bit_length() - 1
@@ -366,12 +368,24 @@ class Heap:
         if op.expires != table.expires[slot]:
             table.expires[slot] = op.expires
             if op.expires != FOREVER:
-                heapq.heappush(self.due, (op.expires, op.handle))
+                self._due_later(op.expires, op.handle)
         old = table.tags[slot]
         table.tags[slot] = self.tags.take(op.tags) if op.tags else 0
         if old:
             self.tags.drop(old)
         self._tell(self.on_changed, slot)
+
+    def _due_later(self, end: float, handle: int) -> None:
+        """Note a new end; old ones of the same object are dropped when they become many."""
+        table = self.table
+        if len(self.due) > 2 * table.live + _STALE_ENDS:
+            self.due = [
+                (end, each)
+                for end, each in set(self.due)
+                if (slot := table.slot_of(each)) >= 0 and table.expires[slot] == end
+            ]
+            heapq.heapify(self.due)
+        heapq.heappush(self.due, (end, handle))
 
     @staticmethod
     def _tell(listeners: list[SlotListener], slot: int) -> None:
