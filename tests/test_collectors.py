@@ -883,3 +883,15 @@ def test_pressure_goes_on_with_the_cycle_under_way(clock: ManualClock) -> None:
         with pytest.raises(UnknownObject):
             manager.load(ids[0])
         manager.check()
+
+
+def test_changing_an_end_again_and_again_leaves_no_heap_of_ends() -> None:
+    clock = ManualClock()
+    with MemoryManager(1 << 16, retriever=None, clock=clock) as manager:
+        ids = [manager.store({"n": n}, ttl=10, root=True).id for n in range(4)]
+        for step in range(5000):
+            manager.update(ids[step % 3], ttl=1000 + step)
+        assert len(manager.heap.due) < 2500
+        manager.check()
+        clock.advance(11)
+        assert manager.run_gc().freed_ids == [ids[3]]

@@ -379,7 +379,7 @@ class Heap:
         """Note a new end; old ones of the same object are dropped when they become many."""
         table = self.table
         if len(self.due) > 2 * table.live + _STALE_ENDS:
-            self.due = [
+            self.due[:] = [  # in place: a collector may be at work on it
                 (end, each)
                 for end, each in set(self.due)
                 if (slot := table.slot_of(each)) >= 0 and table.expires[slot] == end
