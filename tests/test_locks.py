@@ -10,6 +10,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
@@ -370,3 +371,45 @@ def test_a_lock_shows_who_holds_it() -> None:
         assert f"writer={threading.get_ident()}" in repr(lock)
     with lock.read:
         assert repr(lock) == "<ReadWriteLock readers=1 waiting=(0, 0)>"
+
+
+def test_a_yielding_lock_lets_one_in_at_a_time_and_its_holder_in_again() -> None:
+    lock, inside, most, rounds = YieldingLock(), [0], [0], [0]
+
+    def work() -> None:
+        for _ in range(300):
+            with lock, lock:
+                inside[0] += 1
+                most[0] = max(most[0], inside[0])
+                rounds[0] += 1
+                inside[0] -= 1
+
+    with ThreadPoolExecutor(8) as pool:
+        for done in [pool.submit(work) for _ in range(8)]:
+            done.result()
+    assert (most[0], rounds[0]) == (1, 2400)
+
+
+def test_whoever_waits_long_for_a_yielding_lock_still_gets_it() -> None:
+    lock, entered = YieldingLock(), threading.Event()
+
+    def wait() -> None:
+        with lock:
+            entered.set()
+
+    with lock:
+        waiter = threading.Thread(target=wait)
+        waiter.start()
+        for _ in range(1000):  # far more turns than it tries before it sleeps
+            assert not entered.is_set()
+            time.sleep(0)
+    waiter.join()
+    assert entered.is_set()
+
+
+def test_an_error_inside_leaves_a_yielding_lock_free() -> None:
+    lock = YieldingLock()
+    with pytest.raises(ValueError, match="inside"), lock:
+        raise ValueError("inside")
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(lambda: lock.__enter__()).result(timeout=10) is None

@@ -9,7 +9,6 @@ from __future__ import annotations
 import heapq
 import logging
 import math
-import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -25,7 +24,7 @@ from .cycles import Cycle, GCEvent
 from .drafts import Drafts, NewObject
 from .heap import STAMP_BITS, Heap, bodies_of
 from .journal import WriteAheadLog
-from .locks import ReadWriteLock
+from .locks import ReadWriteLock, YieldingLock
 from .object import MemoryObject
 from .ops import MAX_OPS, Freed, Op, encode_ops
 from .policies import GCPolicy
@@ -84,7 +83,7 @@ class Engine(ClosingNow):
         self.gc_events: deque[GCEvent] = deque(maxlen=_REMEMBERED_CYCLES)
         self.reading: AbstractContextManager[Any]
         self.writing: AbstractContextManager[Any]
-        self.reading = self.writing = threading.RLock()
+        self.reading = self.writing = YieldingLock()
         if lock is not None:
             self.reading, self.writing = lock.read, lock.write
         self.on_reload: list[Callable[[], None]] = []

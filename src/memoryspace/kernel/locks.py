@@ -8,6 +8,7 @@ write lock, is an error instead of a deadlock.
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from threading import get_ident
 from types import TracebackType
@@ -293,3 +294,36 @@ class WriteSide(_Side):
 def _seconds(timeout: float | None) -> float:
     """Return a timeout as ``threading.Lock`` wants it: -1 is for ever."""
     return -1 if timeout is None else max(0.0, timeout)
+
+
+class YieldingLock:
+    """A re-entrant lock for sections of microseconds, taken and left by ``with``.
+
+    Whoever finds it taken first lets the others run a few times. If it slept at once, the one that
+    leaves would hand it over with every turn, and each turn would cost a switch of threads: eight
+    threads got less than half of one's work done. Threads that wait for the disk after every call
+    lose a little by it.
+    """
+
+    __slots__ = ("_acquire", "_release")
+
+    TRIES = 5
+
+    def __init__(self) -> None:
+        lock = threading.RLock()
+        self._acquire = lock.acquire
+        self._release = lock.release
+
+    def __enter__(self) -> None:
+        if not self._acquire(False):
+            self._wait()
+
+    def __exit__(self, *error: object) -> None:
+        self._release()
+
+    def _wait(self) -> None:
+        for _ in range(self.TRIES):
+            time.sleep(0)
+            if self._acquire(False):
+                return
+        self._acquire()
