@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from memoryspace.kernel.locks import ReadSide, ReadWriteLock, WriteSide
+from memoryspace.kernel.locks import ReadSide, ReadWriteLock, WriteSide, YieldingLock
 
 PATIENCE = 20.0  # seconds until a test that hangs fails
 EXCLUSIVE = [("write", "write"), ("write", "read"), ("read", "write")]

@@ -1,8 +1,10 @@
 """``AsyncMemoryManager``: a space for asyncio, without a thread between.
 
-A call does its work at once, on the loop: microseconds. Only the wait for the disk is awaited, and
-many callers share one sync of the journal. So 256 tasks that store durably are faster than one by
-two orders of magnitude, and the loop is never blocked by an fsync.
+A call does its work at once, on the loop. Only the wait for the journal's sync is awaited, and many
+callers share one. How much that gains depends on how slow the disk is beside the work itself.
+
+What still runs on the loop: a tiered space writes to its cold tier when it demotes, and closing a
+space syncs. Both may wait for the disk.
 """
 
 from __future__ import annotations
