@@ -55,6 +55,8 @@ from memoryspace.kernel.heap import Heap
 from memoryspace.kernel.replacement import POLICIES, make_policy
 from memoryspace.testing import ManualClock
 
+from kernel_report import table
+
 RESULTS = Path(__file__).parent.parent / "results"
 ROUNDS = 3
 SEED = 20261116
@@ -685,109 +687,6 @@ PARTS: dict[str, tuple[Callable[[int], dict[str, Any]], int]] = {
     "paging": (paging, 300_000),
     "faces": (faces, 40_000),
 }
-
-
-def _median(rounds: list[dict[str, float]], name: str) -> float:
-    return statistics.median(each[name] for each in rounds)
-
-
-def _rows(report: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Yield (what, measured, target) of the parts that were run."""
-    if "objects" in report:
-        full, plain = report["objects"]["searchable"], report["objects"]["plain"]
-        store, free = _median(full, "store_vs_dict"), _median(plain, "free_vs_dict")
-        churn = _median(full, "churn_vs_dict")
-        rate = _median(full, "store_per_s")
-        yield "store, searchable, journalled: of the seed's rate", f"{88 / store:.1f}x", ">= 4x"
-        yield "the same, a second", f"{rate:,.0f}", ""
-        yield "store p99", f"{_median(full, 'store_p99_ms'):.2f} ms", "<= 0.2 ms"
-        yield "store, longest", f"{_median(full, 'store_max_ms'):.1f} ms", "<= 5 ms"
-        load = 1 / _median(plain, "load_vs_dict")
-        yield "load and decode: of a dict's rate", f"{load:.2f}x", ">= 0.5x"
-        yield "free: of the seed's rate", f"{1490 / free:.0f}x", ">= 500x"
-        searchable = 1490 / _median(full, "free_vs_dict")
-        yield "free, searchable: of the seed's rate", f"{searchable:.0f}x", ""
-        yield "churn, searchable: of the seed's rate", f"{1450 / churn:.0f}x", ">= 100x"
-    if "batches" in report:
-        store = _median(report["batches"]["rounds"], "store_vs_dict")
-        yield "store_many(256): of the seed's rate", f"{88 / store:.1f}x", ">= 4x"
-    if "slope" in report:
-        for name, ratio in report["slope"]["ratio"].items():
-            yield f"{name} at 1M against 10k objects", f"{ratio:.2f}x", "<= 1.5x"
-    if "heap" in report:
-        default = report["heap"]["SegregatedFitAllocator"]
-        yield "allocate + free against dict put + del", f"{default['vs_dict']:.1f}x", "<= 2x"
-        for name, limit in (("SegregatedFitAllocator", "<= 1.10"), ("BestFitAllocator", "<= 1.05")):
-            spread = report["heap"][name]["high_water"]
-            yield f"{name}: high water over live bytes", f"{spread:.3f}", limit
-    if "memory" in report:
-        found = report["memory"]
-        yield (
-            "resident bytes over payload, with index",
-            f"{found['text']['vs_payload']:.2f}x",
-            "<= 2.5x",
-        )
-        yield "bytes over a short payload", f"{found['short']['extra_bytes']:.0f}", "<= 300"
-    if "gc" in report:
-        found = report["gc"]
-        yield (
-            "GC pause p99 (budget 1 ms, 1M objects)",
-            f"{found['pause_p99_ms']:.2f} ms",
-            "<= 1.2 ms",
-        )
-        yield "GC pause, longest", f"{found['pause_max_ms']:.2f} ms", "<= 2 ms"
-        yield "GC, all slices", f"{found['total_s']:.2f} s", "<= 2 s"
-        yield "objects collected: of the seed's rate", f"{found['vs_seed']:.0f}x", ">= 1000x"
-        yield "CPython's own gc.collect()", f"{found['python_gc_ms']:.1f} ms", "<= 5 ms"
-    if "journal" in report:
-        found = report["journal"]
-        yield "durable put against append + fdatasync", f"{found['single_vs_raw']:.2f}x", "<= 1.1x"
-        yield "16 async writers: of the single rate", f"{found['async_16']:.0f}x", ">= 12x"
-        yield "256 async writers: of the single rate", f"{found['async_256']:.0f}x", ">= 100x"
-        yield "16 threads: of the single rate", f"{found['threads_16']:.1f}x", ">= 4x"
-    if "recovery" in report:
-        found = report["recovery"]
-        yield "replayed records a second", f"{found['replay_per_s']:,.0f}", ">= 150,000"
-        yield (
-            "checkpoint write: seed's time over ours",
-            f"{found['checkpoint_write_vs_seed']:.1f}x",
-            ">= 5x",
-        )
-        yield (
-            "checkpoint load: seed's time over ours",
-            f"{found['checkpoint_load_vs_seed']:.1f}x",
-            ">= 50x",
-        )
-        yield "checkpoint's longest stop", f"{found['longest_stop_ms']:.1f} ms", "<= 10 ms"
-    if "cold" in report:
-        found = report["cold"]
-        yield "cold get against raw LMDB", f"{found['get_vs_raw']:.2f}x", "<= 3x"
-        yield "demoted a second, by 1000", f"{found['demoted_per_s']:,.0f}", ">= 30,000"
-        yield "cold tier on disk over data", f"{found['disk_vs_data']:.2f}x", "<= 2.4x"
-    if "paging" in report:
-        found = report["paging"]["arc"]
-        yield "ARC decisions a second", f"{found['per_s']:,.0f}", ">= 1,000,000"
-        behind = max(found[name] for name in found if name.startswith("behind_best"))
-        yield "ARC's hit rate behind the best policy", f"{behind:.3f}", "<= 0.02"
-    if "faces" in report:
-        found = report["faces"]
-        yield "async face over the sync call", f"{found['async_load_extra_us']:.2f} us", "<= 1 us"
-        yield "8 threads against 1", f"{found['threads_8_vs_1']:.2f}x", ">= 0.9x"
-        yield "profiler's cost", f"{found['profiler_cost']:.0%}", "< 10 %"
-
-
-def table(report: dict[str, Any]) -> str:
-    lines = [
-        "# The kernel, measured",
-        "",
-        'By `make bench-kernel`; raw figures in `kernel.json`. "Seed" is the prototype that this',
-        "replaces, through its published ratio to a dict of bytes, which was measured in this run.",
-        f"Python {report['environment']['python']}, {report['environment']['cpus']} CPUs.",
-        "",
-        "| what | measured | target |",
-        "|---|---|---|",
-    ]
-    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in _rows(report))]) + "\n"
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -32,6 +32,8 @@ from memoryspace.kernel import (
 from memoryspace.kernel.engine import NewObject
 from memoryspace.kernel.image import MAGIC
 from memoryspace.testing import ManualClock, capture
+
+from spaces import Seen, contents
 
 TINY = 1e-9  # a pause so short that a slice takes in as little as it can
 Opener = Callable[..., MemoryManager]
@@ -81,32 +83,6 @@ def tiered(folder: Path, clock: ManualClock | None = None, **options: Any) -> Ti
 
 
 both = pytest.mark.parametrize("opener", [flat, tiered])
-
-
-class Seen(NamedTuple):
-    payload: dict[str, Any]
-    tags: frozenset[str]
-    importance: float
-    tenant: str
-    pinned: bool
-    root: bool
-    references: frozenset[str]
-
-
-def contents(space: MemoryManager) -> dict[str, Seen]:
-    space.check()
-    return {
-        each.id: Seen(
-            each.payload,
-            each.tags,
-            each.importance,
-            each.tenant,
-            space.is_pinned(each.id),
-            space.is_root(each.id),
-            frozenset(space.references(each.id)),
-        )
-        for each in space.objects()
-    }
 
 
 def lsns(space: MemoryManager) -> list[int]:

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -26,6 +26,7 @@ from memoryspace.kernel.opening import SpaceFolder
 from memoryspace.testing import ManualClock
 
 from faulty_disk import FaultyDisk
+from spaces import Seen, contents
 
 HOW = Durability(sync="always", segment_bytes=700, checkpoint_bytes=1500, keep=2)
 KINDS = (
@@ -84,30 +85,6 @@ class Opened:
                 self.space.close()
         with suppress(StoreError):
             self._exit.close()
-
-
-class Seen(NamedTuple):
-    payload: dict[str, Any]
-    tags: frozenset[str]
-    importance: float
-    pinned: bool
-    root: bool
-    references: frozenset[str]
-
-
-def contents(space: MemoryManager) -> dict[str, Seen]:
-    space.check()
-    return {
-        each.id: Seen(
-            each.payload,
-            each.tags,
-            each.importance,
-            space.is_pinned(each.id),
-            space.is_root(each.id),
-            frozenset(space.references(each.id)),
-        )
-        for each in space.objects()
-    }
 
 
 Step = Callable[[MemoryManager], Any]

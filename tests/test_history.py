@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -22,6 +22,8 @@ from memoryspace.kernel import (
     restore,
 )
 from memoryspace.testing import ManualClock
+
+from spaces import Contents, contents
 
 HOW = Durability(sync="os", segment_bytes=2000, keep=5)
 Opener = Callable[..., MemoryManager]
@@ -43,36 +45,6 @@ both = pytest.mark.parametrize("opener", [flat, tiered])
 @pytest.fixture
 def clock() -> ManualClock:
     return ManualClock(1000.0)
-
-
-class Seen(NamedTuple):
-    payload: dict[str, Any]
-    tags: frozenset[str]
-    importance: float
-    expires_at: float
-    pinned: bool
-    root: bool
-    references: frozenset[str]
-
-
-Contents = dict[str, Seen]
-
-
-def contents(space: MemoryManager) -> Contents:
-    """All there is in a space, and that its invariants hold."""
-    space.check()
-    return {
-        each.id: Seen(
-            each.payload,
-            each.tags,
-            each.importance,
-            each.expires_at,
-            space.is_pinned(each.id),
-            space.is_root(each.id),
-            frozenset(space.references(each.id)),
-        )
-        for each in space.objects()
-    }
 
 
 class Story:

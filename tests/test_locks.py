@@ -390,19 +390,23 @@ def test_a_yielding_lock_lets_one_in_at_a_time_and_its_holder_in_again() -> None
     assert (most[0], rounds[0]) == (1, 2400)
 
 
-def test_whoever_waits_long_for_a_yielding_lock_still_gets_it() -> None:
-    lock, entered = YieldingLock(), threading.Event()
+class ImpatientLock(YieldingLock):
+    TRIES = 0  # sleeps at once, as one does that has let the others run in vain
+
+
+def test_whoever_sleeps_at_a_yielding_lock_is_woken() -> None:
+    lock, started, entered = ImpatientLock(), threading.Event(), threading.Event()
 
     def wait() -> None:
+        started.set()
         with lock:
             entered.set()
 
+    waiter = threading.Thread(target=wait)
     with lock:
-        waiter = threading.Thread(target=wait)
         waiter.start()
-        for _ in range(1000):  # far more turns than it tries before it sleeps
-            assert not entered.is_set()
-            time.sleep(0)
+        started.wait()
+        assert not entered.is_set()
     waiter.join()
     assert entered.is_set()
 

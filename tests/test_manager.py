@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -871,3 +872,18 @@ def test_compaction_moves_bytes_and_nothing_else(manager: MemoryManager) -> None
 def test_a_pause_must_be_a_time(pause: float) -> None:
     with pytest.raises(InvalidInput, match="pause"):
         MemoryManager(CAPACITY, pause=pause)
+
+
+@pytest.mark.parametrize("retriever", ["sparse", None])
+def test_objects_are_nothing_that_pythons_own_collector_has_to_walk(retriever: Any) -> None:
+    with MemoryManager(1 << 24, retriever=retriever) as manager:
+        manager.store_many([NewObject({"text": f"the first note {n}"}) for n in range(100)])
+        gc.collect()
+        before = len(gc.get_objects())
+        for start in range(0, 5000, 100):
+            manager.store_many(
+                [NewObject({"text": f"note {n}"}) for n in range(start, start + 100)]
+            )
+        gc.collect()
+        assert len(gc.get_objects()) - before < 500
+        assert len(manager) == 5100

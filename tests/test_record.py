@@ -16,6 +16,7 @@ from memoryspace.record import (
     Where,
     as_marks,
     check_id,
+    is_number,
     text_of,
 )
 
@@ -202,3 +203,12 @@ def test_more_fields_never_match_more(
         assert Where(**some_fields).matches(record)
     else:
         assert not fits(record, **both)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(0, True), (-1.5, True), (10**300, True), (10**400, False), (True, False), ("1", False),
+     (float("nan"), False), (float("inf"), False), (None, False)],
+)  # fmt: skip
+def test_a_number_is_finite_and_no_bool(value: object, expected: bool) -> None:
+    assert is_number(value) is expected

@@ -7,6 +7,7 @@ safe in every key, every query and every file name we build from it.
 from __future__ import annotations
 
 import re
+import sys
 import unicodedata
 from collections.abc import Iterable
 from typing import Any, TypeAlias
@@ -130,6 +131,13 @@ def check_id(what: str, value: str) -> str:
         return value
     _check_unusual_id(what, value)
     return value
+
+
+def is_number(value: object) -> bool:
+    """Tell whether a value is a finite number; a bool is none."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    return abs(value) <= sys.float_info.max  # also of an int that no float can hold
 
 
 def could_be_id(value: str) -> bool:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..errors import InvalidInput
-from ..record import as_marks, check_id
+from ..record import as_marks, check_id, is_number
 from .heap import Heap
 from .object import ID_PREFIX, encode_body
 from .ops import Stored
@@ -99,13 +98,13 @@ def checked_tags(tags: Iterable[str]) -> tuple[str, ...]:
 def check_numbers(*, importance: float | None, ttl: float | None) -> None:
     """Refuse what is no number."""
     for name, number in (("importance", importance), ("ttl", ttl)):
-        if number is not None and not _is_number(number):
+        if number is not None and not is_number(number):
             raise InvalidInput(f"{name} must be a finite number, got {number!r}")
 
 
 def _check_times(times: Sequence[float | None]) -> None:
     for time in times:
-        if time is not None and time != FOREVER and not _is_number(time):
+        if time is not None and time != FOREVER and not is_number(time):
             raise InvalidInput(f"a time must be a number of seconds, got {time!r}")
 
 
@@ -113,9 +112,3 @@ def _check_own_id(object_id: str) -> None:
     check_id("object id", object_id)
     if object_id.startswith(ID_PREFIX):
         raise InvalidInput(f"object id {object_id!r}: ids with {ID_PREFIX!r} are our own")
-
-
-def _is_number(value: object) -> bool:
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        return False
-    return abs(value) <= sys.float_info.max  # also of an int that no float can hold

@@ -34,6 +34,7 @@ from .table import SLOT_MASK
 
 logger = logging.getLogger(__name__)
 
+Relief = Callable[[Callable[[], bool]], None]  # makes room until it is told that there is enough
 Bodies = Sequence[tuple[int, bytes]]  # (stamp that the write will have, body)
 
 _LOOK_EVERY = 16  # calls between two looks at whether something is due
@@ -249,15 +250,7 @@ class Engine(ClosingNow):
 
     def _room_in_recovery(self, bodies: Bodies) -> list[int]:
         """Reserve blocks where nothing may be collected: what the journal frees, it frees."""
-        sizes = [len(body) for _, body in bodies]
-        try:
-            return self.heap.reserve(sizes)
-        except OutOfSpace:
-            space, total = self.heap.space, sum(map(self.heap.space.block_size, sizes))
-        if total > space.capacity:
-            return self.overflow(bodies, total)
-        self.demote(lambda: space.available() >= total)
-        return self._reserve_tidily(sizes)
+        return self._reserve(bodies, (self.demote,))
 
     def spill(self, bodies: list[tuple[int, bytes]]) -> None:
         """Find a place for recovered bodies when the heap is smaller than the image."""
@@ -330,6 +323,9 @@ class Engine(ClosingNow):
 
     def make_room(self, bodies: Bodies) -> list[int]:
         """Return reserved blocks; under pressure: expire, collect, tidy up, demote, refuse."""
+        return self._reserve(bodies, (self._expire, self._collect, self.demote))
+
+    def _reserve(self, bodies: Bodies, reliefs: Sequence[Relief]) -> list[int]:
         sizes = [len(body) for _, body in bodies]
         try:
             return self.heap.reserve(sizes)
@@ -341,7 +337,7 @@ class Engine(ClosingNow):
         def enough() -> bool:
             return space.available() >= total
 
-        for relieve in (self._expire, self._collect, self.demote):
+        for relieve in reliefs:
             if not enough():
                 relieve(enough)
             if enough():

@@ -30,9 +30,6 @@ class Retriever(Protocol):
     ) -> list[tuple[int, float]]:
         """Return the best keys with their scores, best first."""
 
-    def step(self, seconds: float) -> bool:
-        """Do some of the index's own upkeep."""
-
     def __contains__(self, key: int) -> bool:
         """Tell whether a key is indexed."""
 

@@ -13,12 +13,9 @@ freed stay until no checkpoint that is kept can ask for them.
 from __future__ import annotations
 
 import logging
-import threading
 import time
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
-from pathlib import Path
 from typing import Any, Literal
 
 from ..errors import CorruptData, InvalidInput, OutOfSpace, StoreError
@@ -40,6 +37,7 @@ from .pager import PageTable
 from .policies import GCPolicy
 from .searching import Retriever
 from .table import COLD, NOT_HOT, RECOVERED, SLOT_MASK
+from .writeback import WriteBack
 
 logger = logging.getLogger(__name__)
 
@@ -120,8 +118,7 @@ class TieredMemoryManager(MemoryManager):
         self._just_written: dict[int, bytes] = {}  # what went to the cold tier unseen, by stamp
         self._owns_cold = cold_store is None
         self._cold = cold_store
-        self._cold_folder = None if folder is None else Path(folder) / "cold"
-        self._flusher: _Flusher | None = None
+        self._flusher: WriteBack | None = None
         try:
             super().__init__(
                 hot_capacity,
@@ -146,7 +143,7 @@ class TieredMemoryManager(MemoryManager):
                 self._cold.close()
             raise
         if flush_interval is not None and write_policy == "write_back":
-            self._flusher = _Flusher(self, flush_interval)
+            self._flusher = WriteBack(self, flush_interval)
 
     # -- opening and closing -----------------------------------------------------------------------
 
@@ -161,7 +158,7 @@ class TieredMemoryManager(MemoryManager):
         self.heap.on_rewritten.append(self._rewritten)
 
     def _open_cold(self) -> ColdStorage:
-        return RamColdStorage() if self._cold_folder is None else open_cold(self._cold_folder)
+        return RamColdStorage() if self._folder is None else open_cold(self._folder.cold_path)
 
     @property
     def cold(self) -> ColdStorage:
@@ -578,36 +575,3 @@ class TieredMemoryManager(MemoryManager):
                 if cold:
                     body = self.cold.load(table.stamp[slot])
                     assert not hot or body == self.heap.read(slot), f"slot {slot}: two bodies"
-
-
-class _Flusher:
-    """A thread that writes dirty bodies now and then, for as long as the manager exists."""
-
-    def __init__(self, manager: TieredMemoryManager, interval: float) -> None:
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(
-            target=_flush_every,
-            args=(weakref.ref(manager), self._stopping, interval),
-            name="memoryspace-flusher",
-            daemon=True,
-        )
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._stopping.set()
-        if self._thread is not threading.current_thread():
-            self._thread.join()
-
-
-def _flush_every(
-    manager: weakref.ref[TieredMemoryManager], stopping: threading.Event, interval: float
-) -> None:
-    while not stopping.wait(interval):
-        found = manager()
-        if found is None:
-            return
-        try:
-            found.flush_some()
-        except StoreError as error:
-            logger.warning("the cold tier could not be written, it is tried again: %s", error)
-        del found

@@ -15,7 +15,6 @@ Writing needs a session; reading, marking, counting and deleting may span a user
 from __future__ import annotations
 
 import logging
-import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
@@ -27,7 +26,7 @@ from ..errors import InvalidInput
 from ..events import EventStream
 from ..lifecycle import Closing
 from ..message import Msg
-from ..record import EVERYTHING, MESSAGE, Record, Scope, Value, Where, as_marks, check_id
+from ..record import EVERYTHING, MESSAGE, Record, Scope, Value, Where, as_marks, check_id, is_number
 
 logger = logging.getLogger(__name__)
 
@@ -125,13 +124,9 @@ def _checked(record: Record) -> Record:
         )
     for name in ("created_at", "importance", "expires_at"):
         number = getattr(record, name)
-        if not (_is_finite(number) or (number is None and name == "expires_at")):
+        if not (is_number(number) or (number is None and name == "expires_at")):
             raise InvalidInput(f"record {record.id!r}: {name} must be a number, got {number!r}")
     if not record.marks:
         return record
     marks = as_marks(record.marks)
     return record if marks == record.marks else change(record, marks=marks)
-
-
-def _is_finite(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
