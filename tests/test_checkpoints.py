@@ -195,12 +195,14 @@ def test_images_and_journal_tell_the_same_while_threads_change_everything(ram: P
     home = ram / "threads"
     how = durability(segment_bytes=1 << 20, keep=100)
     failures: list[BaseException] = []
+    enough = threading.Event()
 
     def work(space: MemoryManager, seed: int) -> None:
-        rng, mine = random.Random(seed), list[str]()
+        rng, mine, n = random.Random(seed), list[str](), 0
         try:
-            for n in range(250):
-                if len(mine) < 100 or rng.random() < 0.3:
+            while n < 250 or not enough.is_set():
+                n += 1
+                if len(mine) < 100 or (len(mine) < 150 and rng.random() < 0.3):
                     payload = {"n": n, "text": "x" * rng.randrange(60)}
                     mine.append(space.store(payload, tags=["a"], root=True).id)
                 elif rng.random() < 0.3:
@@ -216,15 +218,16 @@ def test_images_and_journal_tell_the_same_while_threads_change_everything(ram: P
         threads = [threading.Thread(target=work, args=(space, seed)) for seed in (1, 2)]
         for thread in threads:
             thread.start()
-        taken = [space.checkpoint()]
-        while any(thread.is_alive() for thread in threads):
+        taken = []
+        while len(taken) < 3 and not failures:
             taken.append(space.checkpoint())
+        enough.set()
         for thread in threads:
             thread.join()
         taken.append(space.checkpoint())
         assert not failures
         assert first_lsn(space) == 1, "the journal tells everything"
-    assert len(taken) >= 3
+    assert len(taken) == 4, "three while the threads were at work, one after"
     only_journal = copied(home, ram / "only journal", without="checkpoints")
     with flat(only_journal, how=how) as journal:
         for lsn in sorted(set(taken))[-8:]:
