@@ -75,7 +75,8 @@ def _gc(found: Found) -> Iterator[Row]:
     yield "GC pause, longest", f"{found['pause_max_ms']:.2f} ms", "<= 2 ms"
     yield "GC, all slices", f"{found['total_s']:.2f} s", "<= 2 s"
     yield "objects collected: of the seed's rate", f"{found['vs_seed']:.0f}x", ">= 1000x"
-    yield "CPython's own gc.collect()", f"{found['python_gc_ms']:.1f} ms", "<= 5 ms"
+    ours = found["python_gc_ms"] - found["python_gc_without_ms"]
+    yield "CPython's own gc.collect(): because of the space", f"{ours:.1f} ms", "<= 5 ms"
 
 
 def _journal(found: Found) -> Iterator[Row]:
@@ -83,6 +84,9 @@ def _journal(found: Found) -> Iterator[Row]:
     yield "16 async writers: of the single rate", f"{found['async_16']:.0f}x", ">= 12x"
     yield "256 async writers: of the single rate", f"{found['async_256']:.0f}x", ">= 100x"
     yield "16 threads: of the single rate", f"{found['threads_16']:.1f}x", ">= 4x"
+    stores = [found[name] for name in ("async_stores_16", "async_stores_256", "thread_stores_16")]
+    rates = " / ".join(f"{each:.1f}x" for each in stores)
+    yield "the same three for whole stores, of a single store's rate", rates, ""
 
 
 def _recovery(found: Found) -> Iterator[Row]:

@@ -326,6 +326,19 @@ def test_a_space_without_a_folder_has_no_checkpoints() -> None:
         space.checkpoint()
 
 
+def test_a_checkpoint_holds_what_was_stored_after_another_had_been_captured(
+    tmp_path: Path,
+) -> None:
+    with flat(tmp_path) as space:
+        space.store({"n": 1}, root=True)
+        writer = space.begin_checkpoint()
+        while not writer.captured:
+            space.capture(writer)
+        space.store({"n": 2}, root=True)
+        assert space.checkpoint() == space.last_lsn
+        assert lsns(space)[-1] == space.last_lsn
+
+
 def test_another_checkpoint_of_the_same_moment_is_the_same(tmp_path: Path) -> None:
     with flat(tmp_path) as space:
         space.store({"n": 1}, root=True)

@@ -476,6 +476,15 @@ def test_a_size_beyond_the_capacity_is_refused(allocator: type[Allocator], size:
     space.check()
 
 
+@pytest.mark.parametrize("owner", [-1, 0xFFFFFFFF])
+def test_an_owner_that_no_block_can_have_is_refused_with_nothing_taken(owner: int) -> None:
+    space = MemorySpace(1000)
+    with pytest.raises(InvalidInput, match="owner"):
+        space.allocate(10, owner)
+    assert space.allocated() == 0
+    space.check()
+
+
 @each_allocator
 @pytest.mark.parametrize("size", [-1, -8, -23, -24, -(1 << 40)])
 def test_a_negative_size_is_refused(allocator: type[Allocator], size: int) -> None:

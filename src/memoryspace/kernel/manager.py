@@ -373,25 +373,13 @@ class MemoryManager(Engine):
     def checkpoint(self) -> int:
         """Write a checkpoint and drop the journal before the oldest one kept; return its lsn.
 
-        Others may go on working: they are stopped for slices of ``pause`` only.
+        It holds every change that was made before the call. Others may go on working: they are
+        stopped for slices of ``pause`` only.
         """
-        with self.writing:
-            if self._checkpoint is not None and self._checkpoint.failure is not None:
-                self.drop_checkpoint(self._checkpoint)  # it failed when nobody waited for it
-            writer = self.begin_checkpoint() if self._checkpoint is None else self._checkpoint
-        while not writer.captured:
-            with self.writing:
-                if not writer.captured:
-                    self.capture(writer)
-        try:
-            self.finish_checkpoint(writer)
-        except BaseException:
-            with self.writing:
-                self.drop_checkpoint(writer)
-            raise
-        with self.writing:
-            self.conclude(writer)
-        return writer.lsn
+        wanted = self.last_lsn
+        while (lsn := self._complete_checkpoint()) < wanted:
+            pass  # that one had been captured, for itself, before the last change
+        return lsn
 
     def flush(self) -> None:
         """Make every change so far outlive a power cut, whatever the journal's policy."""
@@ -492,6 +480,26 @@ class MemoryManager(Engine):
                 self.search.check()
 
     # -- behind the scenes -------------------------------------------------------------------------
+
+    def _complete_checkpoint(self) -> int:
+        """See the checkpoint under way, or a new one, to its end; return its lsn."""
+        with self.writing:
+            if self._checkpoint is not None and self._checkpoint.failure is not None:
+                self.drop_checkpoint(self._checkpoint)  # it failed when nobody waited for it
+            writer = self.begin_checkpoint() if self._checkpoint is None else self._checkpoint
+        while not writer.captured:
+            with self.writing:
+                if not writer.captured:
+                    self.capture(writer)
+        try:
+            self.finish_checkpoint(writer)
+        except BaseException:
+            with self.writing:
+                self.drop_checkpoint(writer)
+            raise
+        with self.writing:
+            self.conclude(writer)
+        return writer.lsn
 
     def _store(self, objects: Sequence[NewObject]) -> list[MemoryObject]:
         cycles = self.cycles_run

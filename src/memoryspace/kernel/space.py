@@ -82,8 +82,8 @@ class MemorySpace:
 
     def allocate(self, size: int, owner: int = 0) -> int:
         """Return the address of ``size`` fresh bytes; raise ``OutOfSpace`` if there are none."""
-        if size < 0:
-            raise InvalidInput(f"cannot allocate {size} bytes; a size is 0 or more")
+        if size < 0 or not 0 <= owner < NO_OWNER:
+            raise _unusable(size, owner)
         need = (size + 23) >> 4  # GRANULE and HEADER, as the fewest steps
         if need < _QUICK_SIZES and self._quick[need]:
             start = self._quick[need].pop()
@@ -418,6 +418,12 @@ def _reserve(capacity: int) -> mmap.mmap:
 
 def _in_bytes(blocks: list[tuple[int, int]]) -> list[Segment]:
     return [Segment(start * GRANULE, size * GRANULE) for start, size in blocks]
+
+
+def _unusable(size: int, owner: int) -> InvalidInput:
+    if size < 0:
+        return InvalidInput(f"cannot allocate {size} bytes; a size is 0 or more")
+    return InvalidInput(f"an owner is a number from 0 to {NO_OWNER - 1}, got {owner}")
 
 
 def _no_block(address: int) -> InvalidInput:
