@@ -1,0 +1,217 @@
+"""Public data sets as plain values: what there is to remember, what is asked, what answers it.
+
+Each loader reads JSON Lines (gzip) from the paths it is given and returns one ``Corpus`` for each
+memory that is searched on its own: a conversation, a question's haystack, a pool of paragraphs.
+Nothing is downloaded. Questions without evidence are left out: no ranking of them is right or
+wrong. Dates have no zone in these sets and are read as UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from . import raw
+
+_ADVERSARIAL = 5
+
+
+@dataclass(frozen=True)
+class Item:
+    """One thing to remember. ``time`` is in seconds since the epoch."""
+
+    id: str
+    text: str
+    session: str | None = None
+    speaker: str | None = None
+    role: str | None = None
+    time: float | None = None
+    title: str | None = None
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked, when, and the ids that hold the evidence."""
+
+    id: str
+    text: str
+    gold: frozenset[str]
+    category: str
+    time: float | None = None
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """One memory: items in the order they came in, and the questions asked of it.
+
+    ``gold`` says what the gold ids of the questions name: items, or sessions of items.
+    """
+
+    name: str
+    items: tuple[Item, ...]
+    questions: tuple[Question, ...]
+    gold: Literal["item", "session"] = "item"
+
+
+def load_locomo(
+    path: str | Path, *, captions: bool = True, adversarial: bool = False
+) -> tuple[Corpus, ...]:
+    """LoCoMo: turns of two speakers; categories 1 to 4, or 5 as well if ``adversarial``.
+
+    With ``captions`` the text of a turn ends with the caption of its image in brackets.
+    """
+    return tuple(
+        Corpus(
+            talk.id,
+            tuple(_turns_of(talk, captions)),
+            tuple(
+                Question(f"{talk.id}:{number}", asked.question, gold, asked.category_name)
+                for number, asked in enumerate(talk.qa)
+                if (gold := _evidence(asked.evidence))
+                and (adversarial or asked.category != _ADVERSARIAL)
+            ),
+        )
+        for talk in raw.read(path, raw.Talk)
+    )
+
+
+def load_longmemeval(
+    questions_path: str | Path, sessions_path: str | Path, *, abstention: bool = False
+) -> tuple[Corpus, ...]:
+    """LongMemEval: a haystack of sessions for each question; gold are sessions.
+
+    Sessions stand in the order of their dates. Questions that the haystack does not answer
+    are left out, unless ``abstention``.
+    """
+    sessions = {session.id: session for session in raw.read(sessions_path, raw.ChatSession)}
+    return tuple(
+        Corpus(
+            asked.id,
+            tuple(_haystack(asked, sessions, sessions_path)),
+            (
+                Question(
+                    asked.id,
+                    asked.question,
+                    frozenset(asked.answer_session_ids),
+                    asked.type,
+                    raw.seconds(asked.question_date),
+                ),
+            ),
+            gold="session",
+        )
+        for asked in raw.read(questions_path, raw.HaystackQuestion)
+        if asked.answer_session_ids and (abstention or not asked.abstention)
+    )
+
+
+def load_hotpot_pool(path: str | Path, *, first: int = 500) -> tuple[Corpus, ...]:
+    """HotpotQA: the paragraphs of the first so many questions, pooled into one corpus."""
+    asked = raw.read(path, raw.HopQuestion)[:first]
+    items: dict[str, Item] = {}
+    questions = [_hop_question(one, _add_paragraphs(items, one)) for one in asked]
+    return (Corpus(f"hotpot-pool-{len(asked)}", tuple(items.values()), tuple(questions)),)
+
+
+def load_hotpot_own(path: str | Path) -> tuple[Corpus, ...]:
+    """HotpotQA: for each question a corpus of its own paragraphs, mostly ten."""
+
+    def alone(asked: raw.HopQuestion) -> Corpus:
+        items: dict[str, Item] = {}
+        question = _hop_question(asked, _add_paragraphs(items, asked))
+        return Corpus(asked.id, tuple(items.values()), (question,))
+
+    return tuple(map(alone, raw.read(path, raw.HopQuestion)))
+
+
+def load_beam(path: str | Path) -> tuple[Corpus, ...]:
+    """BEAM: messages of one long chat; a message without a date has that of the one before it."""
+    return tuple(
+        Corpus(
+            chat.id,
+            tuple(_messages_of(chat)),
+            tuple(
+                Question(
+                    f"{chat.id}:{number}",
+                    asked.question,
+                    frozenset(map(str, asked.source_message_ids)),
+                    asked.category,
+                )
+                for number, asked in enumerate(chat.questions)
+                if asked.source_message_ids
+            ),
+        )
+        for chat in raw.read(path, raw.LongChat)
+    )
+
+
+def load_cmrc(path: str | Path) -> tuple[Corpus, ...]:
+    """CMRC 2018: Chinese paragraphs in one pool; gold is the paragraph a question was made for."""
+    pages = raw.read(path, raw.Page)
+    items = tuple(Item(page.id, page.context, title=page.title) for page in pages)
+    questions = tuple(
+        Question(asked.id, asked.question, frozenset({page.id}), "paragraph")
+        for page in pages
+        for asked in page.qas
+    )
+    return (Corpus("cmrc", items, questions),)
+
+
+def _turns_of(talk: raw.Talk, captions: bool) -> Iterator[Item]:
+    for session in talk.sessions:
+        time = raw.seconds(session.datetime)
+        for turn in session.turns:
+            caption = f" [{turn.image_caption}]" if captions and turn.image_caption else ""
+            yield Item(
+                turn.dia_id, turn.text + caption, session.session, speaker=turn.speaker, time=time
+            )
+
+
+def _evidence(entries: Iterable[str]) -> frozenset[str]:
+    """An entry may hold several ids: "D8:6; D9:17"."""
+    return frozenset(id for entry in entries for id in entry.replace(";", " ").split())
+
+
+def _haystack(
+    asked: raw.HaystackQuestion, sessions: dict[str, raw.ChatSession], path: str | Path
+) -> Iterator[Item]:
+    dated = [(raw.seconds(date), id) for id, date in asked.haystack]
+    for time, id in sorted(dated, key=lambda pair: pair[0]):
+        if id not in sessions:
+            raise raw.lacking(path, f"the session {id!r} of the question {asked.id!r}")
+        for number, turn in enumerate(sessions[id].turns):
+            yield Item(f"{id}#{number}", turn.content, id, role=turn.role, time=time)
+
+
+def _add_paragraphs(items: dict[str, Item], asked: raw.HopQuestion) -> dict[str, str]:
+    """Add what is not there yet; return the ids of the question's paragraphs by title.
+
+    The title is the id. Where two questions have different texts under one title, the second
+    gets a number.
+    """
+    ids: dict[str, str] = {}
+    for paragraph in asked.paragraphs:
+        text = "".join(paragraph.sentences).strip()
+        id, number = paragraph.title, 1
+        while id in items and items[id].text != text:
+            number += 1
+            id = f"{paragraph.title} #{number}"
+        items.setdefault(id, Item(id, text, title=paragraph.title))
+        ids[paragraph.title] = id
+    return ids
+
+
+def _hop_question(asked: raw.HopQuestion, ids: dict[str, str]) -> Question:
+    gold = frozenset(ids[title] for title, _ in asked.supporting)
+    return Question(asked.id, asked.question, gold, asked.type)
+
+
+def _messages_of(chat: raw.LongChat) -> Iterator[Item]:
+    time: float | None = None
+    for message in chat.messages:
+        if message.time is not None:
+            time = raw.seconds(message.time)
+        yield Item(
+            str(message.id), message.content, str(message.batch), role=message.role, time=time
+        )
