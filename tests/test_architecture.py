@@ -19,12 +19,12 @@ PACKAGE = Path(memoryspace.__file__).parent
 FLOORS = [
     {"errors", "types"},
     {"extras", "events", "files", "lifecycle", "loops", "message", "module", "token"},
-    {"record"},
+    {"embedding", "record"},
     {"kernel", "retrieval"},
     {"store"},
     {"memory"},
     {"session"},
-    {"testing", "tour"},
+    {"evaluation", "testing", "tour"},
     {"cli", "__init__", "__main__"},
 ]
 FLOOR_OF = {name: floor for floor, names in enumerate(FLOORS) for name in names}

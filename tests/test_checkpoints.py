@@ -168,19 +168,19 @@ def test_an_image_is_the_heap_at_one_moment_though_the_program_goes_on(
             for step in before:
                 change(space, ids, *step)
             states = {space.last_lsn: contents(space)}
-            writer = space.begin_checkpoint()
+            writer = space.imaging.begin()
             for steps in between:
                 if not writer.captured:
-                    space.capture(writer)
+                    space.imaging.capture(writer)
                 for step in steps:
                     change(space, ids, *step)
                     states[space.last_lsn] = contents(space)
             while not writer.captured:
-                space.capture(writer)
+                space.imaging.capture(writer)
             for step in afterwards:
                 change(space, ids, *step)
-            space.finish_checkpoint(writer)
-            space.conclude(writer)
+            space.imaging.finish(writer)
+            space.imaging.conclude(writer)
             last = contents(space)
         with opener(copied(home, Path(name) / "image", without="journal")) as found:
             assert found.last_lsn == writer.lsn
@@ -243,17 +243,17 @@ def test_a_body_that_changed_after_its_turn_leaves_a_hole_that_can_be_used(ram: 
     home = ram / "holes"
     with flat(home, pause=TINY) as space:
         ids = [each.id for each in space.store_many([NewObject({"n": n}) for n in range(400)])]
-        writer = space.begin_checkpoint()
-        space.capture(writer)
+        writer = space.imaging.begin()
+        space.imaging.capture(writer)
         for number, object_id in enumerate(ids[:100]):
             if number % 2:
                 space.free_object(object_id)
             else:
                 space.update(object_id, payload={"text": "longer than it was " * 3})
         while not writer.captured:
-            space.capture(writer)
-        space.finish_checkpoint(writer)
-        space.conclude(writer)
+            space.imaging.capture(writer)
+        space.imaging.finish(writer)
+        space.imaging.conclude(writer)
         expected, lsn = contents(space), space.last_lsn
         used = space.stats()["heap_used"]
     alone = copied(home, ram / "holes alone", without="journal")
@@ -301,8 +301,8 @@ def test_a_checkpoint_nobody_waits_for_is_written_in_passing(
 def test_closing_in_the_middle_of_a_checkpoint_leaves_no_trace(tmp_path: Path) -> None:
     with flat(tmp_path, pause=TINY) as space:
         space.store_many([NewObject({"n": n}, root=True) for n in range(400)])
-        writer = space.begin_checkpoint()
-        space.capture(writer)
+        writer = space.imaging.begin()
+        space.imaging.capture(writer)
         assert not writer.captured
         assert list((tmp_path / "checkpoints").iterdir())
     assert not list((tmp_path / "checkpoints").iterdir())
@@ -331,9 +331,9 @@ def test_a_checkpoint_holds_what_was_stored_after_another_had_been_captured(
 ) -> None:
     with flat(tmp_path) as space:
         space.store({"n": 1}, root=True)
-        writer = space.begin_checkpoint()
+        writer = space.imaging.begin()
         while not writer.captured:
-            space.capture(writer)
+            space.imaging.capture(writer)
         space.store({"n": 2}, root=True)
         assert space.checkpoint() == space.last_lsn
         assert lsns(space)[-1] == space.last_lsn

@@ -526,7 +526,8 @@ async def test_a_killed_writer_loses_nothing_it_acknowledged(tmp_path: Path) -> 
         async with opened(tmp_path) as store:
             found = {int(each.id): each for each in await store.select(ANN)}
             deleted = {number - 1 for number in range(7, last + 1, 7)}
-            assert set(range(last + 1)) - deleted <= set(found)
+            perhaps = {last} if (last + 1) % 7 == 0 else set()  # the next deletes it, then says so
+            assert set(range(last + 1)) - deleted - perhaps <= set(found)
             assert not deleted & set(found)
             assert max(found) <= last + 1  # at most one that it had no time to acknowledge
             assert [*found] == sorted(found)

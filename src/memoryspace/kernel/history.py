@@ -57,19 +57,18 @@ class PastSpace(MemoryManager):
         self.heap.space.close()
 
     def _recover(self) -> None:
-        self.heap.body_of = self.body
-        self._checkpoint_lsn = 0
+        self.heap.body_of = self._body_then
         rebuild(
             self.heap,
             self.checkpoint_manager,
             self.wal,
-            reserve=self._room_in_recovery,
-            spill=self.spill,
+            reserve=self.room.make_in_recovery,
+            spill=self.below.spill,
             until=self.lsn,
         )
         self.heap.lsn = self.lsn
 
-    def body(self, slot: int) -> bytes:
+    def _body_then(self, slot: int) -> bytes:
         """Return an object's bytes; those of cold objects from the space's own cold tier."""
         if self.heap.table.address[slot] != NOT_HOT:
             return self.heap.read(slot)
@@ -179,7 +178,7 @@ def _graves(space: MemoryManager, past: Heap, target: int) -> list[tuple[int, in
         for slot in table.living()
         if table.flags[slot] & (COLD | RECOVERED)
     ]
-    return [grave for grave in [*space.graves, *ended] if grave[1] not in again]
+    return [grave for grave in [*space.below.graves, *ended] if grave[1] not in again]
 
 
 class _Content(NamedTuple):

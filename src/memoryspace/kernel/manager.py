@@ -10,46 +10,44 @@ journal's policy calls the change safe.
 
 from __future__ import annotations
 
-import math
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from ..errors import InvalidInput, UnknownObject
 from ..events import EventStream
 from .allocators import Allocator
 from .checkpoints import CheckpointManager
-from .collectors import GarbageCollector, Verdict, default_collectors
+from .collectors import GarbageCollector, default_collectors
 from .cycles import GCEvent
-from .drafts import NewObject, check_numbers, checked_tags
+from .drafts import NewObject
 from .durability import durable
-from .engine import Engine, Options, unknown
+from .engine import Engine, unknown
 from .heap import Heap
 from .journal import WriteAheadLog
 from .locks import ReadWriteLock
-from .object import ID_PREFIX, MemoryObject, encode_body
+from .object import ID_PREFIX, MemoryObject
 from .opening import Durability, SpaceFolder
-from .ops import Flagged, Linked, Op, Rewritten, Tuned
+from .ops import Flagged, Linked
+from .options import Options
 from .policies import GCPolicy
+from .reading import (
+    Condemned,
+    Hit,
+    allowing,
+    condemned,
+    layout,
+    living_ids,
+    reachable_ids,
+    target_ids,
+)
 from .searching import Retriever
 from .table import PINNED, ROOT, SLOT_MASK
+from .updating import Update
 
-
-class Hit(NamedTuple):
-    """Something found, and how well it matches."""
-
-    object: MemoryObject
-    score: float
-
-
-class Condemned(NamedTuple):
-    """What a dry run says: who would go, and why."""
-
-    id: str
-    reason: str
-    collector: str
-    size: int
+__all__ = ["Condemned", "Hit", "MemoryManager"]
 
 
 class MemoryManager(Engine):
@@ -139,7 +137,7 @@ class MemoryManager(Engine):
         stored.
         """
         new = NewObject(payload, size, tags, importance, ttl, embedding, pin, root, tenant, id)
-        cycles = self.cycles_run
+        cycles = self.collecting.cycles_run
         found = self.object(self.insert_one(new))
         self._tell_stored(found, cycles)
         return found
@@ -171,11 +169,12 @@ class MemoryManager(Engine):
     ) -> MemoryObject:
         """Change what is given; ``ttl`` counts from now. The id, and who refers to it, stay."""
         slot = self.slot(object_id)
-        same = self.body(slot) if payload is None else None  # read before it changes
-        self.change(self._updates(slot, payload, tags, importance, ttl))
+        same = self.heap.body_of(slot) if payload is None else None  # read before it changes
+        update = Update(payload, tags, importance, ttl)
+        self.change(update.ops(self.heap, slot, self.limits, self.clock))
         if payload is not None and self.search is not None:
             self.search.update(slot, payload)
-        return self.heap.object(slot, self.body(slot) if same is None else same)
+        return self.heap.object(slot, self.heap.body_of(slot) if same is None else same)
 
     @durable
     def free_object(self, object_id: str) -> None:
@@ -202,7 +201,7 @@ class MemoryManager(Engine):
                 raise unknown(object_id)
             table.uses[slot] += 1
             table.accessed[slot] = now
-            found = heap.object(slot, self.body(slot), object_id)
+            found = heap.object(slot, heap.body_of(slot), object_id)
         self.events.emit("load", id=object_id, size=found.size)
         return found
 
@@ -225,9 +224,7 @@ class MemoryManager(Engine):
     def ids(self) -> list[str]:
         """Return the ids of all objects."""
         with self.reading:
-            expires, now = self.heap.table.expires, self.clock()
-            living = self.heap.table.living()
-            return [self.heap.id_of(slot) for slot in living if expires[slot] > now]
+            return living_ids(self.heap, self.clock())
 
     def objects(self) -> Iterator[MemoryObject]:
         """Yield all objects, each as it is when its turn comes."""
@@ -253,7 +250,8 @@ class MemoryManager(Engine):
         if self.search is None:
             raise InvalidInput("this space has no retriever; give it one to search")
         with self.writing:
-            found = self.search.find(query, top_k, self._allowed(tenant, filter_fn))
+            allowed = allowing(self.heap, self.clock(), tenant, filter_fn)
+            found = self.search.find(query, top_k, allowed)
             hits = self._hits(found)
         for hit in hits:
             self.events.emit("retrieve_hit", id=hit.object.id, score=hit.score)
@@ -305,53 +303,41 @@ class MemoryManager(Engine):
     def references(self, object_id: str) -> list[str]:
         """Return the ids an object refers to."""
         with self.reading:
-            expires, now = self.heap.table.expires, self.clock()
-            targets = self.heap.references.targets(self.slot(object_id))
-            slots = [handle & SLOT_MASK for handle in targets]
-            return [self.heap.id_of(slot) for slot in slots if expires[slot] > now]
+            return target_ids(self.heap, self.slot(object_id), self.clock())
 
     def reachable_ids(self) -> set[str]:
         """Return the ids of all objects that roots and pinned objects lead to."""
         with self.reading:
-            table = self.heap.table
-            seen = set(table.rooted(0, table.rows))
-            waiting = list(seen)
-            while waiting:
-                for handle in self.heap.references.targets(waiting.pop()):
-                    if handle & SLOT_MASK not in seen:
-                        seen.add(handle & SLOT_MASK)
-                        waiting.append(handle & SLOT_MASK)
-            return {self.heap.id_of(slot) for slot in seen}
+            return reachable_ids(self.heap)
 
     # -- collecting --------------------------------------------------------------------------------
 
     @durable
     def run_gc(self, trigger: str = "manual") -> GCEvent:
         """Run a whole cycle now and return its report."""
-        if self._cycle is not None:
-            self.advance_cycle(math.inf)
-        self.begin_cycle(trigger)
-        self.advance_cycle(math.inf)
-        return self.gc_events[-1]
+        return self.collecting.run(trigger)
 
     @durable
     def gc_step(self, seconds: float | None = None) -> bool:
         """Do a slice of collection, beginning a cycle if none is under way; tell if it ended."""
-        if self._cycle is None:
-            self.begin_cycle("step")
-        return self.advance_cycle(self.options.pause if seconds is None else seconds)
+        if self.collecting.cycle is None:
+            self.collecting.begin("step")
+        return self.collecting.advance(self.options.pause if seconds is None else seconds)
 
     def explain_gc(self) -> list[Condemned]:
         """Return who would go if a cycle ran now, and why. Nothing changes."""
         with self.writing:
-            now, seen = self.clock(), set[int]()
-            found = []
-            for collector in self.options.collectors:
-                for verdict in collector.explain(self.heap, now, frozenset(seen)):
-                    if verdict is not None and verdict.handle not in seen:
-                        seen.add(verdict.handle)
-                        found.append(self._condemned(verdict, collector.name))
-            return found
+            return condemned(self.heap, self.options.collectors, self.clock())
+
+    @property
+    def gc_events(self) -> deque[GCEvent]:
+        """The reports of the newest cycles that ended, the oldest first."""
+        return self.collecting.reports
+
+    @property
+    def cycles_run(self) -> int:
+        """How many cycles have ended."""
+        return self.collecting.cycles_run
 
     @durable
     def tick(self) -> None:
@@ -377,7 +363,7 @@ class MemoryManager(Engine):
         stopped for slices of ``pause`` only.
         """
         wanted = self.last_lsn
-        while (lsn := self._complete_checkpoint()) < wanted:
+        while (lsn := self.imaging.complete()) < wanted:
             pass  # that one had been captured, for itself, before the last change
         return lsn
 
@@ -407,25 +393,6 @@ class MemoryManager(Engine):
 
     # -- figures -----------------------------------------------------------------------------------
 
-    @property
-    def now(self) -> float:
-        """The clock, as policies see it."""
-        return self.clock()
-
-    @property
-    def capacity(self) -> int:
-        """How many bytes the heap has."""
-        return self.heap.space.capacity
-
-    @property
-    def live_objects(self) -> int:
-        """How many objects there are."""
-        return self.heap.table.live
-
-    def fragmentation(self) -> float:
-        """How badly the free bytes of the heap are scattered, from 0 to 1."""
-        return self.heap.space.fragmentation()
-
     def usage(self, tenant: str) -> int:
         """Return how many bytes a tenant's objects take."""
         with self.reading:
@@ -444,28 +411,15 @@ class MemoryManager(Engine):
                 "heap_free": space.available(),
                 "fragmentation": space.fragmentation(),
                 "weight": self.heap.weight,
-                "gc_cycles": self.cycles_run,
-                "gc_running": self._cycle is not None,
+                "gc_cycles": self.collecting.cycles_run,
+                "gc_running": self.collecting.cycle is not None,
                 "last_lsn": self.heap.lsn,
             }
 
     def debug_snapshot(self) -> dict[str, Any]:
         """Return the figures, the map of the heap, roots, pins and references, for a look."""
         with self.reading:
-            table, names = self.heap.table, self.heap.id_of
-            now = self.clock()
-            living = [slot for slot in table.living() if table.expires[slot] > now]
-            return {
-                **self.stats(),
-                "heap_map": self.heap.space.snapshot(),
-                "root_ids": [names(slot) for slot in living if table.flags[slot] & ROOT],
-                "pinned_ids": [names(slot) for slot in living if table.flags[slot] & PINNED],
-                "references": {
-                    names(slot): self.references(names(slot))
-                    for slot in living
-                    if table.edges[slot] >= 0
-                },
-            }
+            return {**self.stats(), **layout(self.heap, self.clock())}
 
     def compact(self) -> int:
         """Slide all objects together; return how many bytes moved."""
@@ -481,101 +435,30 @@ class MemoryManager(Engine):
 
     # -- behind the scenes -------------------------------------------------------------------------
 
-    def _complete_checkpoint(self) -> int:
-        """See the checkpoint under way, or a new one, to its end; return its lsn."""
-        with self.writing:
-            if self._checkpoint is not None and self._checkpoint.failure is not None:
-                self.drop_checkpoint(self._checkpoint)  # it failed when nobody waited for it
-            writer = self.begin_checkpoint() if self._checkpoint is None else self._checkpoint
-        while not writer.captured:
-            with self.writing:
-                if not writer.captured:
-                    self.capture(writer)
-        try:
-            self.finish_checkpoint(writer)
-        except BaseException:
-            with self.writing:
-                self.drop_checkpoint(writer)
-            raise
-        with self.writing:
-            self.conclude(writer)
-        return writer.lsn
-
     def _store(self, objects: Sequence[NewObject]) -> list[MemoryObject]:
-        cycles = self.cycles_run
+        cycles = self.collecting.cycles_run
         stored = [self.object(slot) for slot in self.insert(objects)]
         for obj in stored:
             self._tell_stored(obj, cycles)
         return stored
 
     def _tell_stored(self, stored: MemoryObject, cycles: int) -> None:
-        event = "allocation" if self.cycles_run == cycles else "allocation_post_gc"
+        event = "allocation" if self.collecting.cycles_run == cycles else "allocation_post_gc"
         used = self.heap.space.allocated()
         self.events.emit(event, id=stored.id, size=stored.size, heap_used=used)
-
-    def _updates(
-        self,
-        slot: int,
-        payload: Mapping[str, Any] | None,
-        tags: Iterable[str] | None,
-        importance: float | None,
-        ttl: float | None,
-    ) -> list[Op]:
-        table, ops = self.heap.table, list[Op]()
-        handle = table.handle[slot]
-        if payload is not None:
-            old = self.object(slot)
-            name = None if old.id.startswith(ID_PREFIX) else old.id
-            body = encode_body(payload, old.embedding, name)
-            size, weight = table.size[slot], table.weight[slot]
-            self.keep_quota(old.tenant, len(body) - size)
-            if weight == size:  # else it was declared, and stays as it was
-                weight = len(body)
-                self.keep_budget(weight - size)
-            ops.append(Rewritten(handle, body, weight))
-        if tags is not None or importance is not None or ttl is not None:
-            check_numbers(importance=importance, ttl=ttl)
-            names = self.heap.tags.values[table.tags[slot]] if tags is None else tags
-            ops.append(
-                Tuned(
-                    handle,
-                    table.importance[slot] if importance is None else importance,
-                    table.expires[slot] if ttl is None else self.clock() + ttl,
-                    checked_tags(names),
-                )
-            )
-        return ops
 
     def _flag(self, object_id: str, flag: int, *, on: bool) -> None:
         slot = self.slot(object_id)
         if bool(self.heap.table.flags[slot] & flag) is not on:
-            self._maybe_garbage |= not on
+            self.collecting.maybe_garbage |= not on
             self.change([Flagged(self.heap.table.handle[slot], flag, on)])
 
     def _link(self, source_id: str, target_id: str, *, on: bool) -> None:
         handles = self.heap.table.handle
         source, target = self.slot(source_id), handles[self.slot(target_id)]
         if self.heap.references.has(source, target) is not on:
-            self._maybe_garbage |= not on
+            self.collecting.maybe_garbage |= not on
             self.change([Linked(handles[source], target, on)])
-
-    def _allowed(
-        self, tenant: str | None, filter_fn: Callable[[MemoryObject], bool] | None
-    ) -> Callable[[int], bool]:
-        table, now = self.heap.table, self.clock()
-        number = None if tenant is None else self.heap.tenants.names.find(tenant)
-
-        def allowed(handle: int) -> bool:
-            slot = table.slot_of(handle)
-            if (
-                slot < 0
-                or table.expires[slot] <= now
-                or (tenant is not None and table.tenant[slot] != number)
-            ):
-                return False
-            return filter_fn is None or filter_fn(self.object(slot))
-
-        return allowed
 
     def _hits(self, found: list[tuple[int, float]]) -> list[Hit]:
         table, now, hits = self.heap.table, self.clock(), []
@@ -585,9 +468,3 @@ class MemoryManager(Engine):
             table.accessed[slot] = now
             hits.append(Hit(self.object(slot), score))
         return hits
-
-    def _condemned(self, verdict: Verdict, collector: str) -> Condemned:
-        slot = verdict.handle & SLOT_MASK
-        return Condemned(
-            self.heap.id_of(slot), verdict.reason, collector, self.heap.table.size[slot]
-        )

@@ -1,13 +1,7 @@
 """``TieredMemoryManager``: a hot heap over a cold storage engine.
 
 Every object has its row in the table, hot or cold, so references, collection, expiry and search
-know one population. What moves is the body. The invariant: *a body is in the heap, or the cold tier
-holds a copy of exactly these bytes* (flag ``COLD``), whatever fails in between. So a demotion
-writes the cold copy first and drops the hot one afterwards; a promotion leaves the cold copy where
-it is, and the next demotion of the same bytes costs nothing.
-
-A cold copy is named by the stamp of its write, which never comes again. Copies of objects that were
-freed stay until no checkpoint that is kept can ask for them.
+know one population. What moves is the body: ``Mover`` says how, ``ColdTier`` what is kept where.
 """
 
 from __future__ import annotations
@@ -18,32 +12,29 @@ from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal
 
-from ..errors import CorruptData, InvalidInput, OutOfSpace, StoreError
+from ..errors import InvalidInput, StoreError
 from ..events import EventStream
 from .allocators import Allocator
-from .checkpoints import CheckpointManager, CheckpointWriter
+from .below import Below
+from .checkpoints import CheckpointManager
 from .cold import ColdStorage, RamColdStorage, open_cold
+from .cold_tier import ColdTier
 from .collectors import GarbageCollector, TimeToLiveCollector
 from .curves import HitRate, MissRatioCurve
-from .engine import Bodies
-from .heap import STAMP_BITS
 from .journal import WriteAheadLog
 from .locks import ReadWriteLock
 from .manager import Hit, MemoryManager
+from .moving import Mover
 from .object import MemoryObject
 from .opening import Durability
-from .ops import Op
-from .pager import PageTable
+from .pager import PAGE_SIZE, PageTable
 from .policies import GCPolicy
 from .searching import Retriever
-from .table import COLD, NOT_HOT, RECOVERED, SLOT_MASK
+from .table import NOT_HOT, SLOT_MASK
+from .tiering import Tiering, WritePolicy
 from .writeback import WriteBack
 
 logger = logging.getLogger(__name__)
-
-_BATCH = 256  # bodies written to the cold tier in one transaction
-
-WritePolicy = Literal["write_back", "write_through"]
 
 
 class TieredMemoryManager(MemoryManager):
@@ -67,7 +58,7 @@ class TieredMemoryManager(MemoryManager):
         cold_store: ColdStorage | None = None,
         hot_reserve_ratio: float = 0.25,
         max_hot_objects: int | None = None,
-        page_size: int = 256,
+        page_size: int = PAGE_SIZE,
         max_pages: int | None = None,
         paging_strategy: str = "arc",
         write_policy: WritePolicy = "write_back",
@@ -91,31 +82,19 @@ class TieredMemoryManager(MemoryManager):
         events: EventStream | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        if not 0 <= hot_reserve_ratio < 1:
-            raise InvalidInput(f"hot_reserve_ratio must be from 0 to below 1: {hot_reserve_ratio}")
-        if write_policy not in ("write_back", "write_through"):
-            raise InvalidInput(
-                f"write_policy must be 'write_back' or 'write_through', got {write_policy!r}"
-            )
-        for name, number in (("promotion_batch_size", promotion_batch_size),
-                             ("max_dirty", max_dirty)):  # fmt: skip
-            if number < 1:
-                raise InvalidInput(f"{name} must be 1 or more, got {number}")
         if wal is not None and cold_store is None:
             raise InvalidInput("a journal needs a cold_store that outlives the process too")
-        self.write_policy = write_policy
-        self.hot_reserve_ratio = hot_reserve_ratio
-        self.max_hot_objects = max_hot_objects
-        self.promotion_batch_size = promotion_batch_size
-        self.max_dirty = max_dirty
-        self._most_dirty = max_dirty if write_policy == "write_back" else 0
-        self.pager = PageTable(page_size, paging_strategy, max_pages)
+        self.tiering = Tiering(
+            hot_reserve_ratio=hot_reserve_ratio,
+            max_hot_objects=max_hot_objects,
+            page_size=page_size,
+            max_pages=max_pages,
+            paging_strategy=paging_strategy,
+            write_policy=write_policy,
+            promotion_batch_size=promotion_batch_size,
+            max_dirty=max_dirty,
+        )
         self.curve = curve
-        self.hit_rate = HitRate()
-        self.promotions = self.demotions = 0
-        self.promotion_failures = self.demotion_failures = 0
-        self._unborn: list[int] = []  # stamps written to the cold tier and not journalled yet
-        self._just_written: dict[int, bytes] = {}  # what went to the cold tier unseen, by stamp
         self._owns_cold = cold_store is None
         self._cold = cold_store
         self._flusher: WriteBack | None = None
@@ -147,34 +126,19 @@ class TieredMemoryManager(MemoryManager):
 
     # -- opening and closing -----------------------------------------------------------------------
 
-    def prepare(self) -> None:
-        """Open the cold tier, unless it is open, and follow the heap."""
-        self.pager = self.pager.empty_copy()
+    def open_below(self) -> Below:
+        """Open the cold tier, unless one was handed in."""
         if self._cold is None:
-            self._cold = self._open_cold()
-        self.heap.body_of = self.body
-        self.heap.on_stored.append(self._arrived)
-        self.heap.on_freed.append(self._left)
-        self.heap.on_rewritten.append(self._rewritten)
+            folder = self._folder
+            self._cold = RamColdStorage() if folder is None else open_cold(folder.cold_path)
+        tier = ColdTier(self._cold)
+        self.mover = Mover(tier, self.tiering, self.events, self.curve)
+        return tier
 
-    def _open_cold(self) -> ColdStorage:
-        return RamColdStorage() if self._folder is None else open_cold(self._folder.cold_path)
-
-    @property
-    def cold(self) -> ColdStorage:
-        """The cold tier."""
-        assert self._cold is not None  # opened by prepare
-        return self._cold
-
-    def _recover(self) -> None:
-        self._recovering = True
-        super()._recover()
-        self._recovering = False
-        for slot in self.heap.table.living():
-            self.heap.table.flags[slot] |= RECOVERED
-        if self.wal is not None:
-            unborn = list(self.cold.keys((self.heap.lsn + 1) << STAMP_BITS))
-            self.cold.delete_many(unborn)  # their changes were lost: the stamps will come again
+    def prepare(self) -> None:
+        """Let both tiers follow the heap before anything is recovered."""
+        super().prepare()
+        self.mover.follow(self.heap)
 
     def close(self) -> None:
         """Write what is dirty to the cold tier, then close."""
@@ -186,7 +150,7 @@ class TieredMemoryManager(MemoryManager):
         """Write what is dirty, and give back what was opened here."""
         try:
             self.flush_dirty()
-            self.bury(self.heap.lsn if self.checkpoint_manager is None else 0)
+            self.below.bury(self.heap.lsn if self.checkpoint_manager is None else 0)
         except StoreError as error:
             if self.wal is None:
                 raise
@@ -200,58 +164,21 @@ class TieredMemoryManager(MemoryManager):
 
     # -- reading -----------------------------------------------------------------------------------
 
-    def body(self, slot: int) -> bytes:
-        """Return an object's bytes from whichever tier has them."""
-        if self.heap.table.address[slot] != NOT_HOT:
-            return self.heap.read(slot)
-        body = self._just_written.get(self.heap.table.stamp[slot])
-        return self._cold_bodies([slot])[0] if body is None else body
-
-    def _cold_bodies(self, slots: Sequence[int]) -> list[bytes]:
-        """Read from the cold tier; a body that it has lost is damage, like one it cannot read."""
-        stamps = [self.heap.table.stamp[slot] for slot in slots]
-        found = self.cold.load_many(stamps)
-        for slot, stamp in zip(slots, stamps, strict=True):
-            if stamp not in found:
-                raise CorruptData(
-                    f"object {self.heap.id_of(slot)!r}: the cold tier {self.cold.place} has lost "
-                    f"its bytes (key {stamp}); restore it from a backup, or free the object"
-                )
-        return [found[stamp] for stamp in stamps]
-
     def load(self, object_id: str) -> MemoryObject:
         """Return an object, counting a use; a cold one is promoted."""
         with self.writing:
             slot = self.slot(object_id)
             table = self.heap.table
-            body = self._use(slot)
+            body = self.mover.use(slot)
             table.uses[slot] += 1
             table.accessed[slot] = self.clock()
             found = self.heap.object(slot, body)
         self.events.emit("load", id=found.id, size=found.size)
         return found
 
-    def tier_of(self, object_id: str) -> Literal["hot", "cold"]:
-        """Tell where an object's body is now."""
-        with self.reading:
-            address = self.heap.table.address[self.slot(object_id)]
-            return "cold" if address == NOT_HOT else "hot"
-
-    def _use(self, slot: int) -> bytes:
-        if self._note_use(slot):
-            self.pager.touch(slot)
-            return self.heap.read(slot)
-        body = self._cold_bodies([slot])[0]
-        self._promote(slot, body)
-        return body
-
-    def _note_use(self, slot: int) -> bool:
-        """Count a hit or a miss; tell whether it was a hit."""
-        hit = self.heap.table.address[slot] != NOT_HOT
-        self.hit_rate.record(hit)
-        if self.curve is not None:
-            self.curve.record(slot, self.heap.table.size[slot])
-        return hit
+    def bodies(self, slots: Sequence[int]) -> list[bytes]:
+        """Return the bytes of several objects, counting a use of each; promote the first ones."""
+        return self.mover.use_many(slots, self.clock())
 
     def _hits(self, found: list[tuple[int, float]]) -> list[Hit]:
         """Hot and cold were ranked together; the cold ones are read in one go."""
@@ -261,57 +188,33 @@ class TieredMemoryManager(MemoryManager):
             for slot, body, (_, score) in zip(slots, self.bodies(slots), found, strict=True)
         ]
 
-    def bodies(self, slots: Sequence[int]) -> list[bytes]:
-        """Return the bytes of several objects, counting a use of each; promote the first ones."""
-        table, now = self.heap.table, self.clock()
-        cold = [slot for slot in slots if not self._note_use(slot)]
-        found = dict(zip(cold, self._cold_bodies(cold), strict=True))
-        for slot in slots:
-            table.uses[slot] += 1
-            table.accessed[slot] = now
-            if slot not in found:
-                self.pager.touch(slot)
-        bodies = [found[slot] if slot in found else self.heap.read(slot) for slot in slots]
-        for slot in cold[: self.promotion_batch_size]:
-            self._promote(slot, found[slot])
-        return bodies
+    def tier_of(self, object_id: str) -> Literal["hot", "cold"]:
+        """Tell where an object's body is now."""
+        with self.reading:
+            address = self.heap.table.address[self.slot(object_id)]
+            return "cold" if address == NOT_HOT else "hot"
 
     # -- moving ------------------------------------------------------------------------------------
 
     def promote(self, object_ids: Sequence[str]) -> int:
         """Bring cold objects into the heap before they are asked for; return how many came."""
         with self.writing:
-            table = self.heap.table
-            slots = [self.slot(object_id) for object_id in object_ids]
-            cold = [slot for slot in dict.fromkeys(slots) if table.address[slot] == NOT_HOT]
-            before = self.promotions
-            for slot, body in zip(cold, self._cold_bodies(cold), strict=True):
-                self._promote(slot, body, fault=False)
-            return self.promotions - before
+            return self.mover.promote([self.slot(object_id) for object_id in object_ids])
 
     def demote(self, enough: Callable[[], bool]) -> None:
         """Move bodies to the cold tier until there is room, and the reserve besides."""
-        space = self.heap.space
-        reserve = int(self.hot_reserve_ratio * space.capacity)
-        while len(self.pager) and not (enough() and space.available() >= reserve):
-            self._demote_some(min(_BATCH, max(1, len(self.pager) // 8)))
+        self.mover.demote(enough)
 
     def demote_objects(self, object_ids: Sequence[str]) -> None:
         """Move these objects to the cold tier now."""
         with self.writing:
-            table = self.heap.table
-            slots = [self.slot(object_id) for object_id in object_ids]
-            hot = [slot for slot in dict.fromkeys(slots) if table.address[slot] != NOT_HOT]
-            self._write(hot)
-            for slot in hot:
-                self.pager.remove(slot)
-                self._evict(slot)
+            self.mover.demote_these([self.slot(object_id) for object_id in object_ids])
 
     def flush_dirty(self) -> None:
         """Write a cold copy of everything that has none."""
         while True:
             with self.writing:
-                if not self._write(self.pager.dirty_keys(_BATCH)):
+                if not self.mover.write_some():
                     return
 
     def flush_some(self) -> None:
@@ -319,259 +222,104 @@ class TieredMemoryManager(MemoryManager):
         with self.writing:
             if self._closed:
                 return
-            self._delete_unborn()
-            batch = self._unwritten(self.pager.dirty_keys(_BATCH))
-        if batch:
-            self.cold.save_many([(stamp, body) for _, _, stamp, body in batch])
+            batch = self.mover.owed()
+        self.mover.tier.write(batch)
         with self.writing:
-            for slot, handle, stamp, _ in batch:
-                if self._closed:
-                    return
-                if self.heap.table.slot_of(handle) == slot and self.heap.table.stamp[slot] == stamp:
-                    self._written(slot)
-                else:  # freed or rewritten meanwhile
-                    self.graves.append((self.heap.lsn, stamp))
-
-    def _demote_some(self, count: int) -> None:
-        """Choose who goes, make sure that the cold tier has them, then drop the hot copies."""
-        victims = [self.pager.evict() for _ in range(min(count, len(self.pager)))]
-        self._send_cold([slot for slot in victims if slot is not None])
-
-    def _send_cold(self, slots: Sequence[int]) -> None:
-        """Write those who were chosen, then drop them; if that fails they stay where they were."""
-        try:
-            self._write(slots)
-        except BaseException:
-            for slot in slots:
-                self.pager.put_back(slot, self.heap.table.size[slot])
-            self.demotion_failures += len(slots)
-            raise
-        for slot in slots:
-            self._evict(slot)
-
-    def _evict(self, slot: int) -> None:
-        self.heap.evict(slot)
-        self.demotions += 1
-        self.events.emit("demotion", slot=slot, size=self.heap.table.size[slot])
-
-    def _promote(self, slot: int, body: bytes, *, fault: bool = True) -> None:
-        """Give a body a hot copy if there is room, or if room can be made by demoting others."""
-        space, size = self.heap.space, self.heap.space.block_size(len(body))
-        try:
-            if not self.pager.fits(len(body)) or size > space.capacity:
-                raise OutOfSpace(f"an object of {len(body)} bytes is too big for the hot tier")
-            self._place(slot, body, lambda: space.available() >= size)
-        except (OutOfSpace, StoreError) as error:
-            self.promotion_failures += 1
-            self.pager.stats.page_faults += fault
-            self.events.emit("promotion_failed", slot=slot, error=error)
-            return
-        self.pager.page_in(slot, len(body), fault=fault)
-        self.promotions += 1
-        self.events.emit("promotion", slot=slot, size=len(body))
-        self._keep_limits(keep=slot)
-
-    def _place(self, slot: int, body: bytes, enough: Callable[[], bool]) -> None:
-        try:
-            self.heap.place(slot, body)
-        except OutOfSpace:
-            self.demote(enough)
-            try:
-                self.heap.place(slot, body)
-            except OutOfSpace:
-                self.heap.compact()
-                self.heap.place(slot, body)
-
-    def _keep_limits(self, keep: int = -1) -> None:
-        """Demote whoever is too many, by objects or by pages."""
-        victims: list[int] = []
-        while self._is_over() and (victim := self.pager.evict(skip=(keep,))) is not None:
-            victims.append(victim)
-        if not victims:
-            return
-        try:
-            self._send_cold(victims)
-        except StoreError as error:
-            self.events.emit("demotion_failed", slot=victims[0], error=error)
-
-    def _is_over(self) -> bool:
-        most = self.max_hot_objects
-        return bool(self.pager.over()) or (most is not None and len(self.pager) > most)
-
-    def _write_as_policy_says(self) -> None:
-        """Write-through leaves nothing dirty, write-back no more than ``max_dirty``."""
-        try:
-            while self.pager.dirty_count > self._most_dirty:
-                self._write(self.pager.dirty_keys(_BATCH))
-        except StoreError as error:  # the object is stored; it stays dirty and is tried again
-            logger.warning("the cold tier could not be written: %s", error)
-            self.demotion_failures += 1
-            self.events.emit("demotion_failed", slot=-1, error=error)
-
-    def _write(self, slots: Sequence[int]) -> int:
-        """Make sure that the cold tier holds these bodies; return how many it had to get."""
-        batch = self._unwritten(slots)
-        self._delete_unborn()
-        if batch:
-            self.cold.save_many([(stamp, body) for _, _, stamp, body in batch])
-        for slot, _, _, _ in batch:
-            self._written(slot)
-        return len(batch)
-
-    def _unwritten(self, slots: Sequence[int]) -> list[tuple[int, int, int, bytes]]:
-        table = self.heap.table
-        return [
-            (slot, table.handle[slot], table.stamp[slot], self.heap.read(slot))
-            for slot in slots
-            if not table.flags[slot] & COLD
-        ]
-
-    def _written(self, slot: int) -> None:
-        self.heap.now_cold(slot)
-        if self.pager.is_dirty(slot):
-            self.pager.clear_dirty(slot)
-
-    # -- following the heap ------------------------------------------------------------------------
-
-    def _arrived(self, slot: int) -> None:
-        table = self.heap.table
-        if table.address[slot] != NOT_HOT:
-            self.pager.add(slot, table.size[slot], dirty=not table.flags[slot] & COLD)
-
-    def _left(self, slot: int) -> None:
-        table = self.heap.table
-        if self.pager.is_resident(slot) or self.pager.is_dirty(slot):
-            self.pager.remove(slot)
-        if self.curve is not None:
-            self.curve.remove(slot)
-        if table.flags[slot] & (COLD | RECOVERED) or self._recovering:
-            self.graves.append((self.heap.lsn, table.stamp[slot]))
-
-    def _rewritten(self, slot: int, old_stamp: int, old_flags: int) -> None:
-        if old_flags & (COLD | RECOVERED) or self._recovering:
-            self.graves.append((self.heap.lsn, old_stamp))
-        size = self.heap.table.size[slot]
-        if self.heap.table.address[slot] == NOT_HOT:
-            if self.pager.is_resident(slot):
-                self.pager.remove(slot)
-        elif self.pager.is_resident(slot):
-            self.pager.resize(slot, size)
-            self.pager.mark_dirty(slot)
-        else:
-            self.pager.add(slot, size)
-
-    def overflow(self, bodies: Bodies, total: int) -> list[int]:
-        """What is too much for the heap at once goes to the cold tier before it is journalled."""
-        self._delete_unborn()
-        if not self._recovering:
-            self._unborn = [stamp for stamp, _ in bodies]
-        self.cold.save_many(bodies)
-        if not self._recovering:
-            self._just_written = dict(bodies)
-        return [NOT_HOT] * len(bodies)
-
-    def _apply(self, ops: Sequence[Op], addresses: Sequence[int]) -> None:
-        """No body gets a stamp under which the cold tier still holds one that was never born."""
-        if self._unborn and addresses and NOT_HOT not in addresses:
-            try:
-                self._delete_unborn()
-            except BaseException:
-                self.unplace(addresses)
-                raise
-        super()._apply(ops, addresses)
-        if NOT_HOT in addresses:
-            self._unborn = []
-
-    def unplace(self, addresses: Sequence[int]) -> None:
-        """The change will not happen; its stamps will come again, so its cold copies must go."""
-        super().unplace(addresses)
-        if NOT_HOT in addresses:
-            self._just_written = {}
-            try:
-                self._delete_unborn()
-            except StoreError as error:
-                logger.warning("a cold copy is to be deleted before the next write: %s", error)
-
-    def _delete_unborn(self) -> None:
-        """Delete cold copies of a change that was never journalled."""
-        if self._unborn:
-            self.cold.delete_many(self._unborn)
-            self._unborn = []
-
-    def spill(self, bodies: list[tuple[int, bytes]]) -> None:
-        """Recovered bodies that do not fit into the heap go to the cold tier."""
-        stamps = self.heap.table.stamp
-        self.cold.save_many([(stamps[slot], body) for slot, body in bodies])
-        for slot, _ in bodies:
-            self.heap.now_cold(slot)
-
-    def finish_checkpoint(self, writer: CheckpointWriter) -> None:
-        """The cold copies that a checkpoint relies on are safe before it is."""
-        self.cold.sync()
-        super().finish_checkpoint(writer)
-
-    def bury(self, oldest: int) -> None:
-        """Delete cold copies of objects that were freed before the oldest checkpoint."""
-        dead = [stamp for lsn, stamp in self.graves if lsn <= oldest]
-        if not dead:
-            return
-        try:
-            self.cold.delete_many(dead)
-        except StoreError as error:
-            logger.warning("%d copies of the dead are to be deleted later: %s", len(dead), error)
-            return
-        self.graves = [grave for grave in self.graves if grave[0] > oldest]
+            if not self._closed:
+                self.mover.note_written(batch)
 
     def look_after(self, *, now: bool = False) -> None:
-        """Do what is due, write as the policy says, and keep the limits of the hot tier.
-
-        Without checkpoints nobody can ask for the dead: their copies are deleted now and then.
-        """
+        """Do what is due, write as the policy says, and keep the limits of the hot tier."""
         super().look_after(now=now)
-        if self._just_written:
-            self._just_written = {}
-        if self.pager.dirty_count > self._most_dirty:
-            self._write_as_policy_says()
-        if self.max_hot_objects is not None or self.pager.max_pages is not None:
-            self._keep_limits()
-        if self.checkpoint_manager is None and len(self.graves) >= _BATCH:
-            self.bury(self.heap.lsn)
+        self.mover.settle(bury=self.checkpoint_manager is None)
 
     # -- figures -----------------------------------------------------------------------------------
+
+    @property
+    def cold(self) -> ColdStorage:
+        """The cold tier."""
+        assert self._cold is not None  # opened by open_below
+        return self._cold
+
+    @property
+    def pager(self) -> PageTable:
+        """Who is in the hot tier."""
+        return self.mover.pager
+
+    @property
+    def hit_rate(self) -> HitRate:
+        """How often an object that was asked for was hot."""
+        return self.mover.hit_rate
+
+    @property
+    def write_policy(self) -> WritePolicy:
+        """When cold copies are written."""
+        return self.tiering.write_policy
+
+    @property
+    def max_hot_objects(self) -> int | None:
+        """How many objects may be hot."""
+        return self.tiering.max_hot_objects
+
+    @property
+    def hot_reserve_ratio(self) -> float:
+        """How much of the heap is made free at once."""
+        return self.tiering.hot_reserve_ratio
+
+    @property
+    def promotion_batch_size(self) -> int:
+        """How many of the cold objects that one ``retrieve`` finds are promoted."""
+        return self.tiering.promotion_batch_size
+
+    @property
+    def max_dirty(self) -> int:
+        """How many objects may wait for their cold copy."""
+        return self.tiering.max_dirty
+
+    @property
+    def promotions(self) -> int:
+        """How often a body came into the heap from the cold tier."""
+        return self.mover.promotions
+
+    @property
+    def demotions(self) -> int:
+        """How often a body left the heap for the cold tier."""
+        return self.mover.demotions
+
+    @property
+    def promotion_failures(self) -> int:
+        """How often there was no room for a body in the heap."""
+        return self.mover.promotion_failures
+
+    @property
+    def demotion_failures(self) -> int:
+        """How often the cold tier could not be written."""
+        return self.mover.demotion_failures
 
     def stats(self) -> dict[str, Any]:
         """Return the figures of this moment, of both tiers."""
         with self.reading:
-            pages = self.pager.stats
+            mover, pager = self.mover, self.mover.pager
             return {
                 **super().stats(),
-                "hot_objects": len(self.pager),
-                "cold_items": self.heap.table.live - len(self.pager),
-                "hot_hits": self.hit_rate.hits,
-                "cold_hits": self.hit_rate.misses,
-                "hit_rate": self.hit_rate.rate,
-                "promotions": self.promotions,
-                "demotions": self.demotions,
-                "promotion_failures": self.promotion_failures,
-                "demotion_failures": self.demotion_failures,
-                "page_faults": pages.page_faults,
-                "page_evictions": pages.evictions,
-                "page_writes": pages.writes,
-                "dirty": self.pager.dirty_count,
-                "write_policy": self.write_policy,
+                "hot_objects": len(pager),
+                "cold_items": self.heap.table.live - len(pager),
+                "hot_hits": mover.hit_rate.hits,
+                "cold_hits": mover.hit_rate.misses,
+                "hit_rate": mover.hit_rate.rate,
+                "promotions": mover.promotions,
+                "demotions": mover.demotions,
+                "promotion_failures": mover.promotion_failures,
+                "demotion_failures": mover.demotion_failures,
+                "page_faults": pager.stats.page_faults,
+                "page_evictions": pager.stats.evictions,
+                "page_writes": pager.stats.writes,
+                "dirty": pager.dirty_count,
+                "write_policy": self.tiering.write_policy,
             }
 
     def check(self) -> None:
         """Verify every invariant, also that no body is in neither tier."""
         super().check()
         with self.writing:
-            table = self.heap.table
-            self.pager.check()
-            for slot in table.living():
-                hot = table.address[slot] != NOT_HOT
-                cold = bool(table.flags[slot] & COLD)
-                assert hot == self.pager.is_resident(slot), f"slot {slot}: resident or not"
-                assert self.pager.is_dirty(slot) == (not cold), f"slot {slot}: dirty or not"
-                if cold:
-                    body = self.cold.load(table.stamp[slot])
-                    assert not hot or body == self.heap.read(slot), f"slot {slot}: two bodies"
+            self.mover.check()

@@ -1,0 +1,60 @@
+"""``Below``: what stands below a heap. Here nothing does; a tiered space has its cold tier there.
+
+A space asks it three things: to take bodies that the heap cannot hold, to make safe what a
+checkpoint relies on, and to delete what nobody can ask for any longer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from .heap import Heap
+
+Bodies: TypeAlias = Sequence[tuple[int, bytes]]  # (stamp that the write will have, body)
+
+
+class Below:
+    """Nothing: it holds no bodies and takes none."""
+
+    def __init__(self) -> None:
+        self.graves: list[tuple[int, int]] = []  # (freed at, stamp) of bodies still down there
+        self.unborn: list[int] = []  # stamps of bodies that came before their change is journalled
+
+    def follow(self, heap: Heap) -> None:
+        """Begin below another heap, which is still empty."""
+        self._heap = heap
+        self.graves = []
+
+    def recovered(self, *, journalled: bool) -> None:
+        """Everything there was is back; from now on there are changes."""
+
+    def overflow(self, bodies: Bodies) -> list[int] | None:
+        """Take bodies that the heap could not hold if it were empty, before they are journalled.
+
+        Return what stands for their addresses, or ``None`` if they are not taken.
+        """
+        return None
+
+    def admit(self, addresses: Sequence[int]) -> None:
+        """Get ready for a change with these blocks to be journalled; asked while some are unborn.
+
+        If this raises, the change does not happen.
+        """
+
+    def born(self, addresses: Sequence[int]) -> None:
+        """A change with these blocks has happened; told if some were unborn."""
+
+    def take_back(self, addresses: Sequence[int]) -> None:
+        """A change with these blocks will not happen."""
+
+    def spill(self, bodies: list[tuple[int, bytes]]) -> None:
+        """Find a place for recovered bodies, by slot, when the heap is smaller than the image."""
+        for slot, body in bodies:
+            self._heap.place(slot, body)
+
+    def sync(self) -> None:
+        """Return when what was taken is safe."""
+
+    def bury(self, oldest: int) -> None:
+        """Delete bodies that no checkpoint from this lsn on can need."""
