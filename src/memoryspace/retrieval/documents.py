@@ -1,32 +1,26 @@
-"""Who is in the index: the slots that documents live in, as flat arrays, and the way from a key.
+"""Who is in the index: the slots that documents live in, as flat arrays.
 
 A slot is a small number that postings name a document by. It is given out again only after the
 last posting that names it is gone, so slots stay as few as the documents living and not yet purged.
-Nothing here is a Python object per document except two ints in a dict, which CPython's collector
-does not look at.
 """
 
 from __future__ import annotations
 
 import mmap
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-Slots = NDArray[np.uint32]
+from .slots_by_key import LANES, Slots, SlotsByKey, StoredKeys
 
-# A dict stops the world while it grows: the more documents, the longer. So there are many. Keys
-# spread over the lanes (a prime: multiples of anything spread, too), and lanes share a dict in
-# unequal numbers, from n to 2 n of them, because equal dicts would all grow at the same moment.
-LANES = 2039
-_SHARDS = 128
+__all__ = ["Documents", "Slots"]
 
 _LEAST = 256  # slots
 _COPIED_AT_ONCE = 4  # slots per new one: done before there is no room left
-_INT_BYTES = 32
+_STORED_COLUMNS = ("keys", "ages", "lengths", "homes")
 
 
 class Documents:
@@ -40,7 +34,7 @@ class Documents:
         self.scores: NDArray[np.float64] = _column(_LEAST, np.float64)  # 0 between searches
         self._wider: dict[str, NDArray[Any]] = {}
         self._copied = 0
-        self.lanes: list[dict[int, int]] = _new_lanes()  # the sealed and not removed
+        self.by_key = SlotsByKey()  # the sealed and not removed
         self.count = 0
         self.total_length = 0
         self._free: list[Slots] = []
@@ -50,8 +44,9 @@ class Documents:
     def seal(self, keys: Collection[int], lengths: NDArray[np.int64], home: int) -> Slots:
         """Bring documents to life, the older first; return their slots, rising like their ages."""
         slots = self._allot(len(lengths))
+        lanes = self.by_key.lanes
         for key, slot in zip(keys, slots.tolist(), strict=True):
-            self.lanes[key % LANES][key] = slot
+            lanes[key % LANES][key] = slot
         self._put("keys", slots, np.fromiter(keys, np.uint64, len(slots)))
         self._put("ages", slots, np.arange(self._age, self._age + len(slots)))
         self._put("lengths", slots, lengths)
@@ -101,19 +96,48 @@ class Documents:
         """Bytes held, the dicts and their ints included."""
         columns: list[NDArray[Any]] = [self.keys, self.ages, self.lengths, self.homes, self.scores]
         arrays = sum(column.nbytes for column in (*columns, *self._wider.values()))
-        shards = _distinct(self.lanes)
-        entries = sum(map(len, shards))
-        return arrays + sum(map(sys.getsizeof, (self.lanes, *shards))) + 2 * _INT_BYTES * entries
+        return arrays + self.by_key.nbytes
+
+    def export(self) -> dict[str, NDArray[Any]]:
+        """Return everything as arrays, the columns of used slots and what is sorted by key."""
+        columns: dict[str, NDArray[Any]] = {
+            name: getattr(self, name)[: self._used] for name in _STORED_COLUMNS
+        }
+        living = np.flatnonzero(columns["lengths"] < np.inf)
+        living = living[np.argsort(columns["keys"][living])]
+        return {
+            **columns,
+            "sorted_keys": columns["keys"][living],
+            "sorted_slots": living.astype(np.uint32),
+            "free": np.concatenate([*self._free, np.zeros(0, np.uint32)]),
+        }
+
+    @classmethod
+    def restore(cls, arrays: Mapping[str, NDArray[Any]]) -> Documents:
+        """Make documents of what ``export`` returned."""
+        self = cls()
+        self._used = len(arrays["keys"])
+        room = max(_LEAST, 1 << (2 * self._used).bit_length())
+        for name in (*_STORED_COLUMNS, "scores"):
+            setattr(self, name, _column(room, getattr(self, name).dtype))
+        for name in _STORED_COLUMNS:
+            getattr(self, name)[: self._used] = arrays[name]
+        lengths = self.lengths[: self._used]
+        self.count = len(arrays["sorted_keys"])
+        self.total_length = int(lengths.sum(where=lengths < np.inf))
+        self._age = 1 + int(self.ages[: self._used].max(initial=-1))
+        self.purge(np.array(arrays["free"]))
+        self.by_key = SlotsByKey(StoredKeys(arrays["sorted_keys"], arrays["sorted_slots"]))
+        return self
 
     def check(self) -> None:
         """Verify that keys, slots and counts agree; for tests, between two searches."""
         free = set(np.concatenate([*self._free, np.zeros(0, np.uint32)]).tolist())
         assert len(free) == self.free_slots, "a slot is free twice"
         assert max(free, default=-1) < self._used <= len(self.keys), "a slot that never was"
-        taken = {key: slot for shard in _distinct(self.lanes) for key, slot in shard.items()}
+        taken = self.by_key.items()
         assert len({*taken.values(), *free}) == len(taken) + len(free), "a slot is shared"
         for key, slot in taken.items():
-            assert self.lanes[key % LANES][key] == slot, "a key in the wrong lane"
             assert int(self.keys[slot]) == key, "a slot with the wrong key"
         lengths = self.lengths[: self._used]
         living = lengths[lengths < np.inf]
@@ -180,13 +204,3 @@ def _column(room: int, dtype: DTypeLike) -> NDArray[Any]:
         return np.frombuffer(mmap.mmap(-1, size), dtype)
     private = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS  # a forked process writes to its own copy
     return np.frombuffer(mmap.mmap(-1, size, flags=private), dtype)
-
-
-def _new_lanes() -> list[dict[int, int]]:
-    shards: list[dict[int, int]] = [{} for _ in range(_SHARDS)]
-    borders = np.exp2(np.arange(LANES) / LANES) - 1  # from 0 to 1, at first slowly
-    return [shards[int(border * _SHARDS)] for border in borders]
-
-
-def _distinct(lanes: list[dict[int, int]]) -> list[dict[int, int]]:
-    return list({id(lane): lane for lane in lanes}.values())

@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .analysis import Analysis, Hashes, Numbers
+from .analysis import Analysis
 from .documents import Slots
+from .hashing import Hashes, Numbers
 
 Counts = NDArray[np.unsignedinteger[Any]]
 Piece = tuple[Slots, Counts]
@@ -95,8 +96,16 @@ class Run:
             segment = _glued(self.segments.pop(), segment)
             self.last_terms.pop()
         for part in _parts(segment, self.segment_size):
-            self.segments.append(part)
-            self.last_terms.append(int(part.terms[-1]))
+            self._append_whole(part)
+
+    def keep(self, segment: Segment) -> None:
+        """Add postings that come after all others, in a segment that stays as it is."""
+        self.postings += segment.size
+        self._append_whole(segment)
+
+    def _append_whole(self, segment: Segment) -> None:
+        self.segments.append(segment)
+        self.last_terms.append(int(segment.terms[-1]))
 
     def admit(self, slots: Slots) -> None:
         """Add documents."""

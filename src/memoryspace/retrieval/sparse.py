@@ -1,44 +1,52 @@
 """A BM25 index that is always up to date and never pauses.
 
 ``add`` only notes the text. Noted texts are sealed into a sorted run together, when there is enough
-of them or a search wants to see them; runs of about one size are merged, a slice with every seal.
-``remove`` only notes the grave; its postings are purged when their run is merged, and a run that is
-mostly dead is rewritten, so endless coming and going needs bounded memory.
+of them or a search wants to see them. ``remove`` only notes the grave; its postings are purged when
+their run is merged.
 
 One caller at a time: the index has no lock of its own.
 """
 
 from __future__ import annotations
 
+import operator
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import InvalidInput
-from .analysis import analyse, prepare
-from .documents import LANES, Documents
-from .merging import Merge, due
-from .query import Bm25, Query
-from .runs import Run, invert
+from .analysis import VERSION, analyse, prepare
+from .documents import Documents
+from .filters import Allow, filter_of
+from .packing import pack, unpack
+from .persistence import OutdatedIndex, load_arrays, save_arrays
+from .postings import Postings
+from .query import Query
+from .scoring import Bm25, Floats, Scorer, Term, find_terms
+from .slots_by_key import LANES
+from .stems import DEFAULT_LANGUAGE, stems_for
+from .stopwords import STOP_WORDS, query_words
 
-SEAL_AT = 80 * 1024  # characters: more would make the seal long, less the merges many
+SEAL_AT = 64 * 1024  # characters: more would make the seal long, less the merges many
 SEGMENT_SIZE = 1 << 15  # postings
 
 _NOTED = 32  # what an empty text counts for, so that these are sealed, too
 _GRAVES = 1024  # removals noted
-_PACE = 8  # postings merged per posting sealed: each is merged as often as there are sizes
-_LEAST_PACE = 6  # and never fewer than this for long, or merging falls behind
-
 _KEYS = 1 << 64
+_FILE = "sparse"
 
 
 class SparseIndex:
     """Documents by int key (64 bits, unsigned), searched by their words.
 
-    A search sees everything added before it and nothing removed. ``seal_at`` (characters) and
-    ``segment_size`` (postings) bound what one call does at once; ``clock`` is what ``step``
-    measures its seconds with.
+    A search sees everything added before it and nothing removed. Words in Latin letters are stemmed
+    in ``language`` (``None``: nothing is stemmed at all); ``stop_words`` are left out of queries
+    that have other words. ``seal_at`` (characters) and ``segment_size`` (postings) bound what one
+    call does at once; ``clock`` is what ``step`` measures its seconds with.
     """
 
     def __init__(
@@ -46,6 +54,8 @@ class SparseIndex:
         *,
         k1: float = 1.2,
         b: float = 0.75,
+        language: str | None = DEFAULT_LANGUAGE,
+        stop_words: Collection[str] = STOP_WORDS,
         seal_at: int = SEAL_AT,
         segment_size: int = SEGMENT_SIZE,
         clock: Callable[[], float] = time.perf_counter,
@@ -57,45 +67,47 @@ class SparseIndex:
                 f"sizes must be 1 or more, got seal_at={seal_at}, segment_size={segment_size}"
             )
         self._bm25 = Bm25(k1, b)
+        self._stems = stems_for(language)
+        self._stop_words = frozenset(stop_words)
         self._seal_at = seal_at
-        self._segment_size = segment_size
         self._clock = clock
-        self._documents = Documents()
         self._noted: dict[int, str] = {}  # key → text, in the order of adding
         self._noted_size = 0
         self._graves: list[int] = []
-        self._lanes = self._documents.lanes
-        self._runs: dict[int, Run] = {}
-        self._merges: list[Merge] = []
-        self._credit = 0
+        self._owed = 0  # merging for what was sealed: left to the next call, so that both are short
+        self._hold(Postings(Documents(), segment_size))
         prepare()
 
     def __len__(self) -> int:
         return len(self._noted) + self._documents.count - len(self._graves)
 
     def __contains__(self, key: object) -> bool:
-        return isinstance(key, int) and (key in self._noted or key in self._lanes[key % LANES])
+        return isinstance(key, int) and (key in self._noted or key in self._by_key)
 
     def add(self, key: int, text: str) -> None:
         """Index a text under a key that is not in use."""
         if type(key) is not int or not isinstance(text, str) or not 0 <= key < _KEYS:
             raise _unusable(key, text)
-        noted = self._noted
-        if key in noted or key in self._lanes[key % LANES]:
+        noted, stored = self._noted, self._by_key.stored
+        is_known = key in noted or key in self._lanes[key % LANES]
+        if is_known or (stored is not None and key in stored):
             raise InvalidInput(f"key {key} is already indexed; update() it, or remove() it first")
         noted[key] = text
         self._noted_size += _NOTED + len(text) if text.isascii() else _weight(text)
         if self._noted_size >= self._seal_at:
-            self._settle()
+            self._owed += self._bury() + self._seal()
+        elif self._owed:
+            self._keep_merging()
 
     def remove(self, key: int) -> bool:
         """Forget a document; tell whether there was one."""
-        slot = self._lanes[key % LANES].pop(key, None)
+        slot = self._by_key.pop(key)
         if slot is None:
             return self._unnote(key)
         self._graves.append(slot)
         if len(self._graves) >= _GRAVES:
-            self._keep_merging(self._bury())
+            self._owed += self._bury()
+            self._keep_merging()
         return True
 
     def update(self, key: int, text: str) -> None:
@@ -110,24 +122,59 @@ class SparseIndex:
         text: str,
         top_k: int = 5,
         *,
-        allow: Callable[[int], bool] | None = None,
+        allow: Allow | None = None,
         exact: bool = False,
     ) -> list[tuple[int, float]]:
         """Return the best ``top_k`` documents as (key, score), the best first, then the newest.
 
-        Only keys that ``allow`` says yes to are returned; as many as exist, up to ``top_k``.
+        Only keys that ``allow`` says yes to are returned; as many as exist, up to ``top_k``. It is
+        a callable, or a numpy array of bool by key, which costs next to nothing.
         ``exact`` scores every document that has any of the words, however common these are.
         """
-        if not isinstance(text, str):
-            raise TypeError(f"the query must be a str, got {type(text).__name__}")
-        if top_k < 1:
+        if operator.index(top_k) < 1:
             raise InvalidInput(f"top_k must be 1 or more, got {top_k}")
-        self._settle()
-        query = Query(text, list(self._runs.values()), self._documents, self._bm25)
+        allowed = filter_of(allow)
+        query = Query(self._held_terms(text), self._scorer(), allowed)
         try:
-            return query.best(top_k, allow, exact=exact)
+            return query.best(top_k, exact=exact)
         finally:
             query.close()
+
+    def scores(self, text: str, keys: NDArray[np.integer[Any]]) -> Floats:
+        """Return the score of each of these documents for a query, 0 for what does not match.
+
+        Keys that are not in the index score 0, too. The scores are those of an exact search.
+        """
+        keys = np.asarray(keys)
+        if keys.ndim != 1 or (len(keys) and not np.issubdtype(keys.dtype, np.integer)):
+            raise TypeError(f"keys must be a flat array of ints, got {keys.dtype} {keys.shape}")
+        terms = self._held_terms(text)
+        distinct, which = np.unique(keys, return_inverse=True)
+        slots = self._by_key.find(distinct)
+        known = np.flatnonzero(slots >= 0)
+        scores = np.zeros(len(distinct))
+        found = slots[known].astype(np.uint32)
+        scores[known] = self._scorer().look_up(terms, found, scores[known])
+        return scores[which]
+
+    def matched(self, text: str, key: int) -> list[tuple[str, float]]:
+        """Return which words of a query a document has, with what each adds to its score.
+
+        The words are spelled as in the query; the one that adds most comes first.
+        """
+        terms = self._held_terms(text)
+        found = self._by_key.find(np.array([key]))
+        if found[0] < 0:
+            return []
+        scorer, slots, nothing = self._scorer(), found.astype(np.uint32), np.zeros(1)
+        shares = [(term.word, scorer.look_up([term], slots, nothing).item()) for term in terms]
+        return sorted((each for each in shares if each[1] > 0), key=lambda each: -each[1])
+
+    def weights(self, text: str) -> dict[str, float]:
+        """Return what the words of a query say: the rarer a word, the more (its idf)."""
+        terms = self._terms(text)
+        scorer = self._scorer()
+        return {term.word: scorer.rarity(term) for term in terms}
 
     def step(self, seconds: float) -> bool:
         """Do upkeep for about so long; tell whether there is more to do.
@@ -136,73 +183,100 @@ class SparseIndex:
         """
         deadline = self._clock() + seconds
         self._bury()
-        self._plan()
-        while self._merges and self._clock() < deadline:
-            self._advance(self._merges[0], self._segment_size)
-        return bool(self._merges)
+        return self._postings.merge_while(lambda: self._clock() < deadline)
+
+    def save(self, folder: Path) -> None:
+        """Write the index into a folder, in the place of what was saved there before.
+
+        A crash leaves the old one or the new one. Merges under way are finished first.
+        """
+        self._settle()
+        self._postings.merge_while(lambda: True)
+        sizes = {"seal_at": self._seal_at, "segment_size": self._postings.segment_size}
+        about = {"words": self._reading(), **sizes}
+        save_arrays(Path(folder), _FILE, pack(self._postings), about)
+
+    @classmethod
+    def load(
+        cls,
+        folder: Path,
+        *,
+        k1: float = 1.2,
+        b: float = 0.75,
+        language: str | None = DEFAULT_LANGUAGE,
+        stop_words: Collection[str] = STOP_WORDS,
+        verify: bool = True,
+    ) -> SparseIndex:
+        """Open an index that was saved. Its postings stay on disk until they are needed.
+
+        ``verify`` reads everything once and compares checksums. Raises ``FileNotFoundError`` if
+        none was saved, ``CorruptData`` if it is damaged, of a later version, or was made with
+        another language or stemmer (``OutdatedIndex``): then it must be built again.
+        """
+        about, arrays = load_arrays(Path(folder), _FILE, verify=verify)
+        index = cls(k1=k1, b=b, language=language, stop_words=stop_words)
+        if about.get("words") != index._reading():
+            raise OutdatedIndex(
+                f"the index in {folder} was made with words read as {about.get('words')}, "
+                f"but {index._reading()} was asked for; rebuild it"
+            )
+        index._seal_at = about["seal_at"]
+        index._hold(unpack(arrays, about["segment_size"]))
+        return index
 
     @property
     def nbytes(self) -> int:
         """Bytes held, apart from texts that are noted but not sealed yet."""
-        return self._documents.nbytes + sum(run.nbytes for run in self._runs.values())
+        return self._documents.nbytes + self._postings.nbytes
 
     def check(self) -> None:
         """Verify every invariant; for tests, it looks at everything."""
         self._documents.check()
         assert self._noted_size == sum(map(_weight, self._noted.values()))
-        assert not any(key in self._lanes[key % LANES] for key in self._noted)
-        for label, run in self._runs.items():
-            assert run.label == label
-            run.check()
-        self._check_members()
-        self._check_lengths()
+        assert not any(key in self._by_key for key in self._noted)
+        self._postings.check()
 
-    def _check_members(self) -> None:
-        """Every slot is free or belongs to one run, and every run knows how many are dead."""
-        documents = self._documents
-        moved = {run.label for merge in self._merges for run in merge.inputs}
-        seen: list[int] = []
-        for run in self._runs.values():
-            assert run.documents == sum(map(len, run.members))
-            if run.label not in moved:
-                slots = [slot for part in run.members for slot in part.tolist()]
-                assert all(documents.homes[slot] == run.label for slot in slots)
-                seen += slots
-        settled = {merge.output.label for merge in self._merges}
-        for run in self._runs.values():
-            if run.label not in moved and run.label not in settled:
-                dead = sum(int((~documents.is_alive(part)).sum()) for part in run.members)
-                assert run.dead == dead, f"run {run.label} counts {run.dead} dead, has {dead}"
-        seen += [slot for merge in self._merges for part in merge.waiting() for slot in part]
-        assert len(set(seen)) == len(seen) == documents.used_slots - documents.free_slots
+    def _hold(self, postings: Postings) -> None:
+        self._postings = postings
+        self._documents = postings.documents
+        self._by_key = self._documents.by_key
+        self._lanes = self._by_key.lanes
 
-    def _check_lengths(self) -> None:
-        """The postings of every living document add up to its length: none is lost or doubled."""
-        used = self._documents.used_slots
-        lengths = np.zeros(used)
-        for run in self._runs.values():
-            for segment in run.segments:
-                np.add.at(lengths, segment.slots, segment.counts)
-        alive = self._documents.lengths[:used] < np.inf
-        assert (lengths[alive] == self._documents.lengths[:used][alive]).all(), "postings are lost"
+    def _reading(self) -> str:
+        """Say how words are read: an index and its queries must agree."""
+        return f"words {VERSION}, stems: {self._stems.version}"
+
+    def _terms(self, text: str) -> list[Term]:
+        """Look up the words of a query, after everything noted has taken effect."""
+        if not isinstance(text, str):
+            raise TypeError(f"the query must be a str, got {type(text).__name__}")
+        self._settle()
+        found = query_words(text, self._stop_words)
+        return find_terms(found, self._stems.stem_hash, list(self._postings.runs.values()))
+
+    def _held_terms(self, text: str) -> list[Term]:
+        """Return those that some document holds."""
+        return [term for term in self._terms(text) if term.documents]
+
+    def _scorer(self) -> Scorer:
+        return Scorer(list(self._postings.runs.values()), self._documents, self._bm25)
 
     def _settle(self) -> None:
         """Let everything noted, removals and texts, take effect."""
-        amount = self._bury() + self._seal()
-        if amount:
-            self._keep_merging(amount)
+        self._owed += self._bury() + self._seal()
+        if self._owed:
+            self._keep_merging()
+
+    def _keep_merging(self) -> None:
+        owed, self._owed = self._owed, 0
+        self._postings.keep_merging(owed)
 
     def _bury(self) -> int:
-        """Let the removed documents die, all at once; return how many."""
         if not self._graves:
             return 0
         slots = np.array(self._graves, np.uint32)
         self._graves.clear()
-        self._documents.bury(slots)
-        labels, counts = np.unique(self._documents.homes[slots], return_counts=True)
-        for label, count in zip(labels.tolist(), counts.tolist(), strict=True):
-            self._runs[label].dead += count
-        return len(slots)
+        return self._postings.bury(slots)
 
     def _unnote(self, key: int) -> bool:
         text = self._noted.pop(key, None)
@@ -215,59 +289,11 @@ class SparseIndex:
         """Turn the texts into a run; return its size. They are let go when nothing can fail."""
         if not self._noted:
             return 0
-        analysis = analyse(list(self._noted.values()))
-        run = self._new_run()
-        slots = self._documents.seal(self._noted, analysis.lengths, run.label)
-        run.admit(slots)
-        segment = invert(analysis, slots)
-        if segment is not None:
-            run.append(segment)
+        analysis = analyse(list(self._noted.values()), self._stems.language)
+        size = self._postings.seal(self._noted, analysis)
         self._noted.clear()
         self._noted_size = 0
-        return run.postings + run.documents
-
-    def _keep_merging(self, amount: int) -> None:
-        """Start the merges that are due and do work in proportion to what came in, within bounds.
-
-        The shortest goes first: it makes the runs fewer soonest. A long one gets what is left,
-        and should that be too little, more runs come together in the next.
-        """
-        self._plan()
-        most = max(_LEAST_PACE * amount, 2 * self._segment_size)
-        self._credit = min(self._credit + _PACE * amount, most)
-        while self._merges:
-            merge = min(self._merges, key=lambda each: each.remaining)
-            if self._credit < min(merge.remaining, self._segment_size // 4 + 1):
-                return  # a slice has a fixed cost: wait until it is worth it
-            self._credit -= self._advance(merge, min(self._credit, self._segment_size))
-        self._credit = 0
-
-    def _plan(self) -> None:
-        while runs := due([run for run in self._runs.values() if self._is_idle(run)]):
-            self._merges.append(Merge(runs, self._new_run(), self._documents))
-
-    def _is_idle(self, run: Run) -> bool:
-        return all(run is not merge.output and run not in merge.inputs for merge in self._merges)
-
-    def _advance(self, merge: Merge, budget: int) -> int:
-        moved = merge.step(budget)
-        if not merge.remaining:
-            self._finish(merge)
-        return moved
-
-    def _finish(self, merge: Merge) -> None:
-        self._merges.remove(merge)
-        for run in merge.inputs:
-            del self._runs[run.label]
-        if merge.finish() is None:
-            del self._runs[merge.output.label]
-        self._plan()
-
-    def _new_run(self) -> Run:
-        """Make a run under the lowest free label: labels stay few, and fit in 16 bits."""
-        label = next(each for each in range(len(self._runs) + 1) if each not in self._runs)
-        run = self._runs[label] = Run(label, self._segment_size)
-        return run
+        return size
 
 
 def _weight(text: str) -> int:

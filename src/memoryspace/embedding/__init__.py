@@ -1,0 +1,41 @@
+"""Texts to vectors: models that run here, servers, functions; and a cache in files.
+
+``Embedder`` is what the engine asks for. The names of AgentScope v1 (``EmbeddingModelBase``,
+``OpenAITextEmbedding``, ``FileEmbeddingCache``, ...) stand beside it.
+"""
+
+from __future__ import annotations
+
+from .agentscope import EmbeddingCacheBase, EmbeddingModelBase, EmbeddingResponse, EmbeddingUsage
+from .best import best_embedder
+from .cache import CachedEmbedder, FileEmbeddingCache, VectorFiles
+from .contract import Embedder
+from .endpoint import EmbeddingFailed, EmbeddingUnavailable
+from .minilm import MiniLMEmbedder
+from .openai import OpenAIEmbedder, OpenAITextEmbedding
+from .own import CallableEmbedder
+from .scripts import can_rank, dominant_script, script_shares, scripts_of
+from .static import StaticEmbedder
+
+__all__ = [
+    "CachedEmbedder",
+    "CallableEmbedder",
+    "Embedder",
+    "EmbeddingCacheBase",
+    "EmbeddingFailed",
+    "EmbeddingModelBase",
+    "EmbeddingResponse",
+    "EmbeddingUnavailable",
+    "EmbeddingUsage",
+    "FileEmbeddingCache",
+    "MiniLMEmbedder",
+    "OpenAIEmbedder",
+    "OpenAITextEmbedding",
+    "StaticEmbedder",
+    "VectorFiles",
+    "best_embedder",
+    "can_rank",
+    "dominant_script",
+    "script_shares",
+    "scripts_of",
+]

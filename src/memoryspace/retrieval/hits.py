@@ -1,0 +1,51 @@
+"""What a search gives back, and what it says about it."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from .entries import Entry
+
+
+class Why(Struct, frozen=True):
+    """Why an entry stands where it stands.
+
+    ``signals`` add up to its score. ``ranks`` is its place in each arm alone, from 1; an arm that
+    does not find it is left out. ``words`` of the question occur in it, each with what it gives.
+    """
+
+    signals: dict[str, float]
+    ranks: dict[str, int]
+    words: dict[str, float]
+
+
+class Hit(Struct, frozen=True):
+    """An entry that was found. Scores compare within one search, not between two."""
+
+    id: str
+    score: float
+    entry: Entry
+    why: Why | None = None
+
+
+class SessionHit(Struct, frozen=True):
+    """A session that was found, by the best of what was said in it."""
+
+    session: str
+    score: float
+    best: tuple[Hit, ...]
+
+
+class WhyNot(Struct, frozen=True):
+    """Where an entry fell out of a search.
+
+    ``reason`` is one of ``unknown`` (nothing has this id), ``filtered``, ``not matched`` (no arm
+    finds it), ``outranked``, or ``found`` (it did not fall out); ``detail`` says it in words.
+    ``by`` are those who took the places in front of it.
+    """
+
+    reason: str
+    detail: str
+    rank: int | None = None
+    by: tuple[str, ...] = ()
+    why: Why | None = None

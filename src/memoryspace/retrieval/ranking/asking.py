@@ -1,0 +1,131 @@
+"""What a question asks for, beside its words: of whom, when, how many; an advice, an overview.
+
+Each part is a small pure function of the text, in English and Chinese. None of them knows where a
+question comes from: a signal is switched by what is asked alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from datetime import datetime
+
+from msgspec import Struct
+
+from ..times import TimeSpan, times_in
+
+_OF_ONESELF = re.compile(r"\b(?:i|my|me|mine|i['’](?:m|ve|d|ll)|myself)\b|我|咱|俺")
+_ADVICE = re.compile(
+    r"\b(?:recommend\w*|suggest\w*|advice|tips?|ideas?|help me|how (?:should|can|do|could) i|"
+    r"should i|what (?:would|should)|can you|could you|which)\b|建议|推荐|怎么办|该怎么|应该|帮我"
+)
+_SUMMARY = re.compile(r"\b(?:summar\w+|overview|recap)\b|总结|概括|概述|综述|回顾")
+_OVERVIEW = re.compile(
+    r"\b(?:summar\w+|overview|recap|order in which|in order|in (?:what|which) order|the order of|"
+    r"chronolog\w*|timeline of)\b|总结|概括|概述|综述|回顾|顺序|先后|时间线"
+)
+_OF_ASSISTANT = re.compile(
+    r"\b(?:did|have|had) you\b|\byou(?:['’]ve| have)? (?:recommended|suggested|said|told|gave|given|"
+    r"provided|mentioned|helped|listed|explained|advised|proposed)\b|"
+    r"\byour (?:advice|suggestions?|recommendations?|answer|explanation)\b|"
+    r"\b(?:our|my) (?:previous|last|earlier|past) (?:chat|conversation|discussion|session)|"
+    r"\bremind me\b|[你您](?:之前|上次|曾经?|刚才)?(?:说|建议|推荐|提到|告诉|给|解释|列)|[你您]的(?:建议|回答|解释)"
+)
+_WHEN = re.compile(
+    r"\bwhen\b|\bwhat (?:date|day|year|month|time)\b|\bhow long\b|"
+    r"\bhow many (?:days|weeks|months|years)\b|什么时候|何时|哪[一]?[年月天日]|几[月号点]|多久|多长时间"
+)
+_NUMBER = re.compile(r"\bhow (?:many|much|often|old)\b|\bnumber of\b|多少|几[个次岁本位只]|第几")
+
+# Talk about talking: who asks to be told, in what form, says nothing of what is to be found.
+_TALK = re.compile(
+    r"\b(?:can|could|would) you (?:please )?(?:tell me|list|walk me through|give me|provide|"
+    r"remind me|recommend|suggest|show me|help me|summarize|explain)?\b|\bplease\b|"
+    r"\b(?:mention|name|list)(?: me)? only(?: and only)? \w+ items?\b\.?|\bin order\b|"
+    r"\b(?:across|throughout|during|in|over) (?:all )?(?:our|my) (?:previous |past )?"
+    r"(?:conversations?|chats?|sessions?|discussions?|requests?|questions?)\b|"
+    r"\b(?:brought up|the order in which|comprehensive summary|summary)\b|"
+    "请问?|麻烦[你您]?|能不能|可以告诉我|告诉我|你(?:还)?记得",
+    re.IGNORECASE,
+)
+_WEAK = re.compile(
+    r"\b(?:order|mention|item|list|aspect|different|conversation|session|discuss|talk|thing)"
+    r"(?:s|ed|ing|ion|ions)?\b",
+    re.IGNORECASE,
+)
+_QUOTED = re.compile(r"\"([^\"]{2,200})\"|“([^”]{2,200})”|「([^」]{2,200})」|『([^』]{2,200})』")
+_SOMETHING = re.compile(r"\w\w|[^\W\da-zA-Z_]")
+
+
+class Question(Struct, frozen=True):
+    """A question, taken apart.
+
+    ``focus`` is what is left without the speakers' names and talk about talking, ``keywords``
+    what of it is worth looking up word by word.
+    """
+
+    text: str
+    focus: str
+    keywords: str
+    speakers: frozenset[str] = frozenset()  # whom it names, unless it names everybody
+    of_user: bool = False  # what the user said counts: "where did I park"
+    wants_advice: bool = False
+    wants_overview: bool = False  # an order or a summary: several records answer together
+    asks_when: bool = False
+    asks_number: bool = False
+    times: tuple[TimeSpan, ...] = ()
+    phrases: tuple[str, ...] = ()  # in quotes: word for word
+
+
+def ask(text: str, now: datetime, speakers: Collection[str]) -> Question:
+    """Take a question apart; ``speakers`` are those who ever said something."""
+    lowered, names = text.lower(), named(text, speakers)
+    focus = focus_of(text, names)
+    weaker = " ".join(_WEAK.sub(" ", focus).split())
+    is_theirs = _OF_ONESELF.search(lowered) is not None
+    return Question(
+        text,
+        focus,
+        keywords=weaker if _SOMETHING.search(weaker) else focus,
+        speakers=names if len(names) < len(speakers) else frozenset(),
+        of_user=is_theirs and not (_OF_ASSISTANT.search(lowered) or _SUMMARY.search(lowered)),
+        wants_advice=_ADVICE.search(lowered) is not None,
+        wants_overview=_OVERVIEW.search(lowered) is not None,
+        asks_when=_WHEN.search(lowered) is not None,
+        asks_number=_NUMBER.search(lowered) is not None,
+        times=tuple(times_in(text, now)),
+        phrases=quoted(text),
+    )
+
+
+def named(text: str, names: Collection[str]) -> frozenset[str]:
+    """Return the names that occur in a text as whole words, in whatever case."""
+    folded = text.casefold()
+    return frozenset(
+        name
+        for name in names
+        if name.strip() and name.casefold() in folded and _whole(name).search(text)
+    )
+
+
+def quoted(text: str) -> tuple[str, ...]:
+    """Return what stands in quotation marks."""
+    found = ("".join(groups).strip() for groups in _QUOTED.findall(text))
+    return tuple(each for each in found if each)
+
+
+def focus_of(text: str, names: Collection[str]) -> str:
+    """Return a question without these names and without talk about talking, if that leaves any."""
+    focus = text
+    for name in names:
+        focus = _whole(name).sub(" ", focus)
+    focus = " ".join(_TALK.sub(" ", focus).split())
+    return focus if _SOMETHING.search(focus) else text
+
+
+def _whole(name: str) -> re.Pattern[str]:
+    """Find a name as a whole word; Chinese has no spaces to tell."""
+    words = re.escape(name.strip())
+    if not name.isascii():
+        return re.compile(words, re.IGNORECASE)
+    return re.compile(rf"(?<!\w){words}(?:['’]s)?(?!\w)", re.IGNORECASE)

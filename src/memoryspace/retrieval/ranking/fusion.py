@@ -1,0 +1,192 @@
+"""Ranking: candidates of both arms, their signals, the weighted sum, and the second hop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..catalogue import NO_ROW, Catalogue, Rows
+from ..hits import Why
+from ..sparse import SparseIndex
+from ..vector_arm import VectorArm
+from .asking import Question
+from .bridging import Bridges, by_row, trust_in
+from .pool import REACH, Floats, Pool, gather
+from .profiles import Profiles
+from .signals import (
+    Signals,
+    asked_signals,
+    meaning_signals,
+    phrase_signal,
+    recency,
+    word_signals,
+)
+from .weights import Ranking
+
+_LIKE = 0.1  # cosine from which on a text counts as like another
+_MOST_DATED = 62 * 86400.0  # a longer period is no reason to look at everything in it
+
+
+class Memory(Protocol):
+    """What is ranked."""
+
+    catalogue: Catalogue
+    profiles: Profiles
+    sparse: SparseIndex
+    vectors: VectorArm
+
+    def indexed_text(self, row: int) -> str:
+        """Return what of an entry is indexed."""
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """Candidates, those found among them in order, and what made the order."""
+
+    pool: Pool
+    order: NDArray[np.int64]  # places in the pool, the best first
+    totals: Floats
+    parts: Signals  # weighted; they add up to the totals
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    @property
+    def rows(self) -> Rows:
+        """Who was found, the best first."""
+        return self.pool.rows[self.order]
+
+    def score(self, place: int) -> float:
+        """Return the score at a place."""
+        return float(self.totals[self.order[place]])
+
+    def place_of(self, row: int) -> int | None:
+        """Return where a row stands, or ``None`` if it is not among those found."""
+        places = np.flatnonzero(self.rows == row)
+        return int(places[0]) if len(places) else None
+
+    def why(self, place: int) -> Why:
+        """Say why somebody stands at a place."""
+        at = int(self.order[place])
+        signals = {name: float(part[at]) for name, part in self.parts.items() if part[at]}
+        ranks = {"words": _rank_in(self.pool.scores_at(0), at)}
+        if self.pool.likeness is not None:
+            ranks["vectors"] = _rank_in(self.pool.cosines_at(0), at)
+        return Why(signals, {arm: rank for arm, rank in ranks.items() if rank}, self._words(at))
+
+    def _words(self, at: int) -> dict[str, float]:
+        gains = zip(self.pool.words, self.pool.gains_at(0)[at].tolist(), strict=True)
+        return {word: gain for word, gain in sorted(gains, key=lambda each: -each[1]) if gain > 0}
+
+
+class Ranker:
+    """One question put to one memory, of which some rows are allowed."""
+
+    def __init__(
+        self, question: Question, allowed: Rows, memory: Memory, ranking: Ranking, now: float
+    ) -> None:
+        self._question, self._allowed, self._memory = question, allowed, memory
+        self._ranking, self._now = ranking, now
+        self._vector = memory.vectors.vector_of(question.focus)
+        self._bridges = Bridges(memory.profiles.names, memory.sparse, memory.indexed_text)
+        self._named = self._bridges.named_in(question.text)
+
+    def rank(self, also: Iterable[int] = ()) -> Ranked:
+        """Rank. ``also`` join the candidates, whether an arm names them or not."""
+        rows = self._joined(self._candidates(), [*self._named, *also])
+        first = self._score(rows, self._gathered(rows), {})
+        if not len(self._memory.profiles.names):
+            return first
+        trust = trust_in(first.rows, first.totals[first.order], self._ranking.seeds)
+        bridged = self._bridges.named_by(trust)
+        back = self._bridges.naming(first.rows[: self._ranking.scan].tolist(), trust)
+        further = self._joined(rows, bridged)
+        pool = first.pool if len(further) == len(rows) else self._gathered(further)
+        return self._score(further, pool, {"bridge": bridged, "names the best": back})
+
+    def _score(self, rows: Rows, pool: Pool, hops: Mapping[str, dict[int, float]]) -> Ranked:
+        weights = self._ranking.weights(with_vectors=pool.likeness is not None)
+        signals = self._signals(rows, pool, hops)
+        parts = {name: weights[name] * each for name, each in signals.items() if weights.get(name)}
+        totals = np.sum([np.zeros(len(rows)), *parts.values()], axis=0)
+        found = np.flatnonzero(_is_found(pool, parts))
+        ages = self._memory.catalogue.ages[rows[found]]
+        order = found[np.lexsort((-ages, -totals[found].round(9)))]
+        return Ranked(pool, order, totals, parts)
+
+    def _signals(self, rows: Rows, pool: Pool, hops: Mapping[str, dict[int, float]]) -> Signals:
+        memory, question = self._memory, self._question
+        known = (pool, memory.catalogue, memory.profiles)
+        return {
+            **word_signals(*known),
+            **meaning_signals(*known),
+            **asked_signals(question, *known),
+            **phrase_signal(question.phrases, rows, memory.indexed_text),
+            "recency": recency(self._now - memory.catalogue.times[rows], self._ranking.half_life),
+            **{name: by_row(rows, who) for name, who in {"named": self._named, **hops}.items()},
+        }
+
+    def _gathered(self, rows: Rows) -> Pool:
+        memory = self._memory
+        return gather(
+            rows,
+            self._question.keywords,
+            self._vector,
+            memory.catalogue,
+            memory.sparse,
+            memory.vectors.index,
+        )
+
+    def _candidates(self) -> Rows:
+        """The best of each arm with their neighbours, what is of the day asked for, and what the
+        user wants to be heeded always; everything, where that is little."""
+        most, memory = self._ranking.candidates, self._memory
+        if len(self._allowed) <= 2 * most:
+            return self._allowed
+        mask = memory.catalogue.mask(self._allowed)
+        best = [row for row, _ in memory.sparse.search(self._question.keywords, most, allow=mask)]
+        if self._vector is not None and memory.vectors.index is not None:
+            near = memory.vectors.index.search(self._vector, most, among=self._allowed)
+            best += [row for row, _ in near]
+        found = np.array(best, np.int64)
+        around = [found, *(there for _, there in memory.catalogue.neighbours(found, REACH))]
+        standing = np.fromiter(memory.profiles.instructions, np.int64)
+        rows = np.unique(np.concatenate([*around, standing, self._of_the_day()]))
+        rows = rows[rows != NO_ROW]
+        return rows[mask[rows]]
+
+    def _of_the_day(self) -> Rows:
+        """The newest of what is allowed that is of a time the question names."""
+        times, found = self._memory.catalogue.times[self._allowed], [np.empty(0, np.int64)]
+        for span in self._question.times:
+            start, end = span.start.timestamp(), span.end.timestamp()
+            if end - start <= _MOST_DATED:
+                found.append(self._allowed[(times >= start) & (times < end)])
+        return np.concatenate(found)[-self._ranking.candidates :]
+
+    def _joined(self, rows: Rows, others: Iterable[int]) -> Rows:
+        """Add those of the others that are allowed."""
+        more = np.fromiter(others, np.int64)
+        if not len(more):
+            return rows
+        return np.union1d(rows, more[np.isin(more, self._allowed)])
+
+
+def _is_found(pool: Pool, parts: Signals) -> NDArray[np.bool_]:
+    """Tell for each candidate whether there is any reason to return it."""
+    found = pool.cosines_at(0) >= _LIKE
+    for distance in range(-REACH, REACH + 1):
+        found |= pool.gains_at(distance).any(axis=1)
+    for name in ("instruction", "date", "phrase", "named", "bridge", "names the best"):
+        if name in parts:
+            found |= parts[name] > 0
+    return found
+
+
+def _rank_in(scores: Floats, at: int) -> int:
+    """The place of a candidate by one score alone, from 1; 0 if it has none."""
+    return int(np.count_nonzero(scores > scores[at])) + 1 if scores[at] > 0 else 0

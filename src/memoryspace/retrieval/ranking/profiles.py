@@ -1,0 +1,64 @@
+"""What ranking wants to know of entries before any question is asked, by row."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, tzinfo
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..entries import Entry
+from ..times import times_in
+from .names import Names
+from .traits import INSTRUCTS, fullness_of, traits_of
+
+Span = tuple[float, float]
+
+_LEAST = 256
+_READ = 1500  # characters in which times are looked for
+_LONGEST_SPAN = 35 * 86400.0  # what is vaguer says nothing of a day
+
+
+class Profiles:
+    """Traits, fullness, times said and names, as flat arrays where every entry has them."""
+
+    def __init__(self, zone: tzinfo = UTC) -> None:
+        self.traits: NDArray[np.uint8] = np.zeros(_LEAST, np.uint8)
+        self.fullness: NDArray[np.float64] = np.zeros(_LEAST)
+        self.said: dict[int, tuple[Span, ...]] = {}  # times that texts speak of, where they do
+        self.instructions: dict[int, None] = {}  # rows that always count
+        self.names = Names()
+        self._zone = zone
+
+    def add(self, row: int, entry: Entry, text: str) -> None:
+        """Take note of an entry; ``text`` is what of it is indexed."""
+        if row >= len(self.traits):
+            self.traits = np.resize(self.traits, 2 * row)
+            self.fullness = np.resize(self.fullness, 2 * row)
+        self.traits[row] = traits = traits_of(entry)
+        self.fullness[row] = fullness_of(text)
+        if traits & INSTRUCTS:
+            self.instructions[row] = None
+        said = self._times_said(entry)
+        if said:
+            self.said[row] = said
+        self.names.add(row, entry.title)
+
+    def remove(self, row: int, entry: Entry) -> None:
+        """Forget an entry."""
+        self.said.pop(row, None)
+        self.instructions.pop(row, None)
+        self.names.remove(row, entry.title)
+
+    def _times_said(self, entry: Entry) -> tuple[Span, ...]:
+        if entry.time is None:
+            return ()
+        try:
+            now = datetime.fromtimestamp(entry.time, self._zone)
+        except (OverflowError, OSError, ValueError):
+            return ()  # no calendar has this moment
+        spans = [
+            (each.start.timestamp(), each.end.timestamp())
+            for each in times_in(entry.text[:_READ], now)
+        ]
+        return tuple(span for span in spans if span[1] - span[0] <= _LONGEST_SPAN)

@@ -1,0 +1,74 @@
+"""What kind of saying a text is: a mere question, a wish, a standing instruction; a time, a number.
+
+Traits are found once, when an entry is added, and kept as the bits of one number.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ..entries import Entry
+
+BY_USER = 1
+TELLS = 2  # it is more than a question
+INSTRUCTS = 4  # the user says how things are to be done from now on
+PREFERS = 8  # the user says what they like, chose, or avoid
+OF_ONESELF = 16  # the user speaks of themselves
+TELLS_TIME = 32
+TELLS_NUMBER = 64
+
+LENGTH_ENOUGH = 30  # words from which on a text is not short
+
+_READ = 4000  # characters: what a text is shows before
+
+_FIRST_PERSON = re.compile(r"\b(?:i|my|me|mine|i['’](?:m|ve|d)|myself)\b|我|咱|俺")
+_INSTRUCTS = re.compile(
+    r"(?:^|[.!?\n]\s*)(?:please )?(?:always|never|from now on|whenever|make sure to|remember to|"
+    r"don['’]t ever)\b|\bwhen(?:ever)? i ask\b|以后都?要|从现在起|从今以后|每次都?要|不要再|务必"
+)
+_PREFERS = re.compile(
+    r"\bi(?:['’]d| would)? (?:really |always |usually |also )?(?:prefer|rather|like to|love|enjoy|"
+    r"hate|dislike|avoid|want to keep)\b|\bmy (?:favou?rite|preference)\b|"
+    r"\bi(?:['’]ve)? (?:chose|chosen|decided)\b|我(?:更|最|很|不|非常|特别|还是)*(?:喜欢|爱|讨厌|偏好|习惯)|"
+    "我(?:决定|选择?)"
+)
+_TELLS_TIME = re.compile(
+    r"\b(?:yesterday|today|tonight|tomorrow|(?:last|next|this) (?:night|morning|week|weekend|month|"
+    r"year|summer|winter|spring|fall|autumn)|\w+ (?:days?|weeks?|months?|years?) (?:ago|back)|"
+    r"since \w+|recently|just|january|february|march|april|may|june|july|august|september|october|"
+    r"november|december|(?:19|20)\d\d|\w+day)\b|"
+    "昨|今[天晚早年]|明[天年]|[前后]天|[上下这]个?(?:周|月|星期)|去年|[年月日号]|周[一二三四五六日天末]|最近|刚"
+)
+_TELLS_NUMBER = re.compile(
+    r"\d|\b(?:two|three|four|five|six|seven|eight|nine|ten|once|twice|dozen|couple)\b|"
+    "[一二两三四五六七八九十百千万几]+[个次天年月岁块元只本件位]"
+)
+_CAPTION = re.compile(r"\s*\[[^\]]*\]\s*$")
+_WORDS = re.compile(r"[^\W_]+")
+_IDEOGRAPH = re.compile(r"[぀-ヿ㐀-鿿가-힣]")
+
+
+def traits_of(entry: Entry) -> int:
+    """Return the traits of an entry as bits."""
+    text = entry.text[:_READ].lower()
+    of_oneself = _FIRST_PERSON.search(text) is not None
+    found = TELLS if of_oneself or not _only_asks(entry.text) else 0
+    if entry.role == "user":
+        found |= BY_USER | (OF_ONESELF if of_oneself else 0)
+        found |= INSTRUCTS if _INSTRUCTS.search(text) else 0
+        found |= PREFERS if _PREFERS.search(text) else 0
+    found |= TELLS_TIME if _TELLS_TIME.search(text) else 0
+    return found | (TELLS_NUMBER if _TELLS_NUMBER.search(text) else 0)
+
+
+def fullness_of(text: str) -> float:
+    """Return how far from short a text is, from 0 to 1; two ideographs count as a word."""
+    start = text[: 20 * LENGTH_ENOUGH]
+    ideographs = 0 if start.isascii() else len(_IDEOGRAPH.findall(start))
+    words = len(_WORDS.findall(start)) if not ideographs else ideographs / 2
+    return min(1.0, words / LENGTH_ENOUGH)
+
+
+def _only_asks(text: str) -> bool:
+    """Tell whether a text ends with a question; what a picture shows, in brackets, aside."""
+    return _CAPTION.sub("", text[-400:]).rstrip().endswith(("?", "？"))

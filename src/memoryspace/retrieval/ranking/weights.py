@@ -1,0 +1,77 @@
+"""``Ranking``: how much each signal counts, and how many candidates are looked at. Plain data."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ...errors import InvalidInput
+
+
+class Ranking(Struct, frozen=True, kw_only=True):
+    """The weights of the signals.
+
+    ``words`` count when the words alone are searched, ``words_and_vectors`` when there are vectors
+    too, ``always`` in both cases. ``candidates`` is how many of each arm are looked at,
+    ``half_life`` (seconds) how soon recency fades, ``seeds`` how many of the best may be a bridge
+    to others, ``scan`` how many are searched for the names of these.
+    """
+
+    words: Mapping[str, float]
+    words_and_vectors: Mapping[str, float]
+    always: Mapping[str, float]
+    candidates: int = 300
+    half_life: float = 30 * 86400.0
+    seeds: int = 10
+    scan: int = 50
+
+    def __post_init__(self) -> None:
+        for name, weight in {**self.words, **self.words_and_vectors, **self.always}.items():
+            if not math.isfinite(weight):
+                raise InvalidInput(f"the weight of {name!r} must be a finite number, got {weight}")
+        for name in ("candidates", "seeds", "scan"):
+            if getattr(self, name) < 1:
+                raise InvalidInput(f"{name} must be 1 or more, got {getattr(self, name)}")
+        if not self.half_life > 0:
+            raise InvalidInput(f"half_life must be above 0 seconds, got {self.half_life}")
+
+    def weights(self, *, with_vectors: bool) -> dict[str, float]:
+        """Return the weights that count for a question."""
+        return {**(self.words_and_vectors if with_vectors else self.words), **self.always}
+
+    def only(self, *names: str) -> Ranking:
+        """Return a ranking that goes by these signals alone."""
+        known = {**self.words, **self.words_and_vectors, **self.always}
+        unknown = sorted(set(names) - set(known))
+        if unknown:
+            raise InvalidInput(f"no signal is called {unknown[0]!r}; there are {sorted(known)}")
+        chosen = {name: known[name] for name in names}
+        return replace(self, words=chosen, words_and_vectors=chosen, always={})
+
+    def without(self, *names: str) -> Ranking:
+        """Return a ranking in which these signals count for nothing."""
+        return replace(
+            self,
+            words=_less(self.words, names),
+            words_and_vectors=_less(self.words_and_vectors, names),
+            always=_less(self.always, names),
+        )
+
+
+@cache
+def default_ranking() -> Ranking:
+    """Return the weights that come with the package; ``bench/tune_recall.py`` found them."""
+    data = json.loads(files(__package__).joinpath("weights.json").read_text("utf-8"))
+    return Ranking(
+        words=data["words"], words_and_vectors=data["words and vectors"], always=data["always"]
+    )
+
+
+def _less(weights: Mapping[str, float], names: tuple[str, ...]) -> dict[str, float]:
+    return {name: weight for name, weight in weights.items() if name not in names}

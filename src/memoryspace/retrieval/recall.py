@@ -1,0 +1,221 @@
+"""``Recall``: finding what was said, by its words, its meaning and everything else a question names.
+
+One recall holds one owner's entries. A question is taken apart; two arms, words and vectors, name
+candidates; signals score these; their weighted sum ranks. Every step is a value that can be looked
+at: ``explain=True`` says why a hit is one, ``why_not`` where an entry fell out.
+
+The index is a hint: all of it can be rebuilt from the store that holds the records. One caller at a
+time: there is no lock inside.
+"""
+
+from __future__ import annotations
+
+import operator
+import time
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime, tzinfo
+from typing import Literal
+
+from ..embedding import Embedder, best_embedder
+from ..errors import InvalidInput
+from .catalogue import NO_ROW, Catalogue
+from .entries import EVERYTHING, Entry, Only, checked
+from .hits import Hit, SessionHit, WhyNot
+from .ranking import Profiles, Ranked, Ranker, Ranking, ask, default_ranking
+from .sparse import SparseIndex
+from .vector_arm import VectorArm
+
+_NAMED = 5  # of those who outrank an entry, in ``why_not``
+_SHOWN = 3  # entries of a session
+
+Reranker = Callable[[str, Sequence[str]], Sequence[float]]  # question, texts → scores
+
+
+class Recall:
+    """The entries of one owner, found by questions.
+
+    ``embedder`` makes the vectors: by default the best one installed, with ``None`` words alone
+    are searched. ``ranking`` holds the weights. ``reranker`` reads the best candidates beside the
+    question once more. ``clock`` tells when a question is asked, unless the asker does; days begin
+    and end as in ``zone``.
+    """
+
+    def __init__(
+        self,
+        *,
+        embedder: Embedder | Literal["best"] | None = "best",
+        ranking: Ranking | None = None,
+        reranker: Reranker | None = None,
+        zone: tzinfo = UTC,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.ranking = default_ranking() if ranking is None else ranking
+        self.reranker = reranker
+        self.catalogue = Catalogue()
+        self.profiles = Profiles(zone)
+        self.sparse = SparseIndex()
+        self.vectors = VectorArm(best_embedder() if embedder == "best" else embedder)
+        self._zone = zone
+        self._clock = clock
+
+    def __len__(self) -> int:
+        return len(self.catalogue)
+
+    def __contains__(self, entry_id: object) -> bool:
+        return entry_id in self.catalogue
+
+    def get(self, entry_id: str) -> Entry | None:
+        """Return an entry, or ``None`` if there is none of this id."""
+        row = self.catalogue.find(entry_id)
+        return None if row == NO_ROW else self.catalogue.at(row)
+
+    def add(self, entries: Iterable[Entry]) -> int:
+        """Index entries, all or none; one whose id is known replaces it. Return how many are new.
+
+        The next search sees them. Many at once are quicker than one by one, with an embedder.
+        """
+        new = {entry.id: entry for entry in map(checked, entries)}
+        known = len(self)
+        for entry_id in new:
+            self._remove(entry_id)
+        rows = [self.catalogue.add(entry) for entry in new.values()]
+        texts = [self.indexed_text(row) for row in rows]
+        for row, text in zip(rows, texts, strict=True):
+            self.sparse.add(row, text)
+            self.profiles.add(row, self.catalogue.at(row), text)
+        self.vectors.add(rows, texts)
+        return len(self) - known
+
+    def remove(self, entry_ids: Iterable[str]) -> int:
+        """Forget entries; return how many there were."""
+        return sum(self._remove(entry_id) for entry_id in entry_ids)
+
+    def search(
+        self,
+        question: str,
+        top_k: int = 10,
+        *,
+        only: Only = EVERYTHING,
+        now: float | None = None,
+        explain: bool = False,
+        ranking: Ranking | None = None,
+    ) -> list[Hit]:
+        """Return the entries that answer a question best, the best first, then the newest.
+
+        ``now`` is when it is asked (seconds since 1970): "last week" counts from there.
+        """
+        ranked = self._ranked(question, only, now, ranking)
+        return [self._hit(ranked, place, explain) for place in range(min(_count(top_k), len(ranked)))]
+
+    def sessions(
+        self,
+        question: str,
+        top_k: int = 5,
+        *,
+        only: Only = EVERYTHING,
+        now: float | None = None,
+        explain: bool = False,
+        ranking: Ranking | None = None,
+    ) -> list[SessionHit]:
+        """Return the sessions that answer a question best, each with its best entries."""
+        ranked, found = self._ranked(question, only, now, ranking), dict[str, list[Hit]]()
+        for place, row in enumerate(ranked.rows.tolist()):
+            session = self.catalogue.at(row).session
+            if session is None or (session not in found and len(found) == _count(top_k)):
+                continue
+            hits = found.setdefault(session, [])
+            if len(hits) < _SHOWN:
+                hits.append(self._hit(ranked, place, explain))
+        return [SessionHit(name, hits[0].score, tuple(hits)) for name, hits in found.items()]
+
+    def why_not(
+        self,
+        question: str,
+        entry_id: str,
+        top_k: int = 10,
+        *,
+        only: Only = EVERYTHING,
+        now: float | None = None,
+        ranking: Ranking | None = None,
+    ) -> WhyNot:
+        """Say where an entry falls out of a search, and who is in front of it."""
+        row = self.catalogue.find(entry_id)
+        if row == NO_ROW:
+            return WhyNot("unknown", f"no entry has the id {entry_id!r}")
+        refusal = only.refusal(self.catalogue.at(row))
+        if refusal is not None:
+            return WhyNot("filtered", refusal)
+        ranked = self._ranked(question, only, now, ranking, also=(row,))
+        place = ranked.place_of(row)
+        if place is None:
+            return WhyNot("not matched", "it shares no word with the question and is not like it")
+        why = ranked.why(place)
+        if place < _count(top_k):
+            return WhyNot("found", f"it is number {place + 1}", place + 1, why=why)
+        by = tuple(self.catalogue.at(each).id for each in ranked.rows[: min(place, _NAMED)].tolist())
+        detail = f"it is number {place + 1}, and {top_k} were asked for"
+        return WhyNot("outranked", detail, place + 1, by, why)
+
+    def embed_waiting(self, most: int = 1000) -> int:
+        """Embed entries for which the embedder failed before; return how many still wait."""
+        return self.vectors.catch_up(self.indexed_text, most)
+
+    def change_embedder(self, embedder: Embedder) -> None:
+        """Begin to embed everything anew. Searches use the old vectors until that is done."""
+        self.vectors.change(embedder)
+
+    def embed_anew(self, most: int = 1000) -> int:
+        """Go on with a change of the embedder for so many entries; return how many are left."""
+        return self.vectors.embed_anew(self.catalogue.allowed().tolist(), self.indexed_text, most)
+
+    def check(self) -> None:
+        """Verify every invariant; for tests, it looks at everything."""
+        self.catalogue.check()
+        self.sparse.check()
+        rows = self.catalogue.allowed().tolist()
+        assert len(rows) == len(self.sparse)
+        assert all(row in self.sparse for row in rows)
+        index = self.vectors.index
+        assert index is None or set(index.keys().tolist()) <= set(rows)
+
+    def indexed_text(self, row: int) -> str:
+        """Return what of an entry both arms see: its title and its text."""
+        entry = self.catalogue.at(row)
+        return entry.text if entry.title is None else f"{entry.title}. {entry.text}"
+
+    def _ranked(
+        self,
+        text: str,
+        only: Only,
+        now: float | None,
+        ranking: Ranking | None,
+        also: Iterable[int] = (),
+    ) -> Ranked:
+        if not isinstance(text, str):
+            raise TypeError(f"the question must be a str, got {type(text).__name__}")
+        now = self._clock() if now is None else now
+        when = datetime.fromtimestamp(now, self._zone)
+        question = ask(text, when, self.catalogue.values_of("speaker"))
+        ranking = self.ranking if ranking is None else ranking
+        ranker = Ranker(question, self.catalogue.allowed(only), self, ranking, now)
+        return ranker.rank(also)
+
+    def _hit(self, ranked: Ranked, place: int, explain: bool) -> Hit:
+        entry = self.catalogue.at(int(ranked.rows[place]))
+        return Hit(entry.id, ranked.score(place), entry, ranked.why(place) if explain else None)
+
+    def _remove(self, entry_id: str) -> bool:
+        row = self.catalogue.find(entry_id)
+        if row == NO_ROW:
+            return False
+        self.sparse.remove(row)
+        self.vectors.remove(row)
+        self.profiles.remove(row, self.catalogue.at(row))
+        self.catalogue.remove(row)
+        return True
+
+
+def _count(top_k: int) -> int:
+    if operator.index(top_k) < 1:
+        raise InvalidInput(f"top_k must be 1 or more, got {top_k}")
+    return top_k

@@ -1,0 +1,153 @@
+"""The dense arm of a recall: an embedder, and the vectors it made of entries.
+
+It is there to help and never in the way. What the embedder cannot rank (a script it was not made
+for) has no vector. When it fails, one warning is logged, what it was to embed waits, and searches
+go on without the arm. A change of the embedder fills a second generation beside the first.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..embedding import Embedder, scripts_of
+from .dense import DenseIndex
+from .generations import Generations
+
+logger = logging.getLogger(__name__)
+
+Vector = NDArray[np.float32]
+TextOf = Callable[[int], str]
+
+
+class VectorArm:
+    """Vectors by row."""
+
+    def __init__(self, embedder: Embedder | None) -> None:
+        self._embedder = embedder
+        self._next: Embedder | None = None  # takes over when it has embedded everything
+        self._generations = Generations()
+        self._waiting: dict[int, None] = {}  # rows whose vector is still to be made, in order
+        self._warned = False
+        if embedder is not None:
+            self._generations.begin(embedder.name, embedder.dimensions)
+
+    @property
+    def embedder(self) -> Embedder | None:
+        """The embedder in service."""
+        return self._embedder
+
+    @property
+    def index(self) -> DenseIndex | None:
+        """The vectors in service."""
+        name = self._generations.serving
+        return None if name is None else self._generations.indexes[name]
+
+    @property
+    def waiting(self) -> int:
+        """How many entries have no vector because the embedder failed."""
+        return len(self._waiting)
+
+    def add(self, rows: Sequence[int], texts: Sequence[str]) -> None:
+        """Embed entries; those that cannot be embedded now wait."""
+        if self._embedder is None:
+            return
+        readable = [
+            (row, text) for row, text in zip(rows, texts, strict=True) if self._can_rank(text)
+        ]
+        if readable and not self._embed(self._embedder, readable):
+            self._waiting.update((row, None) for row, _ in readable)
+
+    def remove(self, row: int) -> None:
+        """Forget the vectors of an entry."""
+        self._waiting.pop(row, None)
+        self._generations.remove(row)
+
+    def vector_of(self, question: str) -> Vector | None:
+        """Return the vector of a question, or ``None`` if this arm has nothing to say to it."""
+        embedder, index = self._embedder, self.index
+        if embedder is None or not index or not self._can_rank(question):
+            return None
+        try:
+            vector = _checked(embedder, embedder.embed([question]), 1)[0]
+        except Exception as error:  # whatever it is, the other arm can answer
+            self._warn(error)
+            return None
+        return vector if vector.any() else None
+
+    def catch_up(self, text_of: TextOf, most: int = 1000) -> int:
+        """Embed what waits, up to ``most`` entries; return how many still wait."""
+        if self._embedder is not None and self._waiting:
+            rows = list(self._waiting)[:most]
+            if self._embed(self._embedder, [(row, text_of(row)) for row in rows]):
+                for row in rows:
+                    del self._waiting[row]
+        return len(self._waiting)
+
+    def change(self, embedder: Embedder) -> None:
+        """Begin to embed everything anew; the present embedder serves until that is done."""
+        self._next = embedder
+        self._generations.begin(embedder.name, embedder.dimensions)
+        if self._embedder is None:
+            self._embedder = embedder
+
+    def embed_anew(self, rows: Sequence[int], text_of: TextOf, most: int = 1000) -> int:
+        """Go on with the change, up to ``most`` of these entries; return how many are left."""
+        if self._next is None:
+            return 0
+        lacking = self._generations.pending(self._next.name, np.array(rows, np.int64))
+        texts = ((row, text_of(row)) for row in lacking.tolist())
+        todo = [each for each in texts if self._can_rank(each[1], self._next)]
+        if todo and not self._embed(self._next, todo[:most]):
+            return len(todo)
+        if len(todo) <= most:
+            self._take_over(self._next)
+            return 0
+        return len(todo) - most
+
+    def _take_over(self, embedder: Embedder) -> None:
+        """From here on the new vectors serve; the old ones are let go."""
+        generations, old = self._generations, self._generations.serving
+        unreadable = generations.pending(embedder.name)  # the new one cannot rank these
+        if len(unreadable) and old is not None:
+            for row in unreadable.tolist():
+                generations.remove(row)
+        generations.switch(embedder.name)
+        if old is not None and old != embedder.name:
+            generations.drop(old)
+        self._embedder, self._next, self._warned = embedder, None, False
+
+    def _can_rank(self, text: str, embedder: Embedder | None = None) -> bool:
+        embedder = self._embedder if embedder is None else embedder
+        scripts = None if embedder is None else embedder.scripts
+        return scripts is None or scripts_of(text) <= scripts
+
+    def _embed(self, embedder: Embedder, texts: Sequence[tuple[int, str]]) -> bool:
+        """Make and store vectors; tell whether it worked."""
+        try:
+            found = _checked(embedder, embedder.embed([text for _, text in texts]), len(texts))
+        except Exception as error:  # whatever it is, the other arm can answer
+            self._warn(error)
+            return False
+        self._generations.add_many(embedder.name, [row for row, _ in texts], found)
+        return True
+
+    def _warn(self, error: Exception) -> None:
+        if not self._warned:
+            name = None if self._embedder is None else self._embedder.name
+            logger.warning("the embedder %s failed, searches go by words alone: %r", name, error)
+        self._warned = True
+
+
+def _checked(embedder: Embedder, vectors: NDArray[np.float32], count: int) -> Vector:
+    """Return vectors of the promised shape, all finite."""
+    found = np.asarray(vectors, np.float32)
+    if found.shape != (count, embedder.dimensions) or not np.isfinite(found).all():
+        raise ValueError(
+            f"{embedder.name} was to give {count} × {embedder.dimensions} finite numbers, "
+            f"got an array of {found.shape}"
+        )
+    return found

@@ -1,0 +1,259 @@
+"""The cache in files: what it keeps, what it forgets, and what it does with damaged files."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from memoryspace.embedding import (
+    CachedEmbedder,
+    CallableEmbedder,
+    Embedder,
+    FileEmbeddingCache,
+    VectorFiles,
+)
+from memoryspace.errors import InvalidInput
+
+ONE = [[0.1, 0.2], [0.3, 0.4]]
+TWO = [[0.5, 0.6], [0.7, 0.8]]
+
+
+def npy_files(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.npy"))
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> FileEmbeddingCache:
+    return FileEmbeddingCache(str(tmp_path / "cache"))
+
+
+async def fill(cache: FileEmbeddingCache, names: Sequence[str]) -> None:
+    """Store under each name, each file older than the next by its time stamp."""
+    for age, name in enumerate(names):
+        await cache.store(ONE, name)
+        path = cache.files.path(name)
+        if path.exists():
+            os.utime(path, ns=(10**18 + age, 10**18 + age))
+
+
+def test_vectors_come_back_as_they_were_stored(cache: FileEmbeddingCache) -> None:
+    async def scene() -> None:
+        assert await cache.retrieve({"text": "a"}) is None
+        await cache.store(ONE, {"text": "a"})
+        assert await cache.retrieve({"text": "a"}) == ONE
+        assert await cache.retrieve({"text": "b"}) is None
+
+    asyncio.run(scene())
+
+
+def test_what_is_there_stays_unless_overwritten(cache: FileEmbeddingCache) -> None:
+    async def scene() -> None:
+        await cache.store(ONE, "a")
+        await cache.store(TWO, "a")
+        assert await cache.retrieve("a") == ONE
+        await cache.store(TWO, "a", overwrite=True)
+        assert await cache.retrieve("a") == TWO
+
+    asyncio.run(scene())
+
+
+def test_the_order_of_keys_does_not_matter(cache: FileEmbeddingCache) -> None:
+    async def scene() -> None:
+        await cache.store(ONE, {"model": "m", "input": ["x"], "more": {"a": 1, "b": 2}})
+        again = await cache.retrieve({"more": {"b": 2, "a": 1}, "input": ["x"], "model": "m"})
+        assert again == ONE
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("damage", ["empty", "cut", "header", "noise", "pickle"])
+def test_a_damaged_file_is_a_miss_and_is_written_anew(
+    cache: FileEmbeddingCache, damage: str
+) -> None:
+    async def scene() -> None:
+        await cache.store(ONE, "a")
+        (path,) = npy_files(Path(cache.cache_dir))
+        whole = path.read_bytes()
+        if damage == "pickle":
+            np.save(path, np.array([{"run": "me"}], dtype=object), allow_pickle=True)
+        else:
+            damaged = {"empty": b"", "cut": whole[:-5], "header": whole[:20], "noise": b"x" * 99}
+            path.write_bytes(damaged[damage])
+        assert await cache.retrieve("a") is None
+        await cache.store(TWO, "a")
+        assert await cache.retrieve("a") == TWO
+
+    asyncio.run(scene())
+
+
+def test_remove_forgets_one_and_says_if_there_is_none(cache: FileEmbeddingCache) -> None:
+    async def scene() -> None:
+        await cache.store(ONE, "a")
+        await cache.store(ONE, "b")
+        await cache.remove("a")
+        assert await cache.retrieve("a") is None
+        assert await cache.retrieve("b") == ONE
+        with pytest.raises(FileNotFoundError, match="does not exist"):
+            await cache.remove("a")
+
+    asyncio.run(scene())
+
+
+def test_clear_leaves_what_others_put_there(cache: FileEmbeddingCache) -> None:
+    asyncio.run(fill(cache, "abc"))
+    folder = Path(cache.cache_dir)
+    (folder / "notes.txt").write_text("mine")
+    asyncio.run(cache.clear())
+    assert [path.name for path in folder.iterdir()] == ["notes.txt"]
+
+
+def test_over_the_number_of_files_the_oldest_go_first(tmp_path: Path) -> None:
+    cache = FileEmbeddingCache(str(tmp_path), max_file_number=3)
+
+    async def scene() -> None:
+        await fill(cache, "abcde")
+        found = [await cache.retrieve(name) is not None for name in "abcde"]
+        assert found == [False, False, True, True, True]
+
+    asyncio.run(scene())
+
+
+def test_over_the_size_the_oldest_go_first(tmp_path: Path) -> None:
+    size = 128 + 4 * 8  # a header, and four numbers
+    cache = FileEmbeddingCache(str(tmp_path), max_cache_size=2.5 * size / 2**20)
+
+    async def scene() -> None:
+        await fill(cache, "abcd")
+        found = [await cache.retrieve(name) is not None for name in "abcd"]
+        assert found == [False, False, True, True]
+
+    asyncio.run(scene())
+
+
+def test_what_alone_is_over_the_size_is_not_kept(tmp_path: Path) -> None:
+    cache = FileEmbeddingCache(str(tmp_path), max_cache_size=100 / 2**20)
+    asyncio.run(cache.store(ONE, "a"))
+    assert npy_files(tmp_path) == []
+
+
+def test_a_limit_of_no_files_means_no_limit(tmp_path: Path) -> None:
+    cache = FileEmbeddingCache(str(tmp_path), max_file_number=0)
+    asyncio.run(fill(cache, "abc"))
+    assert len(npy_files(tmp_path)) == 3
+
+
+def test_the_folder_is_absolute_and_made_when_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    cache = FileEmbeddingCache()
+    monkeypatch.chdir("/")
+    assert not (tmp_path / ".cache").exists()
+    assert cache.cache_dir == str(tmp_path / ".cache" / "embeddings")
+    assert Path(cache.cache_dir).is_dir()
+
+
+def test_a_folder_in_the_place_of_a_file_is_reported(cache: FileEmbeddingCache) -> None:
+    cache.files.path("a").mkdir(parents=True)
+
+    async def scene() -> None:
+        assert await cache.retrieve("a") is None
+        with pytest.raises(RuntimeError, match="is no file"):
+            await cache.store(ONE, "a")
+
+    asyncio.run(scene())
+
+
+def test_what_cannot_be_kept_is_refused(cache: FileEmbeddingCache) -> None:
+    async def scene() -> None:
+        with pytest.raises(InvalidInput, match="must be a JSON value"):
+            await cache.store(ONE, {1, 2})  # type: ignore[arg-type]
+        with pytest.raises(InvalidInput, match="must be numbers"):
+            await cache.store([["a"]], "a")  # type: ignore[list-item]
+
+    asyncio.run(scene())
+    assert npy_files(Path(cache.cache_dir)) == []
+
+
+def test_files_are_not_touched_on_the_event_loop(
+    cache: FileEmbeddingCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[threading.Thread] = []
+    replace = os.replace
+
+    def noted(*paths: str) -> None:
+        threads.append(threading.current_thread())
+        replace(*paths)
+
+    monkeypatch.setattr("os.replace", noted)
+    asyncio.run(cache.store(ONE, "a"))
+    assert threads
+    assert threading.main_thread() not in threads
+
+
+def test_writers_at_the_same_time_leave_whole_files(tmp_path: Path) -> None:
+    caches = [VectorFiles(tmp_path, max_files=5) for _ in range(4)]
+
+    def write(number: int) -> None:
+        for step in range(20):
+            name = f"text {(number + step) % 8}"
+            caches[number].put(name, np.full(50, number, np.float32))
+            found = caches[number].get(name)
+            assert found is None or (found.shape == (50,) and len(set(found.tolist())) == 1)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, range(4)))
+    assert all(path.suffix == ".npy" for path in tmp_path.iterdir())
+    VectorFiles(tmp_path, max_files=5).put("last", [1.0])
+    assert len(npy_files(tmp_path)) <= 5
+
+
+# An embedder with a cache
+
+
+class Counting:
+    def __init__(self) -> None:
+        self.asked: list[list[str]] = []
+
+    def __call__(self, texts: list[str]) -> list[list[float]]:
+        self.asked.append(texts)
+        return [[len(text), 1.0] for text in texts]
+
+
+def test_a_text_is_embedded_once_and_then_remembered(tmp_path: Path) -> None:
+    function = Counting()
+    embedder: Embedder = CachedEmbedder(
+        CallableEmbedder(function, "length/2", 2), FileEmbeddingCache(str(tmp_path))
+    )
+    first = embedder.embed(["aa", "b", "aa"])
+    second = embedder.embed(["b", "ccc", "aa"])
+    assert function.asked == [["aa", "b"], ["ccc"]]
+    assert (first[0] == first[2]).all()
+    assert (second[2] == first[0]).all()
+    assert (embedder.name, embedder.dimensions, embedder.scripts) == ("length/2", 2, None)
+    assert embedder.embed([]).shape == (0, 2)
+
+
+def test_a_vector_is_remembered_for_its_own_model_only(tmp_path: Path) -> None:
+    files = VectorFiles(tmp_path)
+    function = Counting()
+    for name in ("one/2", "two/2"):
+        CachedEmbedder(CallableEmbedder(function, name, 2), files).embed(["aa"])
+    assert function.asked == [["aa"], ["aa"]]
+
+
+@pytest.mark.parametrize("wrong", [[1.0, 2.0, 3.0], [float("nan"), 1.0], [[1.0, 2.0]]])
+def test_a_remembered_vector_that_cannot_be_one_is_made_anew(
+    tmp_path: Path, wrong: list[float]
+) -> None:
+    files = VectorFiles(tmp_path)
+    embedder = CachedEmbedder(CallableEmbedder(Counting(), "length/2", 2), files)
+    files.put({"embedder": "length/2", "text": "aa"}, wrong)
+    assert np.allclose(embedder.embed(["aa"]), [[2 / 5**0.5, 1 / 5**0.5]])
