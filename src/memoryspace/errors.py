@@ -5,6 +5,7 @@
     │   └── InvalidMessage               a Msg built from the wrong parts
     ├── NotSerializable (TypeError)      a value that no shelf can write down
     ├── CorruptData                      stored bytes that do not read back
+    │   ├── OutdatedIndex                a saved index of a later version, or of other words
     │   ├── JournalDamaged               records in the middle of a journal are lost
     │   └── JournalTooNew                a journal in a format of a later version
     ├── FrozenMessage (AttributeError)   a stored message that must not be changed
@@ -15,10 +16,14 @@
     │   └── StoreUnavailable             the server cannot be reached, or hung up
     │       ├── StoreBusy                another writer held the lock for too long
     │       └── JournalUnavailable       the disk does not take what was to be journalled
+    ├── EmbeddingFailed                  a server did not give the vectors it was asked for
+    │   └── EmbeddingUnavailable         it cannot be reached, or is overloaded
     ├── SessionNotFound (ValueError)     no state was saved under this session
     └── MissingExtra (ImportError)       an optional dependency is not installed
+        └── MissingWeights               no package with the weights of a model is installed
 
-``FolderInUse`` and the journal's errors stand in ``memoryspace.kernel``.
+``FolderInUse`` and the journal's errors stand in ``memoryspace.kernel``, those of embedding in
+``memoryspace.embedding``, ``OutdatedIndex`` in ``memoryspace.retrieval``.
 A wrong *type* raises the built-in ``TypeError``; a missing state key, ``KeyError``.
 """
 

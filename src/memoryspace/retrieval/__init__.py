@@ -1,8 +1,48 @@
-"""Retrieval: indexes over int keys, in memory, synchronous; ``analysis`` says what a text is."""
+"""Retrieval: what was said is found again, by its words, its meaning, and what a question names.
+
+``Recall`` answers questions. Below it stand the indexes over int keys, in memory and synchronous:
+``SparseIndex`` for words, ``DenseIndex`` for vectors, ``Generations`` of these.
+``SimilarityRetriever``, ``SlidingWindow`` and ``Reservoir`` are the simple ones to compare with.
+"""
 
 from __future__ import annotations
 
 from .analysis import text_of, tokens
+from .baselines import Reservoir, ReservoirMemory, SlidingWindow, SlidingWindowMemory
+from .dense import DenseIndex
+from .entries import Entry, Only, entry_of
+from .generations import Generations
+from .hits import Hit, SessionHit, Why, WhyNot
+from .persistence import OutdatedIndex
+from .ranking import Ranking, default_ranking
+from .recall import Recall, Reranker
+from .similarity import SimilarityRetriever
 from .sparse import SparseIndex
+from .times import TimeSpan, times_in
 
-__all__ = ["SparseIndex", "text_of", "tokens"]
+__all__ = [
+    "DenseIndex",
+    "Entry",
+    "Generations",
+    "Hit",
+    "Only",
+    "OutdatedIndex",
+    "Ranking",
+    "Recall",
+    "Reranker",
+    "Reservoir",
+    "ReservoirMemory",
+    "SessionHit",
+    "SimilarityRetriever",
+    "SlidingWindow",
+    "SlidingWindowMemory",
+    "SparseIndex",
+    "TimeSpan",
+    "Why",
+    "WhyNot",
+    "default_ranking",
+    "entry_of",
+    "text_of",
+    "times_in",
+    "tokens",
+]

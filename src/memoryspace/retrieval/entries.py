@@ -97,20 +97,19 @@ EVERYTHING = Only()
 
 def entry_of(record: Record) -> Entry:
     """Return what a search knows of a record."""
-    text = record.text if record.text else text_of(record.value)
-    plain = {
-        "id": record.id,
-        "text": text,
-        "session": record.session,
-        "kind": record.kind,
-        "time": record.created_at if record.created_at else None,
-        "importance": record.importance,
-        "marks": record.marks,
-    }
-    if not isinstance(record.value, Msg):
-        return Entry(**plain)
-    said = record.value
-    return Entry(**plain, speaker=said.name, role=said.role, metadata=_plain_items(said.metadata))
+    said = record.value if isinstance(record.value, Msg) else None
+    return Entry(
+        record.id,
+        record.text if record.text else text_of(record.value),
+        session=record.session,
+        speaker=None if said is None else said.name,
+        role=None if said is None else said.role,
+        kind=record.kind,
+        time=record.created_at if record.created_at else None,
+        importance=record.importance,
+        marks=record.marks,
+        metadata=None if said is None else _plain_items(said.metadata),
+    )
 
 
 def checked(entry: Entry) -> Entry:

@@ -1,4 +1,4 @@
-"""``Recall``: finding what was said, by its words, its meaning and everything else a question names.
+"""``Recall``: what was said is found again, by its words, its meaning, and what a question names.
 
 One recall holds one owner's entries. A question is taken apart; two arms, words and vectors, name
 candidates; signals score these; their weighted sum ranks. Every step is a value that can be looked
@@ -105,7 +105,9 @@ class Recall:
         ``now`` is when it is asked (seconds since 1970): "last week" counts from there.
         """
         ranked = self._ranked(question, only, now, ranking)
-        return [self._hit(ranked, place, explain) for place in range(min(_count(top_k), len(ranked)))]
+        return [
+            self._hit(ranked, place, explain) for place in range(min(_count(top_k), len(ranked)))
+        ]
 
     def sessions(
         self,
@@ -152,7 +154,9 @@ class Recall:
         why = ranked.why(place)
         if place < _count(top_k):
             return WhyNot("found", f"it is number {place + 1}", place + 1, why=why)
-        by = tuple(self.catalogue.at(each).id for each in ranked.rows[: min(place, _NAMED)].tolist())
+        by = tuple(
+            self.catalogue.at(each).id for each in ranked.rows[: min(place, _NAMED)].tolist()
+        )
         detail = f"it is number {place + 1}, and {top_k} were asked for"
         return WhyNot("outranked", detail, place + 1, by, why)
 

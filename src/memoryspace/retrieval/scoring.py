@@ -109,6 +109,15 @@ class Scorer:
         scores[order] = summed
         return scores
 
+    def look_up_each(self, terms: Sequence[Term], slots: Slots) -> Floats:
+        """Return what each term gives to each of some living documents."""
+        order, groups = self._by_family(slots)
+        slots, gains = slots[order], np.empty((len(slots), len(terms)))
+        lengths = self.documents.lengths[slots]
+        for number, term in enumerate(terms):
+            gains[order, number] = self.gains(term, _counts_in(term, slots, groups), lengths)
+        return gains
+
     def _count_living(self, term: Term) -> None:
         term.living = term.documents
         if self._unpurged:

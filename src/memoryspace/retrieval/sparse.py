@@ -13,7 +13,7 @@ import operator
 import time
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,13 @@ _NOTED = 32  # what an empty text counts for, so that these are sealed, too
 _GRAVES = 1024  # removals noted
 _KEYS = 1 << 64
 _FILE = "sparse"
+
+
+class WordGains(NamedTuple):
+    """What the words of a query add to scores: a row for each document, a column for each word."""
+
+    words: tuple[str, ...]
+    gains: Floats
 
 
 class SparseIndex:
@@ -145,17 +152,27 @@ class SparseIndex:
 
         Keys that are not in the index score 0, too. The scores are those of an exact search.
         """
-        keys = np.asarray(keys)
-        if keys.ndim != 1 or (len(keys) and not np.issubdtype(keys.dtype, np.integer)):
-            raise TypeError(f"keys must be a flat array of ints, got {keys.dtype} {keys.shape}")
         terms = self._held_terms(text)
-        distinct, which = np.unique(keys, return_inverse=True)
+        distinct, which = np.unique(_flat(keys), return_inverse=True)
         slots = self._by_key.find(distinct)
         known = np.flatnonzero(slots >= 0)
         scores = np.zeros(len(distinct))
         found = slots[known].astype(np.uint32)
         scores[known] = self._scorer().look_up(terms, found, scores[known])
         return scores[which]
+
+    def gains(self, text: str, keys: NDArray[np.integer[Any]]) -> WordGains:
+        """Return what each word of a query adds to the score of each of these documents.
+
+        Words that no document has are left out; for keys that are not in the index all is 0.
+        """
+        terms, scorer = self._held_terms(text), self._scorer()
+        slots = self._by_key.find(_flat(keys))
+        known = np.flatnonzero(slots >= 0)
+        gains = np.zeros((len(slots), len(terms)))
+        if len(known):
+            gains[known] = scorer.look_up_each(terms, slots[known].astype(np.uint32))
+        return WordGains(tuple(term.word for term in terms), gains)
 
     def matched(self, text: str, key: int) -> list[tuple[str, float]]:
         """Return which words of a query a document has, with what each adds to its score.
@@ -294,6 +311,13 @@ class SparseIndex:
         self._noted.clear()
         self._noted_size = 0
         return size
+
+
+def _flat(keys: NDArray[np.integer[Any]]) -> NDArray[np.integer[Any]]:
+    keys = np.asarray(keys)
+    if keys.ndim != 1 or (len(keys) and not np.issubdtype(keys.dtype, np.integer)):
+        raise TypeError(f"keys must be a flat array of ints, got {keys.dtype} {keys.shape}")
+    return keys
 
 
 def _weight(text: str) -> int:

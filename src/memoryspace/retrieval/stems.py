@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 
 import numpy as np
-import Stemmer  # type: ignore[import-not-found]  # PyStemmer ships no types
+import Stemmer
 from numpy.typing import NDArray
 
 from ..errors import InvalidInput

@@ -25,15 +25,18 @@ _OVERVIEW = re.compile(
     r"chronolog\w*|timeline of)\b|总结|概括|概述|综述|回顾|顺序|先后|时间线"
 )
 _OF_ASSISTANT = re.compile(
-    r"\b(?:did|have|had) you\b|\byou(?:['’]ve| have)? (?:recommended|suggested|said|told|gave|given|"
-    r"provided|mentioned|helped|listed|explained|advised|proposed)\b|"
+    r"\b(?:did|have|had) you\b|"
+    r"\byou(?:['’]ve| have)? (?:recommended|suggested|said|told|gave|given|provided|mentioned|"
+    r"helped|listed|explained|advised|proposed)\b|"
     r"\byour (?:advice|suggestions?|recommendations?|answer|explanation)\b|"
     r"\b(?:our|my) (?:previous|last|earlier|past) (?:chat|conversation|discussion|session)|"
-    r"\bremind me\b|[你您](?:之前|上次|曾经?|刚才)?(?:说|建议|推荐|提到|告诉|给|解释|列)|[你您]的(?:建议|回答|解释)"
+    r"\bremind me\b|"
+    "[你您](?:之前|上次|曾经?|刚才)?(?:说|建议|推荐|提到|告诉|给|解释|列)|[你您]的(?:建议|回答|解释)"
 )
 _WHEN = re.compile(
     r"\bwhen\b|\bwhat (?:date|day|year|month|time)\b|\bhow long\b|"
-    r"\bhow many (?:days|weeks|months|years)\b|什么时候|何时|哪[一]?[年月天日]|几[月号点]|多久|多长时间"
+    r"\bhow many (?:days|weeks|months|years)\b|"
+    "什么时候|何时|哪一?[年月天日]|几[月号点]|多久|多长时间"
 )
 _NUMBER = re.compile(r"\bhow (?:many|much|often|old)\b|\bnumber of\b|多少|几[个次岁本位只]|第几")
 

@@ -1,7 +1,6 @@
 """The second hop: who is named in a question, who is named in the best, who names the best.
 
-A name says the more, the rarer its words are. What a candidate names counts by how good it is
-itself, squared: a weak candidate is no bridge.
+What a candidate names counts by how good it is itself, squared: a weak candidate is no bridge.
 """
 
 from __future__ import annotations
@@ -12,55 +11,42 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..catalogue import Rows
-from ..sparse import SparseIndex
 from .names import Name, Names
 from .pool import Floats
 
 TextOf = Callable[[int], str]
 
-_SAYS_ENOUGH = 8.0  # rarity of a name's words, all together, from which on it counts fully
-
 
 class Bridges:
     """Names within texts, for one question."""
 
-    def __init__(self, names: Names, sparse: SparseIndex, text_of: TextOf) -> None:
-        self._names, self._sparse, self._text_of = names, sparse, text_of
-        self._weights: dict[Name, float] = {}
+    def __init__(self, names: Names, text_of: TextOf) -> None:
+        self._names, self._text_of = names, text_of
 
     def named_in(self, text: str) -> dict[int, float]:
-        """Return the rows that a text calls by name, with how much that says."""
-        return self._rows(self._names.within(text)) if len(self._names) else {}
+        """Return the rows that a text calls by name."""
+        return dict.fromkeys(self._rows(self._names.within(text)), 1.0) if len(self._names) else {}
 
     def named_by(self, trust: dict[int, float]) -> dict[int, float]:
-        """Return the rows that trusted rows call by name; the best word for each counts."""
+        """Return the rows that trusted rows call by name, by the most trusted of these."""
         found: dict[int, float] = {}
         for seed, trusted in trust.items():
-            names = self._names.within_row(seed, self._text_of)
-            for row, weight in self._rows(names).items():
-                if row != seed:
-                    found[row] = max(found.get(row, 0.0), trusted * weight)
+            for row in self._rows(self._names.within_row(seed, self._text_of)) - {seed}:
+                found[row] = max(found.get(row, 0.0), trusted)
         return found
 
     def naming(self, rows: Iterable[int], trust: dict[int, float]) -> dict[int, float]:
         """Return those of the rows that call a trusted row by name."""
         found: dict[int, float] = {}
         for row in rows:
-            said = self._rows(self._names.within_row(row, self._text_of))
-            best = max((said[seed] * trust[seed] for seed in trust.keys() & said if seed != row),
-                       default=0.0)  # fmt: skip
+            said = self._rows(self._names.within_row(row, self._text_of)) - {row}
+            best = max((trust[seed] for seed in trust.keys() & said), default=0.0)
             if best:
                 found[row] = best
         return found
 
-    def _rows(self, names: Iterable[Name]) -> dict[int, float]:
-        return {row: self._weight(name) for name in names for row in self._names.rows(name)}
-
-    def _weight(self, name: Name) -> float:
-        if name not in self._weights:
-            rarities = self._sparse.weights(" ".join(name)).values()
-            self._weights[name] = min(1.0, sum(rarities) / _SAYS_ENOUGH)
-        return self._weights[name]
+    def _rows(self, names: Iterable[Name]) -> set[int]:
+        return {row for name in names for row in self._names.rows(name)}
 
 
 def trust_in(rows: Rows, totals: Floats, seeds: int) -> dict[int, float]:

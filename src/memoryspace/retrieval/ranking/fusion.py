@@ -27,6 +27,7 @@ from .signals import (
 )
 from .weights import Ranking
 
+_NOBODY: Rows = np.empty(0, np.int64)
 _LIKE = 0.1  # cosine from which on a text counts as like another
 _MOST_DATED = 62 * 86400.0  # a longer period is no reason to look at everything in it
 
@@ -92,7 +93,7 @@ class Ranker:
         self._question, self._allowed, self._memory = question, allowed, memory
         self._ranking, self._now = ranking, now
         self._vector = memory.vectors.vector_of(question.focus)
-        self._bridges = Bridges(memory.profiles.names, memory.sparse, memory.indexed_text)
+        self._bridges = Bridges(memory.profiles.names, memory.indexed_text)
         self._named = self._bridges.named_in(question.text)
 
     def rank(self, also: Iterable[int] = ()) -> Ranked:
@@ -157,11 +158,12 @@ class Ranker:
         standing = np.fromiter(memory.profiles.instructions, np.int64)
         rows = np.unique(np.concatenate([*around, standing, self._of_the_day()]))
         rows = rows[rows != NO_ROW]
-        return rows[mask[rows]]
+        allowed: Rows = rows[mask[rows]]
+        return allowed
 
     def _of_the_day(self) -> Rows:
         """The newest of what is allowed that is of a time the question names."""
-        times, found = self._memory.catalogue.times[self._allowed], [np.empty(0, np.int64)]
+        times, found = self._memory.catalogue.times[self._allowed], [_NOBODY]
         for span in self._question.times:
             start, end = span.start.timestamp(), span.end.timestamp()
             if end - start <= _MOST_DATED:
@@ -173,7 +175,8 @@ class Ranker:
         more = np.fromiter(others, np.int64)
         if not len(more):
             return rows
-        return np.union1d(rows, more[np.isin(more, self._allowed)])
+        joined: Rows = np.union1d(rows, more[np.isin(more, self._allowed)])
+        return joined
 
 
 def _is_found(pool: Pool, parts: Signals) -> NDArray[np.bool_]:

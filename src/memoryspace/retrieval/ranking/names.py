@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from ..stopwords import STOP_WORDS
+
 _UNIT = re.compile(r"[々-〇぀-ヿ㐀-鿿가-힣]|[^\W_々-〇぀-ヿ㐀-鿿가-힣]+")
 _REMARK = re.compile(r"\s*[(（][^)）]*[)）]\s*$")  # "Mercury (planet)" is called Mercury
 _LONGEST = 12  # words
@@ -86,7 +88,11 @@ class Names:
 
 
 def name_of(title: str | None) -> Name:
-    """Return a title as words, without a remark in brackets at its end."""
+    """Return a title as words, without a remark in brackets at its end.
+
+    A title of stop words alone ("It") is no name: it would stand in every text.
+    """
     if title is None:
         return ()
-    return tuple(_UNIT.findall(_REMARK.sub("", title)))[:_LONGEST]
+    name = tuple(_UNIT.findall(_REMARK.sub("", title)))[:_LONGEST]
+    return () if all(word.lower() in STOP_WORDS for word in name) else name

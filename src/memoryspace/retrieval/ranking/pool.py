@@ -5,17 +5,19 @@ What follows in ranking looks at the pool alone, so its cost does not grow with 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
+
 import numpy as np
 from numpy.typing import NDArray
 
 from ..catalogue import NO_ROW, Catalogue, Rows
 from ..dense import DenseIndex
 from ..sparse import SparseIndex
-from ..word_gains import word_gains
 
 Floats = NDArray[np.float64]
+Number = TypeVar("Number", np.float32, np.float64)
 
 REACH = 2  # neighbours on either side that are read along
 
@@ -40,7 +42,6 @@ class Pool:
     known: Rows
     places: dict[int, Rows]
     words: Sequence[str]
-    rarities: Floats
     gains: Floats  # known row × word
     likeness: Likeness | None
 
@@ -62,22 +63,22 @@ class Pool:
             return np.zeros(len(self.rows))
         return self._at(distance, self.likeness.cosines)
 
-    def blended_cosine(self, shares: dict[int, float] | dict[int, Floats]) -> Floats:
+    def blended_cosine(self, shares: Mapping[int, float | Floats]) -> Floats:
         """Return the cosine of each candidate's vector with shares of its neighbours' added."""
         if self.likeness is None:
             return np.zeros(len(self.rows))
-        blend = self._at(0, self.likeness.vectors).astype(np.float32)
-        along = self.cosines_at(0)
+        blend, along = self._at(0, self.likeness.vectors), self.cosines_at(0)
         for distance, share in shares.items():
-            weight = np.broadcast_to(np.asarray(share, np.float64), along.shape)
-            blend = blend + weight[:, np.newaxis].astype(np.float32) * self._at(
-                distance, self.likeness.vectors
-            )
-            along = along + weight * self.cosines_at(distance)
+            weights = np.broadcast_to(share, along.shape)
+            there = self._at(distance, self.likeness.vectors)
+            blend += weights.astype(np.float32)[:, np.newaxis] * there
+            along += weights * self.cosines_at(distance)
         lengths = np.sqrt(np.einsum("ij,ij->i", blend, blend))
-        return along / np.maximum(lengths, 1e-9)
+        cosines: Floats = along / np.maximum(lengths, 1e-9)
+        return cosines
 
-    def _at(self, distance: int, column: NDArray[np.floating]) -> NDArray[np.floating]:
+    def _at(self, distance: int, column: NDArray[Number]) -> NDArray[Number]:
+        """Return a copy of what a column says of the neighbours at a distance."""
         places = self.places[distance]
         found = column[places]
         found[places == NO_ROW] = 0
@@ -100,9 +101,9 @@ def gather(
         distance: np.where(there == NO_ROW, NO_ROW, np.searchsorted(known, there))
         for distance, there in {0: rows, **around}.items()
     }
-    table = word_gains(sparse, text, known)
+    table = sparse.gains(text, known)
     likeness = None
     if dense is not None and vector is not None:
         vectors = dense.vectors(known)
         likeness = Likeness(vectors, (vectors @ vector).astype(np.float64))
-    return Pool(rows, known, places, table.words, table.rarities, table.gains, likeness)
+    return Pool(rows, known, places, table.words, table.gains, likeness)

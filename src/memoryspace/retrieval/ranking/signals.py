@@ -57,9 +57,7 @@ def meaning_signals(pool: Pool, catalogue: Catalogue, profiles: Profiles) -> Sig
     found = {
         "own meaning": own,
         "pair meaning": pool.blended_cosine({1: by_user, -1: _SHARE - by_user}),
-        "window meaning": np.where(
-            alone, 0.0, pool.blended_cosine({-1: _SHARE, 1: _SHARE})
-        ),
+        "window meaning": np.where(alone, 0.0, pool.blended_cosine({-1: _SHARE, 1: _SHARE})),
         "session meaning": np.where(alone, 0.0, best_of_session(own, sessions)),
     }
     return {name: share_of_best(each) for name, each in found.items()}
@@ -102,7 +100,9 @@ def phrase_signal(
         return {}
     wanted = [each.casefold() for each in phrases]
     texts = [text_of(row).casefold() for row in rows.tolist()]
-    return {"phrase": np.array([sum(map(text.__contains__, wanted)) for text in texts]) / len(wanted)}
+    return {
+        "phrase": np.array([sum(map(text.__contains__, wanted)) for text in texts]) / len(wanted)
+    }
 
 
 def recency(ages: Floats, half_life: float) -> Floats:
@@ -127,7 +127,9 @@ def best_of_session(values: Floats, sessions: NDArray[np.int64]) -> Floats:
 
 def date_match(asked: Sequence[Span], said: Span) -> float:
     """How well a time falls into what was asked, from 0 to 1: a narrow period says more."""
-    return max((_worth(each) for each in asked if each[0] < said[1] and said[0] < each[1]), default=0)
+    return max(
+        (_worth(each) for each in asked if each[0] < said[1] and said[0] < each[1]), default=0
+    )
 
 
 def _worth(asked: Span) -> float:
@@ -150,9 +152,7 @@ def _dated(
     return {"date": date, "date said": said}
 
 
-def _said_by(
-    speakers: frozenset[str], rows: NDArray[np.int64], catalogue: Catalogue
-) -> Floats:
+def _said_by(speakers: frozenset[str], rows: NDArray[np.int64], catalogue: Catalogue) -> Floats:
     theirs = np.concatenate([catalogue.rows_of("speaker", each) for each in speakers])
     return catalogue.mask(theirs)[rows].astype(np.float64)
 

@@ -29,8 +29,8 @@ _INSTRUCTS = re.compile(
 _PREFERS = re.compile(
     r"\bi(?:['’]d| would)? (?:really |always |usually |also )?(?:prefer|rather|like to|love|enjoy|"
     r"hate|dislike|avoid|want to keep)\b|\bmy (?:favou?rite|preference)\b|"
-    r"\bi(?:['’]ve)? (?:chose|chosen|decided)\b|我(?:更|最|很|不|非常|特别|还是)*(?:喜欢|爱|讨厌|偏好|习惯)|"
-    "我(?:决定|选择?)"
+    r"\bi(?:['’]ve)? (?:chose|chosen|decided)\b|"
+    "我(?:更|最|很|不|非常|特别|还是)*(?:喜欢|爱|讨厌|偏好|习惯)|我(?:决定|选择?)"
 )
 _TELLS_TIME = re.compile(
     r"\b(?:yesterday|today|tonight|tomorrow|(?:last|next|this) (?:night|morning|week|weekend|month|"
