@@ -42,9 +42,9 @@ class Postings:
     def bury(self, slots: Slots) -> int:
         """Let documents die, all at once; return how many."""
         self.documents.bury(slots)
-        labels, counts = np.unique(self.documents.homes[slots], return_counts=True)
-        for label, count in zip(labels.tolist(), counts.tolist(), strict=True):
-            self.runs[label].dead += count
+        counts = np.bincount(self.documents.homes[slots])  # labels are few and small
+        for label in np.flatnonzero(counts).tolist():
+            self.runs[label].dead += int(counts[label])
         return len(slots)
 
     def keep_merging(self, amount: int) -> None:
@@ -67,7 +67,7 @@ class Postings:
         """Merge slice by slice as long as one may; tell whether there is more to do."""
         self._plan()
         while self.merges and go_on():
-            self._advance(self.merges[0], self.segment_size)
+            self._advance(self.merges[0], self.segment_size // 2 + 1)  # a whole one is too long
         return bool(self.merges)
 
     @property

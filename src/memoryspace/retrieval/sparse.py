@@ -35,7 +35,8 @@ SEAL_AT = 64 * 1024  # characters: more would make the seal long, less the merge
 SEGMENT_SIZE = 1 << 15  # postings
 
 _NOTED = 32  # what an empty text counts for, so that these are sealed, too
-_GRAVES = 1024  # removals noted
+_GRAVES = 64  # removals noted: buried together they cost little, and more would be a pause
+_MOURNED = 1024  # how many graves one call may merge for: after many, merging takes many calls
 _KEYS = 1 << 64
 _FILE = "sparse"
 
@@ -82,6 +83,7 @@ class SparseIndex:
         self._noted_size = 0
         self._graves: list[int] = []
         self._owed = 0  # merging for what was sealed: left to the next call, so that both are short
+        self._buried = 0  # graves that nothing was merged for yet: a removal never merges
         self._hold(Postings(Documents(), segment_size))
         prepare()
 
@@ -102,19 +104,21 @@ class SparseIndex:
         noted[key] = text
         self._noted_size += _NOTED + len(text) if text.isascii() else _weight(text)
         if self._noted_size >= self._seal_at:
-            self._owed += self._bury() + self._seal()
+            self._owed += self._mourn() + self._seal()
         elif self._owed:
             self._keep_merging()
 
     def remove(self, key: int) -> bool:
-        """Forget a document; tell whether there was one."""
+        """Forget a document; tell whether there was one.
+
+        Always short: what it leaves behind is purged by later adds and searches, or by ``step``.
+        """
         slot = self._by_key.pop(key)
         if slot is None:
             return self._unnote(key)
         self._graves.append(slot)
         if len(self._graves) >= _GRAVES:
-            self._owed += self._bury()
-            self._keep_merging()
+            self._bury()
         return True
 
     def update(self, key: int, text: str) -> None:
@@ -280,7 +284,7 @@ class SparseIndex:
 
     def _settle(self) -> None:
         """Let everything noted, removals and texts, take effect."""
-        self._owed += self._bury() + self._seal()
+        self._owed += self._mourn() + self._seal()
         if self._owed:
             self._keep_merging()
 
@@ -288,12 +292,18 @@ class SparseIndex:
         owed, self._owed = self._owed, 0
         self._postings.keep_merging(owed)
 
-    def _bury(self) -> int:
-        if not self._graves:
-            return 0
-        slots = np.array(self._graves, np.uint32)
-        self._graves.clear()
-        return self._postings.bury(slots)
+    def _bury(self) -> None:
+        if self._graves:
+            slots = np.array(self._graves, np.uint32)
+            self._graves.clear()
+            self._buried += self._postings.bury(slots)
+
+    def _mourn(self) -> int:
+        """Bury who is dead; return for how many of the buried there is to be merged now."""
+        self._bury()
+        now = min(self._buried, _MOURNED)
+        self._buried -= now
+        return now
 
     def _unnote(self, key: int) -> bool:
         text = self._noted.pop(key, None)

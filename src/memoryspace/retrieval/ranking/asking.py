@@ -44,7 +44,7 @@ _NUMBER = re.compile(r"\bhow (?:many|much|often|old)\b|\bnumber of\b|多少|几[
 _TALK = re.compile(
     r"\b(?:can|could|would) you (?:please )?(?:tell me|list|walk me through|give me|provide|"
     r"remind me|recommend|suggest|show me|help me|summarize|explain)?\b|\bplease\b|"
-    r"\b(?:mention|name|list)(?: me)? only(?: and only)? \w+ items?\b\.?|\bin order\b|"
+    r"\b(?:mention|name|list|give)(?: me)? only \w+ (?:items?|things?|points?)\b\.?|\bin order\b|"
     r"\b(?:across|throughout|during|in|over) (?:all )?(?:our|my) (?:previous |past )?"
     r"(?:conversations?|chats?|sessions?|discussions?|requests?|questions?)\b|"
     r"\b(?:brought up|the order in which|comprehensive summary|summary)\b|"

@@ -148,10 +148,12 @@ class Ranker:
         most, memory = self._ranking.candidates, self._memory
         if len(self._allowed) <= 2 * most:
             return self._allowed
+        is_all = len(self._allowed) == len(memory.catalogue)
         mask = memory.catalogue.mask(self._allowed)
-        best = [row for row, _ in memory.sparse.search(self._question.keywords, most, allow=mask)]
+        allow = None if is_all else mask
+        best = [row for row, _ in memory.sparse.search(self._question.keywords, most, allow=allow)]
         if self._vector is not None and memory.vectors.index is not None:
-            near = memory.vectors.index.search(self._vector, most, among=self._allowed)
+            near = memory.vectors.index.search(self._vector, most, allow=allow)
             best += [row for row, _ in near]
         found = np.array(best, np.int64)
         around = [found, *(there for _, there in memory.catalogue.neighbours(found, REACH))]

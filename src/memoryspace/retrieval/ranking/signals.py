@@ -18,7 +18,7 @@ from ..times import TimeSpan
 from .asking import Question
 from .pool import REACH, Floats, Pool
 from .profiles import Profiles, Span
-from .traits import BY_USER, INSTRUCTS, OF_ONESELF, PREFERS, TELLS, TELLS_NUMBER, TELLS_TIME
+from .traits import BY_USER, INSTRUCTS, PREFERS, TELLS, TELLS_NUMBER, TELLS_TIME
 
 Signals = dict[str, Floats]
 
@@ -78,7 +78,6 @@ def asked_signals(
         found["speaker"] = _said_by(question.speakers, rows, catalogue)
     if question.of_user:
         found["user"] = _has(traits, BY_USER)
-        found["first person"] = _has(traits, OF_ONESELF)
     if not question.wants_overview:
         found["instruction"] = _has(traits, INSTRUCTS)
     if question.wants_advice and not question.wants_overview:

@@ -13,9 +13,8 @@ BY_USER = 1
 TELLS = 2  # it is more than a question
 INSTRUCTS = 4  # the user says how things are to be done from now on
 PREFERS = 8  # the user says what they like, chose, or avoid
-OF_ONESELF = 16  # the user speaks of themselves
-TELLS_TIME = 32
-TELLS_NUMBER = 64
+TELLS_TIME = 16
+TELLS_NUMBER = 32
 
 LENGTH_ENOUGH = 30  # words from which on a text is not short
 
@@ -51,11 +50,9 @@ _IDEOGRAPH = re.compile(r"[぀-ヿ㐀-鿿가-힣]")
 def traits_of(entry: Entry) -> int:
     """Return the traits of an entry as bits."""
     text = entry.text[:_READ].lower()
-    of_oneself = _FIRST_PERSON.search(text) is not None
-    found = TELLS if of_oneself or not _only_asks(entry.text) else 0
+    found = TELLS if not _only_asks(entry.text) or _FIRST_PERSON.search(text) else 0
     if entry.role == "user":
-        found |= BY_USER | (OF_ONESELF if of_oneself else 0)
-        found |= INSTRUCTS if _INSTRUCTS.search(text) else 0
+        found |= BY_USER | (INSTRUCTS if _INSTRUCTS.search(text) else 0)
         found |= PREFERS if _PREFERS.search(text) else 0
     found |= TELLS_TIME if _TELLS_TIME.search(text) else 0
     return found | (TELLS_NUMBER if _TELLS_NUMBER.search(text) else 0)
