@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .embedding import Embedder
+
+_BOARDS = ("locomo", "longmemeval", "hotpot", "beam", "zh")
+_EMBEDDERS = ("best", "minilm", "static", "none")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -13,6 +22,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         from .tour import run
 
         run(options.folder)
+    elif options.command == "bench":
+        _bench(options.board, Path(options.data_path), options.embedder, Path(options.out))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -20,4 +31,41 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     tour = commands.add_parser("tour", help="see working memory at work, with no server and no key")
     tour.add_argument("--folder", help="keep what the tour writes here (default: a temporary one)")
+    bench = commands.add_parser("bench", help="measure recall on a public data set")
+    bench.add_argument("board", choices=_BOARDS, help="the data set")
+    bench.add_argument("--data-path", required=True, help="the folder that holds the data sets")
+    bench.add_argument(
+        "--embedder", choices=_EMBEDDERS, default="best", help="who makes the vectors"
+    )
+    bench.add_argument(
+        "--out", default="results/recall", help="where figures and ranks are written"
+    )
     return parser
+
+
+def _bench(board: str, data_path: Path, embedder: str, out: Path) -> None:
+    from .evaluation.boards import BOARDS, run
+    from .evaluation.report import save, table
+
+    chosen = _embedder(embedder)
+    for each in BOARDS[board]:
+        result = run(each, data_path, chosen, _show_progress)
+        print(table(result))
+        for path in save(result, out):
+            print(f"  {path}")
+
+
+def _embedder(name: str) -> Embedder | None:
+    from .embedding import MiniLMEmbedder, StaticEmbedder, best_embedder
+
+    if name == "none":
+        return None
+    if name == "best":
+        return best_embedder()
+    return MiniLMEmbedder() if name == "minilm" else StaticEmbedder()
+
+
+def _show_progress(what: str, done: int, of: int) -> None:
+    if sys.stderr.isatty() or done == of:
+        end = "\n" if done == of else "\r"
+        print(f"{what}: {done} of {of}", end=end, file=sys.stderr, flush=True)

@@ -14,8 +14,9 @@ from .entries import Entry, Only, entry_of
 from .generations import Generations
 from .hits import Hit, SessionHit, Why, WhyNot
 from .persistence import OutdatedIndex
-from .ranking import Ranking, default_ranking
-from .recall import Recall, Reranker
+from .ranking import Ranking, Reranker, default_ranking
+from .recall import Recall
+from .recording import Recording, Replay, record, replay
 from .similarity import SimilarityRetriever
 from .sparse import SparseIndex
 from .times import TimeSpan, times_in
@@ -29,6 +30,8 @@ __all__ = [
     "OutdatedIndex",
     "Ranking",
     "Recall",
+    "Recording",
+    "Replay",
     "Reranker",
     "Reservoir",
     "ReservoirMemory",
@@ -42,6 +45,8 @@ __all__ = [
     "WhyNot",
     "default_ranking",
     "entry_of",
+    "record",
+    "replay",
     "text_of",
     "times_in",
     "tokens",

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import operator
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, tzinfo
 from typing import Literal
 
@@ -21,14 +21,22 @@ from ..errors import InvalidInput
 from .catalogue import NO_ROW, Catalogue
 from .entries import EVERYTHING, Entry, Only, checked
 from .hits import Hit, SessionHit, WhyNot
-from .ranking import Profiles, Ranked, Ranker, Ranking, ask, default_ranking
+from .ranking import (
+    Profiles,
+    Ranked,
+    Ranker,
+    Ranking,
+    Reranker,
+    ask,
+    default_ranking,
+    reread,
+    varied,
+)
 from .sparse import SparseIndex
 from .vector_arm import VectorArm
 
 _NAMED = 5  # of those who outrank an entry, in ``why_not``
 _SHOWN = 3  # entries of a session
-
-Reranker = Callable[[str, Sequence[str]], Sequence[float]]  # question, texts → scores
 
 
 class Recall:
@@ -201,8 +209,10 @@ class Recall:
         when = datetime.fromtimestamp(now, self._zone)
         question = ask(text, when, self.catalogue.values_of("speaker"))
         ranking = self.ranking if ranking is None else ranking
-        ranker = Ranker(question, self.catalogue.allowed(only), self, ranking, now)
-        return ranker.rank(also)
+        ranked = Ranker(question, self.catalogue.allowed(only), self, ranking, now).rank(also)
+        if self.reranker is not None:
+            ranked = reread(ranked, text, self.reranker, self.indexed_text, ranking.reranked)
+        return varied(ranked, self.indexed_text, ranking.diversity)
 
     def _hit(self, ranked: Ranked, place: int, explain: bool) -> Hit:
         entry = self.catalogue.at(int(ranked.rows[place]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
@@ -12,6 +11,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...errors import InvalidInput
+from ...record import is_number
+
+SIGNALS = frozenset(
+    {
+        *("own", "pair", "window", "session"),
+        *("own meaning", "pair meaning", "window meaning", "session meaning"),
+        *("speaker", "user", "tells", "fullness", "instruction", "preference"),
+        *("time word", "number", "date", "date said", "phrase", "importance", "recency"),
+        *("named", "bridge", "names the best"),
+    }
+)
 
 
 class Ranking(Struct, frozen=True, kw_only=True):
@@ -20,7 +30,9 @@ class Ranking(Struct, frozen=True, kw_only=True):
     ``words`` count when the words alone are searched, ``words_and_vectors`` when there are vectors
     too, ``always`` in both cases. ``candidates`` is how many of each arm are looked at,
     ``half_life`` (seconds) how soon recency fades, ``seeds`` how many of the best may be a bridge
-    to others, ``scan`` how many are searched for the names of these.
+    to others, ``scan`` how many are searched for the names of these, ``reranked`` how many a
+    reranker reads. ``diversity`` from 0 to 1 is how much it counts against an entry that it says
+    what a better one says.
     """
 
     words: Mapping[str, float]
@@ -30,14 +42,18 @@ class Ranking(Struct, frozen=True, kw_only=True):
     half_life: float = 30 * 86400.0
     seeds: int = 10
     scan: int = 50
+    reranked: int = 50
+    diversity: float = 0.0
 
     def __post_init__(self) -> None:
-        for name, weight in {**self.words, **self.words_and_vectors, **self.always}.items():
-            if not math.isfinite(weight):
-                raise InvalidInput(f"the weight of {name!r} must be a finite number, got {weight}")
-        for name in ("candidates", "seeds", "scan"):
+        for weights in (self.words, self.words_and_vectors, self.always):
+            for name, weight in weights.items():
+                _check(name, weight)
+        for name in ("candidates", "seeds", "scan", "reranked"):
             if getattr(self, name) < 1:
                 raise InvalidInput(f"{name} must be 1 or more, got {getattr(self, name)}")
+        if not 0 <= self.diversity <= 1:
+            raise InvalidInput(f"diversity must be from 0 to 1, got {self.diversity}")
         if not self.half_life > 0:
             raise InvalidInput(f"half_life must be above 0 seconds, got {self.half_life}")
 
@@ -48,14 +64,12 @@ class Ranking(Struct, frozen=True, kw_only=True):
     def only(self, *names: str) -> Ranking:
         """Return a ranking that goes by these signals alone."""
         known = {**self.words, **self.words_and_vectors, **self.always}
-        unknown = sorted(set(names) - set(known))
-        if unknown:
-            raise InvalidInput(f"no signal is called {unknown[0]!r}; there are {sorted(known)}")
-        chosen = {name: known[name] for name in names}
+        chosen = {name: known.get(name, 1.0) for name in map(_known, names)}
         return replace(self, words=chosen, words_and_vectors=chosen, always={})
 
     def without(self, *names: str) -> Ranking:
         """Return a ranking in which these signals count for nothing."""
+        names = tuple(map(_known, names))
         return replace(
             self,
             words=_less(self.words, names),
@@ -71,6 +85,18 @@ def default_ranking() -> Ranking:
     return Ranking(
         words=data["words"], words_and_vectors=data["words and vectors"], always=data["always"]
     )
+
+
+def _check(name: str, weight: float) -> None:
+    if not is_number(weight):
+        raise InvalidInput(f"the weight of {_known(name)!r} must be a number, got {weight!r}")
+    _known(name)
+
+
+def _known(name: str) -> str:
+    if name not in SIGNALS:
+        raise InvalidInput(f"no signal is called {name!r}; there are {', '.join(sorted(SIGNALS))}")
+    return name
 
 
 def _less(weights: Mapping[str, float], names: tuple[str, ...]) -> dict[str, float]:

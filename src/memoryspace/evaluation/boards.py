@@ -1,0 +1,198 @@
+"""The boards: public data sets on which recall is measured, through the public API as shipped.
+
+Every question is put to a ``Recall`` that holds its corpus and nothing else. Where a data set does
+not say when a question is asked, it is asked when the last thing was said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..embedding import Embedder
+from ..errors import InvalidInput
+from ..retrieval import Entry, Ranking, Recall, default_ranking
+from . import datasets
+from .datasets import Corpus, Item, Question
+from .metrics import all_at, any_at, fraction_at, ndcg_at, reciprocal_rank
+
+DEPTH = 50  # places that are kept of a ranking
+
+Progress = Callable[[str, int, int], None]  # what, how many are done, of how many
+
+METRICS: Mapping[str, Callable[[Sequence[str], frozenset[str]], float]] = {
+    "any@1": lambda ranked, gold: any_at(1, ranked, gold),
+    "any@5": lambda ranked, gold: any_at(5, ranked, gold),
+    "any@10": lambda ranked, gold: any_at(10, ranked, gold),
+    "all@5": lambda ranked, gold: all_at(5, ranked, gold),
+    "all@10": lambda ranked, gold: all_at(10, ranked, gold),
+    "fraction@5": lambda ranked, gold: fraction_at(5, ranked, gold),
+    "fraction@10": lambda ranked, gold: fraction_at(10, ranked, gold),
+    "MRR": reciprocal_rank,
+    "nDCG@10": lambda ranked, gold: ndcg_at(10, ranked, gold),
+}
+
+
+@dataclass(frozen=True)
+class Board:
+    """A data set: what is measured on it, and how it is loaded from a folder."""
+
+    name: str
+    about: str
+    load: Callable[[Path], tuple[Corpus, ...]]
+
+
+BOARDS: Mapping[str, tuple[Board, ...]] = {
+    "locomo": (
+        Board(
+            "locomo",
+            "LoCoMo, turns, categories 1-4",
+            lambda at: datasets.load_locomo(at / "locomo_dev.jsonl.gz"),
+        ),
+    ),
+    "longmemeval": (
+        Board(
+            "longmemeval",
+            "LongMemEval-S, sessions",
+            lambda at: datasets.load_longmemeval(
+                at / "longmemeval_s_questions_dev.jsonl.gz",
+                at / "longmemeval_s_sessions_dev.jsonl.gz",
+            ),
+        ),
+    ),
+    "hotpot": (
+        Board(
+            "hotpot-pool",
+            "HotpotQA, paragraphs of 500 questions pooled",
+            lambda at: datasets.load_hotpot_pool(at / "hotpotqa.jsonl.gz"),
+        ),
+        Board(
+            "hotpot-own",
+            "HotpotQA, each question's own paragraphs",
+            lambda at: datasets.load_hotpot_own(at / "hotpotqa.jsonl.gz"),
+        ),
+    ),
+    "beam": (
+        Board(
+            "beam",
+            "BEAM-100K, messages",
+            lambda at: datasets.load_beam(at / "beam_100k_dev.jsonl.gz"),
+        ),
+    ),
+    "zh": (
+        Board(
+            "zh",
+            "CMRC 2018, Chinese paragraphs",
+            lambda at: datasets.load_cmrc(at / "cmrc2018_zh.jsonl.gz"),
+        ),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """How one question was ranked by one arm."""
+
+    corpus: str
+    question: str
+    category: str
+    arm: str
+    gold: tuple[str, ...]
+    ranked: tuple[str, ...]
+
+
+@dataclass
+class Result:
+    """All answers to a board's questions."""
+
+    board: Board
+    embedder: str | None
+    answers: list[Answer] = field(default_factory=list)
+
+    def arms(self) -> list[str]:
+        """Return the arms in the order in which they ran."""
+        return list(dict.fromkeys(answer.arm for answer in self.answers))
+
+    def categories(self) -> list[str]:
+        """Return the categories of the questions, sorted."""
+        return sorted({answer.category for answer in self.answers})
+
+    def means(self, arm: str, category: str | None = None) -> dict[str, float]:
+        """Return ``n`` and the mean of each metric, over all questions or those of a category."""
+        chosen = [
+            answer
+            for answer in self.answers
+            if answer.arm == arm and category in (None, answer.category)
+        ]
+        means = {
+            name: sum(metric(each.ranked, frozenset(each.gold)) for each in chosen) / len(chosen)
+            for name, metric in METRICS.items()
+        }
+        return {"n": len(chosen), **means}
+
+
+def arms_of(embedder: Embedder | None) -> dict[str, Ranking]:
+    """Return what is measured: each arm alone, and everything together."""
+    default = default_ranking()
+    arms = {"words": default.only("own")}
+    if embedder is not None:
+        arms["vectors"] = default.only("own meaning")
+    return {**arms, "fused": default}
+
+
+def run(
+    board: Board, data_path: Path, embedder: Embedder | None, progress: Progress | None = None
+) -> Result:
+    """Put every question of a board to a recall that holds its corpus."""
+    if not data_path.is_dir():
+        raise InvalidInput(f"there is no folder {data_path}; pass the one that holds the data sets")
+    corpora, result = (
+        board.load(data_path),
+        Result(board, None if embedder is None else embedder.name),
+    )
+    for number, corpus in enumerate(corpora):
+        if progress is not None:
+            progress(board.name, number, len(corpora))
+        result.answers += _answers(corpus, embedder)
+    if progress is not None:
+        progress(board.name, len(corpora), len(corpora))
+    return result
+
+
+def _answers(corpus: Corpus, embedder: Embedder | None) -> Iterator[Answer]:
+    recall = Recall(embedder=embedder)
+    recall.add(map(_entry, corpus.items))
+    last = max((item.time for item in corpus.items if item.time is not None), default=None)
+    for question in corpus.questions:
+        for arm, ranking in arms_of(embedder).items():
+            yield Answer(
+                corpus.name,
+                question.id,
+                question.category,
+                arm,
+                tuple(sorted(question.gold)),
+                tuple(_ranked(recall, corpus, question, ranking, last)),
+            )
+
+
+def _ranked(
+    recall: Recall, corpus: Corpus, question: Question, ranking: Ranking, last: float | None
+) -> list[str]:
+    now = last if question.time is None else question.time
+    if corpus.gold == "session":
+        sessions = recall.sessions(question.text, DEPTH, now=now, ranking=ranking)
+        return [hit.session for hit in sessions]
+    return [hit.id for hit in recall.search(question.text, DEPTH, now=now, ranking=ranking)]
+
+
+def _entry(item: Item) -> Entry:
+    return Entry(
+        item.id,
+        item.text,
+        session=item.session,
+        speaker=item.speaker,
+        role=item.role,
+        time=item.time,
+        title=item.title,
+    )
