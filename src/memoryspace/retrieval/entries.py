@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..errors import InvalidInput
 from ..message import Msg
@@ -56,6 +57,14 @@ class Only(Struct, frozen=True, kw_only=True):
     since: float | None = None
     until: float | None = None
     metadata: Mapping[str, Plain] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("since", "until"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, int | float):
+                raise TypeError(f"{name} must be a number of seconds, got {value!r}")
+            if value is not None and value != value:
+                raise InvalidInput(f"{name} must be a number of seconds, got {value!r}")
 
     def refusal(self, entry: Entry) -> str | None:
         """Say why an entry may not be returned; ``None`` if it may. What the fields mean."""
@@ -113,28 +122,43 @@ def entry_of(record: Record) -> Entry:
 
 
 def checked(entry: Entry) -> Entry:
-    """Return an entry that can be indexed; say clearly why not otherwise."""
+    """Return an entry that can be indexed, with metadata of its own; say clearly why not."""
     if not isinstance(entry, Entry):
         raise TypeError(f"an Entry is needed, got {type(entry).__name__}")
     check_id("entry id", entry.id)
-    if not isinstance(entry.text, str):
-        raise TypeError(f"the text of {entry.id!r} must be a str, got {type(entry.text).__name__}")
+    for name in ("text", "kind"):
+        _check_str(entry, name)
     for name in ("session", "speaker", "role", "title"):
-        value = getattr(entry, name)
-        if value is not None and not isinstance(value, str):
-            raise TypeError(f"the {name} of {entry.id!r} must be a str, got {value!r}")
-    for key, value in ({} if entry.metadata is None else entry.metadata).items():
-        if not isinstance(key, str) or not _is_plain(value):
-            raise InvalidInput(
-                f"the metadata of {entry.id!r} holds {key!r}: {value!r}; only strings, numbers, "
-                "True, False and None can be asked for"
-            )
+        if getattr(entry, name) is not None:
+            _check_str(entry, name)
     for name, number in (("time", entry.time), ("importance", entry.importance)):
         if number is not None and not is_number(number):
             raise InvalidInput(
                 f"the {name} of {entry.id!r} must be a finite number, got {number!r}"
             )
-    return entry
+    if isinstance(entry.marks, str) or not all(isinstance(mark, str) for mark in entry.marks):
+        raise TypeError(f"the marks of {entry.id!r} must be a set of str, got {entry.marks!r}")
+    return replace(entry, marks=frozenset(entry.marks), metadata=_checked_items(entry))
+
+
+def _check_str(entry: Entry, name: str) -> None:
+    value = getattr(entry, name)
+    if not isinstance(value, str):
+        raise TypeError(f"the {name} of {entry.id!r} must be a str, got {value!r}")
+
+
+def _checked_items(entry: Entry) -> Mapping[str, Plain] | None:
+    if entry.metadata is None:
+        return None
+    if not isinstance(entry.metadata, Mapping):
+        raise TypeError(f"the metadata of {entry.id!r} must be a dict, got {entry.metadata!r}")
+    for key, value in entry.metadata.items():
+        if not isinstance(key, str) or not _is_plain(value):
+            raise InvalidInput(
+                f"the metadata of {entry.id!r} holds {key!r}: {value!r}; only strings, numbers, "
+                "True, False and None can be asked for"
+            )
+    return dict(entry.metadata)
 
 
 def same(one: Plain, other: Plain) -> bool:

@@ -18,6 +18,7 @@ from typing import Literal
 
 from ..embedding import Embedder, best_embedder
 from ..errors import InvalidInput
+from ..record import is_number
 from .catalogue import NO_ROW, Catalogue
 from .entries import EVERYTHING, Entry, Only, checked
 from .hits import Hit, SessionHit, WhyNot
@@ -96,6 +97,10 @@ class Recall:
 
     def remove(self, entry_ids: Iterable[str]) -> int:
         """Forget entries; return how many there were."""
+        if isinstance(entry_ids, str):
+            raise TypeError(
+                f"entry ids must be a list, got the str {entry_ids!r}; put it in a list"
+            )
         return sum(self._remove(entry_id) for entry_id in entry_ids)
 
     def search(
@@ -128,10 +133,11 @@ class Recall:
         ranking: Ranking | None = None,
     ) -> list[SessionHit]:
         """Return the sessions that answer a question best, each with its best entries."""
-        ranked, found = self._ranked(question, only, now, ranking), dict[str, list[Hit]]()
+        most, found = _count(top_k), dict[str, list[Hit]]()
+        ranked = self._ranked(question, only, now, ranking)
         for place, row in enumerate(ranked.rows.tolist()):
             session = self.catalogue.at(row).session
-            if session is None or (session not in found and len(found) == _count(top_k)):
+            if session is None or (session not in found and len(found) == most):
                 continue
             hits = found.setdefault(session, [])
             if len(hits) < _SHOWN:
@@ -149,6 +155,7 @@ class Recall:
         ranking: Ranking | None = None,
     ) -> WhyNot:
         """Say where an entry falls out of a search, and who is in front of it."""
+        most = _count(top_k)
         row = self.catalogue.find(entry_id)
         if row == NO_ROW:
             return WhyNot("unknown", f"no entry has the id {entry_id!r}")
@@ -160,7 +167,7 @@ class Recall:
         if place is None:
             return WhyNot("not matched", "it shares no word with the question and is not like it")
         why = ranked.why(place)
-        if place < _count(top_k):
+        if place < most:
             return WhyNot("found", f"it is number {place + 1}", place + 1, why=why)
         by = tuple(
             self.catalogue.at(each).id for each in ranked.rows[: min(place, _NAMED)].tolist()
@@ -206,7 +213,7 @@ class Recall:
         if not isinstance(text, str):
             raise TypeError(f"the question must be a str, got {type(text).__name__}")
         now = self._clock() if now is None else now
-        when = datetime.fromtimestamp(now, self._zone)
+        when = _moment(now, self._zone)
         question = ask(text, when, self.catalogue.values_of("speaker"))
         ranking = self.ranking if ranking is None else ranking
         ranked = Ranker(question, self.catalogue.allowed(only), self, ranking, now).rank(also)
@@ -229,7 +236,16 @@ class Recall:
         return True
 
 
+def _moment(now: float, zone: tzinfo) -> datetime:
+    if not is_number(now):
+        raise InvalidInput(f"now must be a number of seconds since 1970, got {now!r}")
+    try:
+        return datetime.fromtimestamp(now, zone)
+    except (OverflowError, OSError, ValueError) as error:
+        raise InvalidInput(f"now is {now} seconds since 1970, which no calendar has") from error
+
+
 def _count(top_k: int) -> int:
-    if operator.index(top_k) < 1:
+    if isinstance(top_k, bool) or operator.index(top_k) < 1:
         raise InvalidInput(f"top_k must be 1 or more, got {top_k}")
     return top_k

@@ -74,7 +74,7 @@ class VectorArm:
         try:
             vector = _checked(embedder, embedder.embed([question]), 1)[0]
         except Exception as error:  # whatever it is, the other arm can answer
-            self._warn(error)
+            self._warn(error, embedder)
             return None
         return vector if vector.any() else None
 
@@ -89,8 +89,8 @@ class VectorArm:
 
     def change(self, embedder: Embedder) -> None:
         """Begin to embed everything anew; the present embedder serves until that is done."""
-        self._next = embedder
         self._generations.begin(embedder.name, embedder.dimensions)
+        self._next = embedder
         if self._embedder is None:
             self._embedder = embedder
 
@@ -118,6 +118,7 @@ class VectorArm:
         generations.switch(embedder.name)
         if old is not None and old != embedder.name:
             generations.drop(old)
+        self._waiting.clear()  # it has embedded everything that it can rank
         self._embedder, self._next, self._warned = embedder, None, False
 
     def _can_rank(self, text: str, embedder: Embedder | None = None) -> bool:
@@ -130,15 +131,19 @@ class VectorArm:
         try:
             found = _checked(embedder, embedder.embed([text for _, text in texts]), len(texts))
         except Exception as error:  # whatever it is, the other arm can answer
-            self._warn(error)
+            self._warn(error, embedder)
             return False
         self._generations.add_many(embedder.name, [row for row, _ in texts], found)
         return True
 
-    def _warn(self, error: Exception) -> None:
+    def _warn(self, error: Exception, embedder: Embedder) -> None:
         if not self._warned:
-            name = None if self._embedder is None else self._embedder.name
-            logger.warning("the embedder %s failed, searches go by words alone: %r", name, error)
+            logger.warning(
+                "the embedder %s failed; until it works again, searches go by words alone where "
+                "its vectors are missing: %r",
+                embedder.name,
+                error,
+            )
         self._warned = True
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from datetime import datetime
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -57,6 +58,7 @@ _WEAK = re.compile(
     re.IGNORECASE,
 )
 _QUOTED = re.compile(r"\"([^\"]{2,200})\"|“([^”]{2,200})”|「([^」]{2,200})」|『([^』]{2,200})』")
+_BORDERLESS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7ff]")
 _SOMETHING = re.compile(r"\w\w|[^\W\da-zA-Z_]")
 
 
@@ -107,7 +109,7 @@ def named(text: str, names: Collection[str]) -> frozenset[str]:
     return frozenset(
         name
         for name in names
-        if name.strip() and name.casefold() in folded and _whole(name).search(text)
+        if (bare := name.strip()) and bare.casefold() in folded and _whole(bare).search(text)
     )
 
 
@@ -120,15 +122,16 @@ def quoted(text: str) -> tuple[str, ...]:
 def focus_of(text: str, names: Collection[str]) -> str:
     """Return a question without these names and without talk about talking, if that leaves any."""
     focus = text
-    for name in names:
-        focus = _whole(name).sub(" ", focus)
+    for name in sorted(names, key=lambda each: (-len(each), each)):  # "Ann Lee" before "Ann"
+        focus = _whole(name.strip()).sub(" ", focus)
     focus = " ".join(_TALK.sub(" ", focus).split())
     return focus if _SOMETHING.search(focus) else text
 
 
+@lru_cache(1000)
 def _whole(name: str) -> re.Pattern[str]:
-    """Find a name as a whole word; Chinese has no spaces to tell."""
-    words = re.escape(name.strip())
-    if not name.isascii():
-        return re.compile(words, re.IGNORECASE)
+    """Find a name as a whole word; where words have no borders, anywhere."""
+    words = re.escape(name)
+    if _BORDERLESS.search(name):
+        return re.compile(words)
     return re.compile(rf"(?<!\w){words}(?:['’]s)?(?!\w)", re.IGNORECASE)
