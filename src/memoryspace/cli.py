@@ -23,7 +23,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
         run(options.folder)
     elif options.command == "bench":
-        _bench(options.board, Path(options.data_path), options.embedder, Path(options.out))
+        embedder = _embedder(options.embedder, options.cache)
+        _bench(options.board, Path(options.data_path), embedder, Path(options.out))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -43,26 +44,34 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _bench(board: str, data_path: Path, embedder: str, out: Path) -> None:
+def _bench(board: str, data_path: Path, embedder: Embedder | None, out: Path) -> None:
     from .evaluation.boards import BOARDS, run
     from .evaluation.report import save, table
 
-    chosen = _embedder(embedder)
     for each in BOARDS[board]:
-        result = run(each, data_path, chosen, _show_progress)
+        result = run(each, data_path, embedder, _show_progress)
         print(table(result))
         for path in save(result, out):
             print(f"  {path}")
 
 
-def _embedder(name: str) -> Embedder | None:
-    from .embedding import MiniLMEmbedder, StaticEmbedder, best_embedder
+def _embedder(name: str, cache: str | None) -> Embedder | None:
+    from .embedding import (
+        CachedEmbedder,
+        MiniLMEmbedder,
+        StaticEmbedder,
+        VectorFiles,
+        best_embedder,
+    )
 
-    if name == "none":
-        return None
+    chosen: Embedder | None = None
     if name == "best":
-        return best_embedder()
-    return MiniLMEmbedder() if name == "minilm" else StaticEmbedder()
+        chosen = best_embedder()
+    elif name != "none":
+        chosen = MiniLMEmbedder() if name == "minilm" else StaticEmbedder()
+    if chosen is None or cache is None:
+        return chosen
+    return CachedEmbedder(chosen, VectorFiles(cache))
 
 
 def _show_progress(what: str, done: int, of: int) -> None:
