@@ -12,7 +12,7 @@ from memoryspace.cli import main
 from memoryspace.embedding import CallableEmbedder
 from memoryspace.errors import InvalidInput
 from memoryspace.evaluation.boards import BOARDS, METRICS, run
-from memoryspace.evaluation.report import save, summary, table
+from memoryspace.evaluation.report import overview, save, summary, table
 
 TALK = {
     "id": "talk",
@@ -78,11 +78,19 @@ def test_the_report_shows_each_arm_and_each_category_and_keeps_raw_ranks(data: P
         assert word in shown
     figures, ranks = save(result, data / "out")
     assert json.loads(figures.read_text("utf-8")) == json.loads(json.dumps(summary(result)))
-    lines = [json.loads(line) for line in ranks.read_text("utf-8").splitlines()]
+    lines = [json.loads(line) for line in gzip.decompress(ranks.read_bytes()).splitlines()]
     assert {line["arm"] for line in lines} == {"words", "fused"}
     first = next(line for line in lines if line["arm"] == "fused")
     assert first["gold"] == ["D1:2"]
     assert first["ranked"][0] == "D1:2"
+
+
+def test_the_overview_has_a_line_for_each_run(data: Path) -> None:
+    (board,) = BOARDS["locomo"]
+    shown = overview([run(board, data, None), run(board, data, embedder())]).splitlines()
+    assert len(shown) == 4
+    assert "words alone" in shown[2]
+    assert "letters" in shown[3]
 
 
 def test_the_command_prints_the_table_and_says_where_the_files_are(
@@ -94,7 +102,7 @@ def test_the_command_prints_the_table_and_says_where_the_files_are(
     assert "LoCoMo" in printed
     assert "fraction@10" in printed
     assert str(out / "locomo.words.json") in printed
-    assert (out / "locomo.words.ranks.jsonl").exists()
+    assert (out / "locomo.words.ranks.jsonl.gz").exists()
 
 
 def test_a_missing_folder_and_a_missing_file_are_said_clearly(tmp_path: Path) -> None:

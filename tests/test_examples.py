@@ -25,7 +25,9 @@ REQUESTS = 50
 START_SECONDS = 30
 
 
-@pytest.mark.parametrize("name", ["working_memory", "custom_store", "memory_space", "agent_notes"])
+@pytest.mark.parametrize(
+    "name", ["working_memory", "custom_store", "memory_space", "agent_notes", "recall"]
+)
 def test_a_script_runs(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
     shown = capsys.readouterr().out
@@ -34,6 +36,7 @@ def test_a_script_runs(name: str, capsys: pytest.CaptureFixture[str]) -> None:
         "custom_store": "checks",
         "memory_space": "undone",
         "agent_notes": "20,000 notes",
+        "recall": "谁要去北京? -> 我下个月去北京出差。",
     }[name] in shown
 
 

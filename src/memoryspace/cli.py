@@ -38,6 +38,7 @@ def _parser() -> argparse.ArgumentParser:
     bench.add_argument(
         "--embedder", choices=_EMBEDDERS, default="best", help="who makes the vectors"
     )
+    bench.add_argument("--cache", help="a folder that keeps vectors for the next time")
     bench.add_argument(
         "--out", default="results/recall", help="where figures and ranks are written"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import platform
 from collections.abc import Iterator, Sequence
@@ -33,9 +34,9 @@ def save(result: Result, folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     kind = "words" if result.embedder is None else _plain(result.embedder)
     figures = folder / f"{result.board.name}.{kind}.json"
-    ranks = folder / f"{result.board.name}.{kind}.ranks.jsonl"
+    ranks = folder / f"{result.board.name}.{kind}.ranks.jsonl.gz"
     write_atomic(figures, json.dumps(summary(result), indent=1, ensure_ascii=False).encode())
-    write_atomic(ranks, "".join(_lines(result)).encode())
+    write_atomic(ranks, gzip.compress("".join(_lines(result)).encode(), mtime=0))
     return [figures, ranks]
 
 
@@ -58,6 +59,20 @@ def summary(result: Result) -> dict[str, object]:
 def _lines(result: Result) -> Iterator[str]:
     for answer in result.answers:
         yield json.dumps(asdict(answer), ensure_ascii=False) + "\n"
+
+
+def overview(results: Sequence[Result]) -> str:
+    """Return the fused figures of several runs as a table in Markdown."""
+    names = ["n", *METRICS]
+    lines = [
+        f"| data set | embedder | {' | '.join(names)} |",
+        f"|---|---|{'---|' * len(names)}",
+    ]
+    for result in results:
+        cells = _cells(result.means(result.arms()[-1]))
+        embedder = result.embedder or "none: words alone"
+        lines.append(f"| {result.board.about} | {embedder} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
 
 
 def _cells(means: dict[str, float]) -> list[str]:
