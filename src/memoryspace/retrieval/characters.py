@@ -41,6 +41,9 @@ _UNSPACED = (
     (0xFF66, 0xFFDC),  # half-width Kana and Hangul
     (0x1AFF0, 0x1B16F),
 )
+# Pictures say something, too: each is a word of its own.
+_PICTURES = ((0x2600, 0x27BF), (0x2B50, 0x2B55), (0x1F000, 0x1FAFF))
+_SELECTORS = (0xFE00, 0xFE0F)  # how a picture is drawn says nothing
 _FIRST_HAN_PLANE, _BEYOND = 0x20000, 0x40000  # all Han between; above, nothing of a word
 _MARKS = frozenset({"Mn", "Mc", "Me"})
 
@@ -76,6 +79,10 @@ def kind_of(char: str) -> int:
         return IDEOGRAPH if code < _BEYOND else SEPARATOR
     if char in CONNECTORS:
         return CONNECTORS[char]
+    if _SELECTORS[0] <= code <= _SELECTORS[1]:
+        return SEPARATOR
+    if any(first <= code <= last for first, last in _PICTURES):
+        return IDEOGRAPH
     if not (char.isalnum() or unicodedata.category(char) in _MARKS):
         return SEPARATOR
     if any(first <= code <= last for first, last in _UNSPACED):
@@ -124,6 +131,9 @@ def kinds_table() -> Kinds:
     low[[char.isdecimal() for char in chars]] = DIGIT
     for first, last in _UNSPACED:
         table[first : last + 1] = np.where(table[first : last + 1], IDEOGRAPH, SEPARATOR)
+    for first, last in _PICTURES:
+        table[first : last + 1] = IDEOGRAPH
+    table[_SELECTORS[0] : _SELECTORS[1] + 1] = SEPARATOR
     table[[ord(char) for char in CONNECTORS]] = list(CONNECTORS.values())
     table[_BEYOND] = SEPARATOR
     return table
