@@ -63,9 +63,11 @@ class Catalogue:
         self._by_id: dict[str, int] = {}
         self._free: list[int] = []
         self._everyone = RowSet()
-        self._facets: dict[tuple[str, Any], RowSet] = {}
+        self._facets: dict[str, dict[Any, RowSet]] = {}  # name → value → rows
         self._tails: dict[str, int] = {}  # session → its newest row
         self._added = 0
+        self._in_order: Rows | None = None  # everyone, until somebody comes or goes
+        self._living: NDArray[np.bool_] = np.zeros(_LEAST, np.bool_)
         self.before: Rows = _column(np.int64)  # the row before it in its session
         self.behind: Rows = _column(np.int64)
         self.sessions: Rows = _column(np.int64)  # a number that rows of one session share
@@ -93,55 +95,60 @@ class Catalogue:
     def add(self, entry: Entry) -> int:
         """Give an entry whose id is new a row; return it."""
         row = self._new_row()
-        self.entries[row] = entry
         self._by_id[entry.id] = row
         self._everyone.add(row)
-        for facet in _facets(entry):
-            if facet not in self._facets:
-                self._facets[facet] = RowSet()
-            self._facets[facet].add(row)
+        self._living[row], self._in_order = True, None
+        self._describe(row, entry)
         self._link(row, entry)
-        self.times[row] = np.nan if entry.time is None else entry.time
-        self.importances[row] = entry.importance
         self._added += 1
         self.ages[row] = self._added
         return row
+
+    def replace(self, row: int, entry: Entry) -> None:
+        """Put an entry of the same id and session in the place of another: it stays its place."""
+        old = self.at(row)
+        assert (old.id, old.session) == (entry.id, entry.session), "that would be another one"
+        self._forget_facets(row, old)
+        self._describe(row, entry)
 
     def remove(self, row: int) -> None:
         """Take an entry out."""
         entry = self.at(row)
         self._unlink(row, entry)
-        for facet in _facets(entry):
-            members = self._facets[facet]
-            members.discard(row)
-            if not len(members):
-                del self._facets[facet]
+        self._forget_facets(row, entry)
         self._everyone.discard(row)
+        self._living[row], self._in_order = False, None
         del self._by_id[entry.id]
         self.entries[row] = None
         self._free.append(row)
 
     def rows_of(self, name: str, value: Any) -> Rows:
         """Return the rows that have one value of session, speaker, role, kind or mark."""
-        members = self._facets.get((name, value))
+        members = self._facets.get(name, {}).get(value)
         return np.empty(0, np.int64) if members is None else members.array
 
     def has(self, name: str, value: Any) -> bool:
         """Tell whether any entry has this session, speaker, role, kind or mark."""
-        return (name, value) in self._facets
+        return value in self._facets.get(name, {})
 
     def values_of(self, name: str) -> list[Any]:
         """Return all values that entries have of session, speaker, role, kind or mark."""
-        return [value for facet, value in self._facets if facet == name]
+        return list(self._facets.get(name, {}))
 
     def allowed(self, only: Only = EVERYTHING) -> Rows:
-        """Return the rows that a search may return, oldest row first."""
+        """Return the rows that a search may return, rising."""
+        if only == EVERYTHING:
+            return self._all_in_order()
         chosen = self._chosen(only)
         if only.since is not None:
             chosen = chosen[self.times[chosen] >= only.since]
         if only.until is not None:
             chosen = chosen[self.times[chosen] < only.until]
         return np.sort(chosen)
+
+    def living(self) -> NDArray[np.bool_]:
+        """Return for every row whether there is an entry in it, as a view for the moment."""
+        return self._living[: len(self.entries)]
 
     def mask(self, rows: Rows) -> NDArray[np.bool_]:
         """Return for every row whether it is one of these."""
@@ -168,11 +175,16 @@ class Catalogue:
         assert living == set(self._by_id.values()) == set(self._everyone.array.tolist())
         assert living.isdisjoint(self._free)
         assert len(living) + len(self._free) == len(self.entries)
+        assert living == set(self.allowed().tolist()) == set(np.flatnonzero(self._living).tolist())
         members: dict[tuple[str, Any], set[int]] = {}
         for row in living:
             for facet in _facets(self.at(row)):
                 members.setdefault(facet, set()).add(row)
-        assert members == {facet: set(each.array.tolist()) for facet, each in self._facets.items()}
+        assert members == {
+            (name, value): set(each.array.tolist())
+            for name, by_value in self._facets.items()
+            for value, each in by_value.items()
+        }
         self._check_links(living)
 
     def _check_links(self, living: set[int]) -> None:
@@ -184,6 +196,30 @@ class Catalogue:
                 assert self.ages[behind] > self.ages[row]
             elif session is not None:
                 assert self._tails[session] == row
+
+    def _describe(self, row: int, entry: Entry) -> None:
+        """Note everything about an entry but its place among the others."""
+        self.entries[row] = entry
+        for name, value in _facets(entry):
+            by_value = self._facets.setdefault(name, {})
+            if value not in by_value:
+                by_value[value] = RowSet()
+            by_value[value].add(row)
+        self.times[row] = np.nan if entry.time is None else entry.time
+        self.importances[row] = entry.importance
+
+    def _forget_facets(self, row: int, entry: Entry) -> None:
+        for name, value in _facets(entry):
+            members = self._facets[name][value]
+            members.discard(row)
+            if not len(members):
+                del self._facets[name][value]
+
+    def _all_in_order(self) -> Rows:
+        if self._in_order is None:
+            self._in_order = np.flatnonzero(self._living)
+            self._in_order.flags.writeable = False  # many will see it
+        return self._in_order
 
     def _chosen(self, only: Only) -> Rows:
         wanted = [self._everyone.array, *self._wanted(only)]
@@ -212,10 +248,9 @@ class Catalogue:
         items = {} if only.metadata is None else only.metadata
         return found + [self._with_item(key, value) for key, value in items.items()]
 
-    def _with_item(self, key: str, value: Any) -> Rows:
-        """Rows with this very item: as keys of a dict, 1 and ``True`` are the same."""
-        rows = self.rows_of("metadata", (key, value))
-        return rows[[same(_items(self.at(row))[key], value) for row in rows.tolist()]]
+    def _with_item(self, key: str, value: Plain) -> Rows:
+        """Rows with this very item; a value that is not itself (nan) is nobody's."""
+        return self.rows_of("metadata", _item(key, value) if same(value, value) else None)
 
     def _link(self, row: int, entry: Entry) -> None:
         self.before[row] = self.behind[row] = self.sessions[row] = NO_ROW
@@ -248,7 +283,17 @@ class Catalogue:
         if row == len(self.times):
             for name in ("before", "behind", "sessions", "times", "importances", "ages"):
                 setattr(self, name, np.resize(getattr(self, name), 2 * row))
+            self._living = np.concatenate([self._living, np.zeros(row, np.bool_)])
         return row
+
+
+def distinct(rows: Rows) -> Rows:
+    """Return rows rising and each once, without ``NO_ROW``; sorting is quicker than hashing."""
+    rows = np.sort(rows)
+    keep = rows != NO_ROW
+    keep[1:] &= rows[1:] != rows[:-1]
+    kept: Rows = rows[keep]
+    return kept
 
 
 def _facets(entry: Entry) -> list[tuple[str, Any]]:
@@ -256,11 +301,13 @@ def _facets(entry: Entry) -> list[tuple[str, Any]]:
     named = [(name, getattr(entry, name)) for name in ("session", "speaker", "role", "kind")]
     found = [facet for facet in named if facet[1] is not None]
     found += [("mark", mark) for mark in entry.marks]
-    return found + [("metadata", item) for item in _items(entry).items()]
+    items: Mapping[str, Plain] = {} if entry.metadata is None else entry.metadata
+    return found + [("metadata", _item(key, value)) for key, value in items.items()]
 
 
-def _items(entry: Entry) -> Mapping[str, Plain]:
-    return {} if entry.metadata is None else entry.metadata
+def _item(key: str, value: Plain) -> tuple[str, Plain, bool]:
+    """An item as a key of a dict, in which 1 and ``True`` would be the same."""
+    return key, value, isinstance(value, bool)
 
 
 def _column(kind: DTypeLike) -> NDArray[Any]:

@@ -39,8 +39,9 @@ class SessionHit(Struct, frozen=True):
 class WhyNot(Struct, frozen=True):
     """Where an entry fell out of a search.
 
-    ``reason`` is one of ``unknown`` (nothing has this id), ``filtered``, ``not matched`` (no arm
-    finds it), ``outranked``, or ``found`` (it did not fall out); ``detail`` says it in words.
+    ``reason`` is one of ``unknown`` (nothing has this id), ``filtered``, ``not matched`` (there is
+    no reason to find it), ``not a candidate`` (others matched so much better that it was not
+    looked at), ``outranked``, or ``found`` (it did not fall out); ``detail`` says it in words.
     ``by`` are those who took the places in front of it.
     """
 

@@ -63,7 +63,7 @@ class Recall:
         self.catalogue = Catalogue()
         self.profiles = Profiles(zone)
         self.sparse = SparseIndex()
-        self.vectors = VectorArm(best_embedder() if embedder == "best" else embedder)
+        self.vectors = VectorArm(_chosen(embedder))
         self._zone = zone
         self._clock = clock
 
@@ -79,15 +79,14 @@ class Recall:
         return None if row == NO_ROW else self.catalogue.at(row)
 
     def add(self, entries: Iterable[Entry]) -> int:
-        """Index entries, all or none; one whose id is known replaces it. Return how many are new.
+        """Index entries, all or none; return how many are new.
 
+        One whose id is known replaces that one, and keeps its place if the session is the same.
         The next search sees them. Many at once are quicker than one by one, with an embedder.
         """
         new = {entry.id: entry for entry in map(checked, entries)}
         known = len(self)
-        for entry_id in new:
-            self._remove(entry_id)
-        rows = [self.catalogue.add(entry) for entry in new.values()]
+        rows = [self._take_in(entry) for entry in new.values()]
         texts = [self.indexed_text(row) for row in rows]
         for row, text in zip(rows, texts, strict=True):
             self.sparse.add(row, text)
@@ -162,10 +161,10 @@ class Recall:
         refusal = only.refusal(self.catalogue.at(row))
         if refusal is not None:
             return WhyNot("filtered", refusal)
-        ranked = self._ranked(question, only, now, ranking, also=(row,))
+        ranked = self._ranked(question, only, now, ranking)
         place = ranked.place_of(row)
         if place is None:
-            return WhyNot("not matched", "it shares no word with the question and is not like it")
+            return self._why_unseen(row, self._ranked(question, only, now, ranking, also=(row,)))
         why = ranked.why(place)
         if place < most:
             return WhyNot("found", f"it is number {place + 1}", place + 1, why=why)
@@ -221,19 +220,51 @@ class Recall:
             ranked = reread(ranked, text, self.reranker, self.indexed_text, ranking.reranked)
         return varied(ranked, self.indexed_text, ranking.diversity)
 
+    def _why_unseen(self, row: int, ranked: Ranked) -> WhyNot:
+        """Say why a row is not among those found; in ``ranked`` it was made a candidate."""
+        place = ranked.place_of(row)
+        if place is None:
+            return WhyNot("not matched", "it shares no word with the question and is not like it")
+        detail = f"no arm has it among its best; looked at, it would be number {place + 1}"
+        return WhyNot("not a candidate", detail, place + 1, why=ranked.why(place))
+
     def _hit(self, ranked: Ranked, place: int, explain: bool) -> Hit:
         entry = self.catalogue.at(int(ranked.rows[place]))
         return Hit(entry.id, ranked.score(place), entry, ranked.why(place) if explain else None)
+
+    def _take_in(self, entry: Entry) -> int:
+        """Return the row of an entry, which neither arm knows yet."""
+        row = self.catalogue.find(entry.id)
+        if row == NO_ROW:
+            return self.catalogue.add(entry)
+        self._forget(row)
+        if self.catalogue.at(row).session == entry.session:
+            self.catalogue.replace(row, entry)
+            return row
+        self.catalogue.remove(row)
+        return self.catalogue.add(entry)
 
     def _remove(self, entry_id: str) -> bool:
         row = self.catalogue.find(entry_id)
         if row == NO_ROW:
             return False
+        self._forget(row)
+        self.catalogue.remove(row)
+        return True
+
+    def _forget(self, row: int) -> None:
+        """Let everybody but the catalogue forget a row."""
         self.sparse.remove(row)
         self.vectors.remove(row)
         self.profiles.remove(row, self.catalogue.at(row))
-        self.catalogue.remove(row)
-        return True
+
+
+def _chosen(embedder: Embedder | Literal["best"] | None) -> Embedder | None:
+    if embedder == "best":
+        return best_embedder()
+    if embedder is None or isinstance(embedder, Embedder):
+        return embedder
+    raise TypeError(f'embedder must be an Embedder, "best" or None, got {embedder!r}')
 
 
 def _moment(now: float, zone: tzinfo) -> datetime:

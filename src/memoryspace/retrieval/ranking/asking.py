@@ -62,6 +62,9 @@ _BORDERLESS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7ff]")
 _SOMETHING = re.compile(r"\w\w|[^\W\da-zA-Z_]")
 
 
+_MOST_TIMES = 16  # a question that names more means none of them
+
+
 class Question(Struct, frozen=True):
     """A question, taken apart.
 
@@ -98,7 +101,7 @@ def ask(text: str, now: datetime, speakers: Collection[str]) -> Question:
         wants_overview=_OVERVIEW.search(lowered) is not None,
         asks_when=_WHEN.search(lowered) is not None,
         asks_number=_NUMBER.search(lowered) is not None,
-        times=tuple(times_in(text, now)),
+        times=tuple(dict.fromkeys(times_in(text, now)))[:_MOST_TIMES],
         phrases=quoted(text),
     )
 

@@ -16,6 +16,8 @@ from .pool import Floats
 
 TextOf = Callable[[int], str]
 
+_MOST_NAMESAKES = 20
+
 
 class Bridges:
     """Names within texts, for one question."""
@@ -46,7 +48,9 @@ class Bridges:
         return found
 
     def _rows(self, names: Iterable[Name]) -> set[int]:
-        return {row for name in names for row in self._names.rows(name)}
+        """Return who is called so; a name that too many have ("Diary") tells nobody apart."""
+        called = map(self._names.rows, names)
+        return {row for rows in called if len(rows) <= _MOST_NAMESAKES for row in rows}
 
 
 def trust_in(rows: Rows, totals: Floats, seeds: int) -> dict[int, float]:
@@ -57,5 +61,11 @@ def trust_in(rows: Rows, totals: Floats, seeds: int) -> dict[int, float]:
 
 
 def by_row(rows: Rows, values: dict[int, float]) -> NDArray[np.float64]:
-    """Return values in the order of rows, 0 for who has none."""
-    return np.array([values.get(row, 0.0) for row in rows.tolist()])
+    """Return values in the order of rows, which rise; 0 for who has none."""
+    found = np.zeros(len(rows))
+    if values and len(rows):
+        wanted = np.fromiter(values, np.int64, len(values))
+        places = np.minimum(np.searchsorted(rows, wanted), len(rows) - 1)
+        are_here = rows[places] == wanted
+        found[places[are_here]] = np.fromiter(values.values(), np.float64, len(values))[are_here]
+    return found

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..catalogue import NO_ROW, Catalogue, Rows
+from ..catalogue import Catalogue, Rows, distinct
 from ..hits import Why
 from ..sparse import SparseIndex
 from ..vector_arm import VectorArm
@@ -29,6 +30,7 @@ from .weights import Ranking
 
 _NOBODY: Rows = np.empty(0, np.int64)
 _LIKE = 0.1  # cosine from which on a text counts as like another
+_REASONS = ("instruction", "date", "date said", "phrase", "named", "bridge", "names the best")
 _MOST_DATED = 62 * 86400.0  # a longer period is no reason to look at everything in it
 
 
@@ -56,10 +58,11 @@ class Ranked:
     def __len__(self) -> int:
         return len(self.order)
 
-    @property
+    @cached_property
     def rows(self) -> Rows:
         """Who was found, the best first."""
-        return self.pool.rows[self.order]
+        rows: Rows = self.pool.rows[self.order]
+        return rows
 
     def score(self, place: int) -> float:
         """Return the score at a place."""
@@ -74,13 +77,15 @@ class Ranked:
         """Say why somebody stands at a place."""
         at = int(self.order[place])
         signals = {name: float(part[at]) for name, part in self.parts.items() if part[at]}
-        ranks = {"words": _rank_in(self.pool.scores_at(0), at)}
+        ranks = {"words": _rank_in(self.pool.scores, at)}
         if self.pool.likeness is not None:
-            ranks["vectors"] = _rank_in(self.pool.cosines_at(0), at)
+            ranks["vectors"] = _rank_in(self.pool.cosines, at)
         return Why(signals, {arm: rank for arm, rank in ranks.items() if rank}, self._words(at))
 
     def _words(self, at: int) -> dict[str, float]:
-        gains = zip(self.pool.words, self.pool.gains_at(0)[at].tolist(), strict=True)
+        gains = zip(
+            self.pool.words, self.pool.gains[:, self.pool.places[0][at]].tolist(), strict=True
+        )
         return {word: gain for word, gain in sorted(gains, key=lambda each: -each[1]) if gain > 0}
 
 
@@ -91,6 +96,7 @@ class Ranker:
         self, question: Question, allowed: Rows, memory: Memory, ranking: Ranking, now: float
     ) -> None:
         self._question, self._allowed, self._memory = question, allowed, memory
+        self._is_all = len(allowed) == len(memory.catalogue)
         self._ranking, self._now = ranking, now
         self._vector = memory.vectors.vector_of(question.focus)
         self._bridges = Bridges(memory.profiles.names, memory.indexed_text)
@@ -143,14 +149,12 @@ class Ranker:
         )
 
     def _candidates(self) -> Rows:
-        """The best of each arm with their neighbours, what is of the day asked for, and what the
-        user wants to be heeded always; everything, where that is little."""
+        """The best of each arm with their neighbours, what is of the day or the speaker asked for,
+        and what the user wants to be heeded always; everything, where that is little."""
         most, memory = self._ranking.candidates, self._memory
         if len(self._allowed) <= 2 * most:
             return self._allowed
-        is_all = len(self._allowed) == len(memory.catalogue)
-        mask = memory.catalogue.mask(self._allowed)
-        allow = None if is_all else mask
+        allow = None if self._is_all else self._mask
         best = [row for row, _ in memory.sparse.search(self._question.keywords, most, allow=allow)]
         if self._vector is not None and memory.vectors.index is not None:
             near = memory.vectors.index.search(self._vector, most, allow=allow)
@@ -158,37 +162,56 @@ class Ranker:
         found = np.array(best, np.int64)
         around = [found, *(there for _, there in memory.catalogue.neighbours(found, REACH))]
         standing = np.fromiter(memory.profiles.instructions, np.int64)
-        rows = np.unique(np.concatenate([*around, standing, self._of_the_day()]))
-        rows = rows[rows != NO_ROW]
-        allowed: Rows = rows[mask[rows]]
+        asked = [self._of_the_day(), self._of_the_speakers()]
+        rows = distinct(np.concatenate([*around, standing, *asked]))
+        allowed: Rows = rows[self._mask[rows]]
         return allowed
+
+    @cached_property
+    def _mask(self) -> NDArray[np.bool_]:
+        """For every row whether it is allowed."""
+        catalogue = self._memory.catalogue
+        return catalogue.living() if self._is_all else catalogue.mask(self._allowed)
 
     def _of_the_day(self) -> Rows:
         """The newest of what is allowed that is of a time the question names."""
-        times, found = self._memory.catalogue.times[self._allowed], [_NOBODY]
+        if not self._question.times:
+            return _NOBODY
+        times, found = self._memory.catalogue.times[self._allowed], list[Rows]()
         for span in self._question.times:
             start, end = span.start.timestamp(), span.end.timestamp()
             if end - start <= _MOST_DATED:
                 found.append(self._allowed[(times >= start) & (times < end)])
-        return np.concatenate(found)[-self._ranking.candidates :]
+        return self._newest_of(found)
+
+    def _of_the_speakers(self) -> Rows:
+        """The newest of what is allowed that those said whom the question names."""
+        said = (self._memory.catalogue.rows_of("speaker", each) for each in self._question.speakers)
+        return self._newest_of([rows[self._mask[rows]] for rows in said])
+
+    def _newest_of(self, groups: Sequence[Rows]) -> Rows:
+        """As many of each group as there is room for."""
+        share = self._ranking.candidates // max(1, len(groups))
+        ages = self._memory.catalogue.ages
+        newest = (rows[np.argsort(-ages[rows])[:share]] for rows in groups)
+        return np.concatenate([_NOBODY, *newest])
 
     def _joined(self, rows: Rows, others: Iterable[int]) -> Rows:
         """Add those of the others that are allowed."""
         more = np.fromiter(others, np.int64)
         if not len(more):
             return rows
-        joined: Rows = np.union1d(rows, more[np.isin(more, self._allowed)])
-        return joined
+        return distinct(np.concatenate([rows, more[self._mask[more]]]))
 
 
 def _is_found(pool: Pool, parts: Signals) -> NDArray[np.bool_]:
     """Tell for each candidate whether there is any reason to return it."""
-    found = pool.cosines_at(0) >= _LIKE
-    for distance in range(-REACH, REACH + 1):
-        found |= pool.gains_at(distance).any(axis=1)
-    for name in ("instruction", "date", "phrase", "named", "bridge", "names the best"):
+    found = (pool.cosines >= _LIKE) | pool.window.any(axis=1)
+    for name in _REASONS:
         if name in parts:
             found |= parts[name] > 0
+    if not found.any() and "speaker" in parts:  # "what did Ann say?"
+        found |= parts["speaker"] > 0
     return found
 
 

@@ -7,6 +7,7 @@ of entries are kept as sequences of words, and a text can be asked which of them
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Callable
 
 from ..stopwords import STOP_WORDS
@@ -14,7 +15,9 @@ from ..stopwords import STOP_WORDS
 _UNIT = re.compile(r"[々-〇぀-ヿ㐀-鿿가-힣]|[^\W_々-〇぀-ヿ㐀-鿿가-힣]+")
 _REMARK = re.compile(r"\s*[(（][^)）]*[)）]\s*$")  # "Mercury (planet)" is called Mercury
 _LONGEST = 12  # words
+_LONGEST_TITLE = 200  # characters
 _READ = 20_000  # characters of a text in which names are looked for
+_NEWS = 64  # changes of names after which a text is rather read again
 
 Name = tuple[str, ...]
 
@@ -26,6 +29,7 @@ class Names:
         self._rows: dict[Name, set[int]] = {}
         self._lengths: dict[str, dict[int, int]] = {}  # first word → length → how many names
         self._changes = 0
+        self._news: deque[str] = deque(maxlen=_NEWS)  # how the last ones that changed begin
         self._known: dict[int, tuple[int, dict[Name, None]]] = {}
 
     def __len__(self) -> int:
@@ -40,7 +44,7 @@ class Names:
             self._rows[name] = set()
             lengths = self._lengths.setdefault(name[0], {})
             lengths[len(name)] = lengths.get(len(name), 0) + 1
-            self._changes += 1
+            self._changed(name)
         self._rows[name].add(row)
 
     def remove(self, row: int, title: str | None) -> None:
@@ -59,7 +63,7 @@ class Names:
             del lengths[len(name)]
         if not lengths:
             del self._lengths[name[0]]
-        self._changes += 1
+        self._changed(name)
 
     def rows(self, name: Name) -> set[int]:
         """Return the rows that have a name."""
@@ -79,12 +83,24 @@ class Names:
         return found
 
     def within_row(self, row: int, text_of: Callable[[int], str]) -> dict[Name, None]:
-        """``within`` the text of an entry, remembered until some name comes or goes."""
-        changes, found = self._known.get(row, (-1, {}))
-        if changes != self._changes:
-            found = self.within(text_of(row))
+        """``within`` the text of an entry, remembered until a name comes or goes it may have."""
+        seen, found = self._known.get(row, (-1, {}))
+        if seen != self._changes:
+            text = text_of(row)
+            if seen < 0 or self._concerns(text, self._changes - seen):
+                found = self.within(text)
             self._known[row] = (self._changes, found)
         return found
+
+    def _changed(self, name: Name) -> None:
+        self._changes += 1
+        self._news.append(name[0])
+
+    def _concerns(self, text: str, changes: int) -> bool:
+        """Tell whether any of the last so many changes can be of a name in a text."""
+        if changes > len(self._news):
+            return True
+        return any(self._news[-back] in text for back in range(1, changes + 1))
 
 
 def name_of(title: str | None) -> Name:
@@ -94,5 +110,5 @@ def name_of(title: str | None) -> Name:
     """
     if title is None:
         return ()
-    name = tuple(_UNIT.findall(_REMARK.sub("", title)))[:_LONGEST]
+    name = tuple(_UNIT.findall(_REMARK.sub("", title[:_LONGEST_TITLE])))[:_LONGEST]
     return () if all(word.lower() in STOP_WORDS for word in name) else name

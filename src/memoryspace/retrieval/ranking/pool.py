@@ -7,27 +7,45 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..catalogue import NO_ROW, Catalogue, Rows
+from ..catalogue import NO_ROW, Catalogue, Rows, distinct
 from ..dense import DenseIndex
 from ..sparse import SparseIndex
 
 Floats = NDArray[np.float64]
-Number = TypeVar("Number", np.float32, np.float64)
+Places = Mapping[int, NDArray[np.int64]]  # distance → where in some table the neighbours stand
 
 REACH = 2  # neighbours on either side that are read along
 
 
 @dataclass(frozen=True)
 class Likeness:
-    """The vectors of known rows, and their cosine to the question."""
+    """How candidates and those right beside them are like the question, and like one another.
 
-    vectors: NDArray[np.float32]
-    cosines: Floats
+    ``cosines`` are with the question, by distance; ``products`` of the vectors at two distances.
+    """
+
+    cosines: Mapping[int, Floats]
+    products: Mapping[tuple[int, int], Floats]
+
+    def blended(self, shares: Mapping[int, float | Floats]) -> Floats:
+        """Return the cosine of each candidate's vector with shares of its neighbours' added.
+
+        The length of a sum follows from the products: the sum itself is never made.
+        """
+        parts: dict[int, float | Floats] = {0: 1.0, **shares}
+        along, square = np.zeros_like(self.cosines[0]), np.zeros_like(self.cosines[0])
+        for distance, share in parts.items():
+            along += share * self.cosines[distance]
+        for (one, other), product in self.products.items():
+            if one in parts and other in parts:
+                square += (1 if one == other else 2) * parts[one] * parts[other] * product
+        cosines: Floats = along / np.sqrt(np.maximum(square, 1e-18))
+        return cosines
 
 
 @dataclass(frozen=True)
@@ -38,11 +56,11 @@ class Pool:
     on; ``NO_ROW`` where a session ends.
     """
 
-    rows: Rows
-    known: Rows
-    places: dict[int, Rows]
+    rows: Rows  # rising
+    known: Rows  # neighbours side by side
+    places: Places
     words: Sequence[str]
-    gains: Floats  # known row × word
+    gains: Floats  # word × known row, and a column of zeros at the end: at ``NO_ROW``
     likeness: Likeness | None
 
     def __len__(self) -> int:
@@ -50,39 +68,27 @@ class Pool:
 
     def gains_at(self, distance: int) -> Floats:
         """Return the gains of the neighbours at a distance, word by word; 0 where there is none."""
-        return self._at(distance, self.gains)
+        return self.gains.take(self.places[distance], axis=1).T
 
-    def scores_at(self, distance: int) -> Floats:
-        """Return what BM25 gives the neighbours at a distance."""
-        scores: Floats = self.gains_at(distance).sum(axis=1)
+    @cached_property
+    def window(self) -> Floats:
+        """The best gain of each word, of a candidate or any of its neighbours."""
+        best = self.gains_at(0)
+        for distance in range(1, REACH + 1):
+            for side in (-distance, distance):
+                np.maximum(best, self.gains_at(side), out=best)
+        return best
+
+    @cached_property
+    def scores(self) -> Floats:
+        """What BM25 gives the candidates."""
+        scores: Floats = self.gains_at(0).sum(axis=1)
         return scores
 
-    def cosines_at(self, distance: int) -> Floats:
-        """Return the cosine of the neighbours at a distance; 0 without vectors."""
-        if self.likeness is None:
-            return np.zeros(len(self.rows))
-        return self._at(distance, self.likeness.cosines)
-
-    def blended_cosine(self, shares: Mapping[int, float | Floats]) -> Floats:
-        """Return the cosine of each candidate's vector with shares of its neighbours' added."""
-        if self.likeness is None:
-            return np.zeros(len(self.rows))
-        blend, along = self._at(0, self.likeness.vectors), self.cosines_at(0)
-        for distance, share in shares.items():
-            weights = np.broadcast_to(share, along.shape)
-            there = self._at(distance, self.likeness.vectors)
-            blend += weights.astype(np.float32)[:, np.newaxis] * there
-            along += weights * self.cosines_at(distance)
-        lengths = np.sqrt(np.einsum("ij,ij->i", blend, blend))
-        cosines: Floats = along / np.maximum(lengths, 1e-9)
-        return cosines
-
-    def _at(self, distance: int, column: NDArray[Number]) -> NDArray[Number]:
-        """Return a copy of what a column says of the neighbours at a distance."""
-        places = self.places[distance]
-        found = column[places]
-        found[places == NO_ROW] = 0
-        return found
+    @property
+    def cosines(self) -> Floats:
+        """The cosine of each candidate to the question; 0 without vectors."""
+        return np.zeros(len(self.rows)) if self.likeness is None else self.likeness.cosines[0]
 
 
 def gather(
@@ -93,17 +99,63 @@ def gather(
     sparse: SparseIndex,
     dense: DenseIndex | None,
 ) -> Pool:
-    """Ask both indexes about candidates and their neighbours."""
-    around = dict(catalogue.neighbours(rows, REACH))
-    known = np.unique(np.concatenate([rows, *around.values()]))
-    known = known[known != NO_ROW]
-    places = {
-        distance: np.where(there == NO_ROW, NO_ROW, np.searchsorted(known, there))
-        for distance, there in {0: rows, **around}.items()
-    }
+    """Ask both indexes about candidates, which rise, and their neighbours."""
+    around = {0: rows, **dict(catalogue.neighbours(rows, REACH))}
+    known, places = _side_by_side(around, catalogue)
     table = sparse.gains(text, known)
+    gains = np.zeros((len(table.words), len(known) + 1))
+    gains[:, :-1] = table.gains.T
     likeness = None
     if dense is not None and vector is not None:
-        vectors = dense.vectors(known)
-        likeness = Likeness(vectors, (vectors @ vector).astype(np.float64))
-    return Pool(rows, known, places, table.words, table.gains, likeness)
+        likeness = _likeness(known, places, vector, dense)
+    return Pool(rows, known, places, table.words, gains, likeness)
+
+
+def _side_by_side(around: Mapping[int, Rows], catalogue: Catalogue) -> tuple[Rows, Places]:
+    """Put candidates and neighbours in the order of their sessions; tell where each stands."""
+    rising = distinct(np.concatenate(list(around.values())))
+    order = np.lexsort((catalogue.ages[rising], catalogue.sessions[rising]))
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    own = place[np.searchsorted(rising, around[0])]
+    places = {
+        distance: np.where(there == NO_ROW, NO_ROW, own + distance)
+        for distance, there in around.items()
+    }
+    return rising[order], places
+
+
+def _likeness(
+    known: Rows, places: Places, vector: NDArray[np.float32], dense: DenseIndex
+) -> Likeness:
+    """Compare the vectors of candidates and of those right beside them."""
+    is_near = np.zeros(len(known) + 1, np.bool_)
+    for distance in (-1, 0, 1):
+        is_near[places[distance]] = True
+    is_near[NO_ROW] = False
+    near = np.cumsum(is_near) - 1  # where each stands among these; still side by side
+    vectors = dense.vectors(known[is_near[:-1]])
+    before, own, behind = (
+        np.where(places[distance] == NO_ROW, NO_ROW, near[places[distance]])
+        for distance in (-1, 0, 1)
+    )
+    lengths, beside, apart = (_products(vectors, distance) for distance in (0, 1, 2))
+    # Summed alike for every row: a product of matrices would part equal texts in the last digits.
+    cosines = np.append(np.einsum("ij,j->i", vectors, vector).astype(np.float64), 0.0)
+    products = {
+        (0, 0): lengths[own],
+        (-1, -1): lengths[before],
+        (1, 1): lengths[behind],
+        (-1, 0): beside[before],
+        (0, 1): beside[np.where(behind == NO_ROW, NO_ROW, own)],
+        (-1, 1): apart[np.where(behind == NO_ROW, NO_ROW, before)],
+    }
+    return Likeness({-1: cosines[before], 0: cosines[own], 1: cosines[behind]}, products)
+
+
+def _products(vectors: NDArray[np.float32], distance: int) -> Floats:
+    """Return the product of each vector with the one so many behind it; 0 at the end."""
+    found = np.zeros(len(vectors) + 1)
+    pairs = max(0, len(vectors) - distance)
+    found[:pairs] = np.einsum("ij,ij->i", vectors[:pairs], vectors[distance:])
+    return found

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..catalogue import NO_ROW, Catalogue
 from ..times import TimeSpan
 from .asking import Question
-from .pool import REACH, Floats, Pool
+from .pool import Floats, Pool
 from .profiles import Profiles, Span
 from .traits import BY_USER, INSTRUCTS, PREFERS, TELLS, TELLS_NUMBER, TELLS_TIME
 
@@ -30,18 +30,13 @@ _VAGUE = 0.15
 
 def word_signals(pool: Pool, catalogue: Catalogue, profiles: Profiles) -> Signals:
     """What the words say; each as a share of the best."""
-    own = pool.gains_at(0)
     by_user = profiles.traits[pool.rows] & BY_USER > 0
     reply = np.where(by_user[:, np.newaxis], pool.gains_at(1), pool.gains_at(-1))
-    window = own
-    for distance in range(-REACH, REACH + 1):
-        window = np.maximum(window, pool.gains_at(distance))
-    score = own.sum(axis=1)
     found = {
-        "own": score,
-        "pair": np.maximum(own, reply).sum(axis=1),
-        "window": window.sum(axis=1),
-        "session": best_of_session(score, catalogue.sessions[pool.rows]),
+        "own": pool.scores,
+        "pair": np.maximum(pool.gains_at(0), reply).sum(axis=1),
+        "window": pool.window.sum(axis=1),
+        "session": best_of_session(pool.scores, catalogue.sessions[pool.rows]),
     }
     return {name: share_of_best(each) for name, each in found.items()}
 
@@ -51,13 +46,13 @@ def meaning_signals(pool: Pool, catalogue: Catalogue, profiles: Profiles) -> Sig
     if pool.likeness is None:
         return {}
     by_user = np.where(profiles.traits[pool.rows] & BY_USER, _SHARE, 0.0)
-    own = pool.cosines_at(0)
+    own = pool.cosines
     sessions = catalogue.sessions[pool.rows]
     alone = sessions == NO_ROW  # what stands alone has no context that could speak for it
     found = {
         "own meaning": own,
-        "pair meaning": pool.blended_cosine({1: by_user, -1: _SHARE - by_user}),
-        "window meaning": np.where(alone, 0.0, pool.blended_cosine({-1: _SHARE, 1: _SHARE})),
+        "pair meaning": pool.likeness.blended({1: by_user, -1: _SHARE - by_user}),
+        "window meaning": np.where(alone, 0.0, pool.likeness.blended({-1: _SHARE, 1: _SHARE})),
         "session meaning": np.where(alone, 0.0, best_of_session(own, sessions)),
     }
     return {name: share_of_best(each) for name, each in found.items()}
