@@ -402,10 +402,10 @@ def test_megabytes_emptiness_and_oddities_are_texts_too() -> None:
     index = SparseIndex()
     index.add(1, "supercalifragilistic " * 50_000 + "needle")
     index.add(2, "")
-    index.add(3, "\0\ud800😀")
+    index.add(3, "\0\ud800")
     index.add(2**64 - 1, "needle")
     assert [key for key, _ in index.search("needle \ud800")] == [2**64 - 1, 1]
-    assert index.search("") == index.search("😀") == []
+    assert index.search("") == index.search("\ud800") == []
     as_long = {1: "w " * 50_000 + "needle", 2: "", 3: "", 4: "needle"}
     found = dict(index.search("supercalifragilistic"))
     assert found == pytest.approx(bm25(as_long, "w"), rel=1e-9)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 from ..errors import InvalidInput, OutOfSpace, StoreError, UnknownObject
@@ -28,7 +29,7 @@ from .ops import MAX_OPS, Freed, Op, encode_ops
 from .options import Options
 from .recovery import rebuild
 from .room import Room
-from .searching import Retriever, open_search
+from .searching import Retriever, Searching, open_search
 from .table import SLOT_MASK
 
 logger = logging.getLogger(__name__)
@@ -46,6 +47,7 @@ class Engine(ClosingNow):
         options: Options,
         *,
         retriever: Retriever | Literal["sparse"] | None,
+        index_folder: Path | None,
         wal: WriteAheadLog | None,
         checkpoint_manager: CheckpointManager | None,
         lock: ReadWriteLock | None,
@@ -68,6 +70,8 @@ class Engine(ClosingNow):
         self.collecting = Collecting(self)
         self.imaging = Imaging(self)
         self._retriever = retriever
+        self._index_folder = index_folder
+        self.search: Searching | None = None
         self._has_limits = options.has_limits
         self._drafts = Drafts()
         self._closed = False
@@ -84,7 +88,13 @@ class Engine(ClosingNow):
         self.room = Room(self.heap, self.below, self.collecting, self.demote)
         self.prepare()
         self._recover()
-        self.search = open_search(self._retriever, self.heap, self.events)
+        self.search = open_search(
+            self._retriever,
+            self.heap,
+            self.events,
+            folder=self._index_folder,
+            before=self.search,
+        )
         for collector in self.options.collectors:
             collector.attach(self.heap)
 
@@ -277,8 +287,8 @@ class Engine(ClosingNow):
                 self.collecting.advance(self.options.pause)
             elif self.imaging.writer is not None:
                 self.imaging.advance()
-            elif self.search is not None and self.search.has_backlog:
-                self.search.catch_up(self.options.pause)
+            elif self.search is not None:
+                self.search.look_after(self.options.pause)
 
     def abandon_work(self) -> None:
         """Stop the collection and the checkpoint under way."""

@@ -102,6 +102,7 @@ class MemoryManager(Engine):
                     pause=pause,
                 ),
                 retriever=retriever,
+                index_folder=None if self._folder is None else self._folder.index_path,
                 wal=wal,
                 checkpoint_manager=checkpoint_manager,
                 lock=lock,
@@ -173,7 +174,7 @@ class MemoryManager(Engine):
         update = Update(payload, tags, importance, ttl)
         self.change(update.ops(self.heap, slot, self.limits, self.clock))
         if payload is not None and self.search is not None:
-            self.search.update(slot, payload)
+            self.search.add(slot, payload)
         return self.heap.object(slot, self.heap.body_of(slot) if same is None else same)
 
     @durable
@@ -385,7 +386,7 @@ class MemoryManager(Engine):
         """Give back what was opened here; what was handed in stays open."""
         try:
             if self._folder is not None:
-                self._folder.close()
+                self._close_folder(self._folder)
             elif self.wal is not None:
                 self.wal.sync()
         finally:
@@ -434,6 +435,15 @@ class MemoryManager(Engine):
                 self.search.check()
 
     # -- behind the scenes -------------------------------------------------------------------------
+
+    def _close_folder(self, folder: SpaceFolder) -> None:
+        """Make the changes safe, then keep an index that knows of them."""
+        try:
+            folder.wal.close()
+            if self.search is not None:
+                self.search.save()
+        finally:
+            folder.close()
 
     def _store(self, objects: Sequence[NewObject]) -> list[MemoryObject]:
         cycles = self.collecting.cycles_run

@@ -4,6 +4,7 @@ LOCK            who has the folder open
 journal/        the write-ahead log
 checkpoints/    images of the heap
 cold/           the cold tier, if there is one
+index/          the index as it was when the space was last closed; a hint, and may be deleted
 """
 
 from __future__ import annotations
@@ -85,6 +86,11 @@ class SpaceFolder:
     def cold_path(self) -> Path:
         """Where the cold tier stands."""
         return self.path / "cold"
+
+    @property
+    def index_path(self) -> Path:
+        """Where the index is kept while the space is closed."""
+        return self.path / "index"
 
     def close(self) -> None:
         """Close the journal and let others have the folder."""

@@ -53,9 +53,19 @@ class StoredKeys:
         is_here &= keys >= 0
         return np.where(is_here, self._slots.take(places, mode="clip").astype(np.int64), -1)
 
+    def pop_many(self, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """Take keys out; return the slot of each, -1 for those that are not here."""
+        slots = self.find(keys)
+        self._gone[self.keys.searchsorted(keys[slots >= 0])] = True
+        return slots
+
+    def living(self) -> NDArray[np.uint64]:
+        """Return the keys that have not left."""
+        return self.keys[~self._gone]
+
     def items(self) -> dict[int, int]:
         """Return slots by key; for tests."""
-        keys, slots = self.keys[~self._gone], self._slots[~self._gone]
+        keys, slots = self.living(), self._slots[~self._gone]
         return dict(zip(keys.tolist(), slots.tolist(), strict=True))
 
     @property
@@ -88,6 +98,15 @@ class SlotsByKey:
             return self.stored.pop(key)
         return slot
 
+    def pop_many(self, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """Take keys out; return the slot of each, -1 for those that are not here."""
+        stored, lanes = self.stored, self.lanes
+        slots = np.full(len(keys), -1) if stored is None else stored.pop_many(keys)
+        for place in np.flatnonzero(slots < 0).tolist():
+            key = int(keys[place])
+            slots[place] = lanes[key % LANES].pop(key, -1)
+        return slots
+
     def find(self, keys: NDArray[Any]) -> NDArray[np.int64]:
         """Return the slot of each key, -1 for those that are not here."""
         lanes = self.lanes
@@ -96,6 +115,11 @@ class SlotsByKey:
             missing = np.flatnonzero(slots < 0)
             slots[missing] = self.stored.find(keys[missing])
         return slots
+
+    def keys(self) -> NDArray[np.uint64]:
+        """Return all keys, in no order."""
+        parts = [np.fromiter(shard, np.uint64, len(shard)) for shard in self._shards()]
+        return np.concatenate(parts if self.stored is None else [self.stored.living(), *parts])
 
     def items(self) -> dict[int, int]:
         """Return slots by key; for tests."""

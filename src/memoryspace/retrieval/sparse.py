@@ -93,6 +93,11 @@ class SparseIndex:
     def __contains__(self, key: object) -> bool:
         return isinstance(key, int) and (key in self._noted or key in self._by_key)
 
+    def keys(self) -> NDArray[np.uint64]:
+        """Return the keys of all documents, in no order."""
+        noted = np.fromiter(self._noted, np.uint64, len(self._noted))
+        return np.concatenate([self._by_key.keys(), noted])
+
     def add(self, key: int, text: str) -> None:
         """Index a text under a key that is not in use."""
         if type(key) is not int or not isinstance(text, str) or not 0 <= key < _KEYS:
@@ -120,6 +125,14 @@ class SparseIndex:
         if len(self._graves) >= _GRAVES:
             self._bury()
         return True
+
+    def remove_many(self, keys: NDArray[np.uint64]) -> int:
+        """Forget documents, each named once; return how many there were."""
+        slots = self._by_key.pop_many(keys)
+        is_sealed = slots >= 0
+        self._bury()
+        self._buried += self._postings.bury(slots[is_sealed].astype(np.uint32))
+        return int(is_sealed.sum()) + sum(map(self._unnote, keys[~is_sealed].tolist()))
 
     def update(self, key: int, text: str) -> None:
         """Index a text under a key in the place of whatever was there; it counts as new."""
