@@ -33,7 +33,7 @@ from ..errors import CorruptData
 from .disk import Disk
 from .heap import Heap
 from .space import GRANULE, HEADER
-from .table import COLD, FOREVER, LIVE, NAMED, NOT_HOT, ObjectTable
+from .table import COLD, FOREVER, LIVE, NOT_HOT, ObjectTable
 
 MAGIC = b"MSPIMAGE"
 VERSION = 1
@@ -296,13 +296,8 @@ class Image:
             heap.space.adopt(self._blocks, closing.top, array("Q", self._part(-1)))
         else:
             self._place_one_by_one(heap, spill)
-        heap.due = [
-            (end, handle)
-            for end, handle in zip(table.expires, table.handle, strict=True)
-            if handle and end != FOREVER
-        ]
-        heap.due.sort()  # a sorted list is a heap
-        heap.recall_names(slot for slot in table.living() if table.flags[slot] & NAMED)
+        heap.due = _ends_of(table)
+        heap.recall_names(table.named())
 
     def _load_table(self, heap: Heap) -> None:
         table, rows = heap.table, self.closing.rows
@@ -383,3 +378,11 @@ class Image:
             return msgspec.msgpack.decode(data, type=Closing)
         except msgspec.DecodeError as error:
             raise CorruptData(f"{self.path}: its closing chunk does not read back") from error
+
+
+def _ends_of(table: ObjectTable) -> list[tuple[float, int]]:
+    """Return the end of each object that has one, the first to end first: a heap."""
+    if table.expires.count(FOREVER) == len(table.expires):
+        return []  # said by one pass in C: mostly nothing ends
+    ends = zip(table.expires, table.handle, strict=True)
+    return sorted((end, handle) for end, handle in ends if handle and end != FOREVER)

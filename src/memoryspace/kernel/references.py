@@ -104,6 +104,9 @@ class References:
         self.target, self.next = target, following
         table, used = self._table, bytearray(len(target))
         table.references = array("I", bytes(4 * len(table.references)))
+        if not len(target):
+            self._free = array("i")
+            return
         for slot in [slot for slot, row in enumerate(table.edges) if row != END]:
             for row in self._chain(slot):
                 used[row] = 1

@@ -30,6 +30,7 @@ LINKED = 32  # it refers, or referred, to others
 
 _ROWS = 1024  # how many rows are added at once
 _ALIVE = re.compile(b"[%s]" % re.escape(bytes(n for n in range(256) if n & LIVE)))
+_NAMED = re.compile(b"[%s]" % re.escape(bytes(n for n in range(256) if n & NAMED)))
 _ROOTS = re.compile(b"[%s]" % re.escape(bytes(n for n in range(256) if n & (ROOT | PINNED))))
 
 T = TypeVar("T")
@@ -131,6 +132,10 @@ class ObjectTable:
         """Return the slots of roots and pinned objects in a range of rows."""
         part = bytes(self.flags[start : min(stop, self.rows)])
         return [start + match.start() for match in _ROOTS.finditer(part)]
+
+    def named(self) -> list[int]:
+        """Return the slots of objects with names of their own."""
+        return [match.start() for match in _NAMED.finditer(bytes(self.flags[: self.rows]))]
 
     def grow(self, rows: int) -> None:
         """Have room for at least so many rows."""
