@@ -26,9 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryspace.embedding import Embedder, MiniLMEmbedder, StaticEmbedder
-from memoryspace.evaluation.boards import BOARDS, Board
+from memoryspace.evaluation.boards import BOARDS, Board, asked_at, filled
 from memoryspace.evaluation.datasets import Corpus, Question
-from memoryspace.retrieval import Entry, Ranking, Recall, default_ranking
+from memoryspace.retrieval import Ranking, Recall, default_ranking
 from memoryspace.retrieval.ranking.weights import SIGNALS
 
 Matrix = NDArray[np.float64]
@@ -91,19 +91,7 @@ def _options() -> argparse.Namespace:
 def _choices(board: Board, data_path: Path, embedder: Embedder | None) -> Iterable[Choice]:
     for corpus in board.load(data_path):
         print(f"{board.name}: {corpus.name}", file=sys.stderr)
-        recall = Recall(embedder=embedder, ranking=_every_signal())
-        recall.add(
-            Entry(
-                item.id,
-                item.text,
-                session=item.session,
-                speaker=item.speaker,
-                role=item.role,
-                time=item.time,
-                title=item.title,
-            )
-            for item in corpus.items
-        )
+        recall = filled(corpus, Recall(embedder=embedder, ranking=_every_signal()))
         for question in corpus.questions:
             yield _choice(recall, corpus, question)
 
@@ -115,8 +103,7 @@ def _every_signal() -> Ranking:
 
 
 def _choice(recall: Recall, corpus: Corpus, question: Question) -> Choice:
-    last = max((item.time for item in corpus.items if item.time is not None), default=None)
-    now = last if question.time is None else question.time
+    now = asked_at(question, corpus)
     hits = recall.search(question.text, len(corpus.items), now=now, explain=True)
     kept = [hit for place, hit in enumerate(hits) if place < CANDIDATES or hit.id in question.gold]
     signals = np.array(

@@ -160,10 +160,21 @@ def run(
     return result
 
 
-def _answers(corpus: Corpus, embedder: Embedder | None) -> Iterator[Answer]:
-    recall = Recall(embedder=embedder)
+def filled(corpus: Corpus, recall: Recall) -> Recall:
+    """Return the recall with everything that there is to remember."""
     recall.add(map(_entry, corpus.items))
-    last = max((item.time for item in corpus.items if item.time is not None), default=None)
+    return recall
+
+
+def asked_at(question: Question, corpus: Corpus) -> float | None:
+    """Return when a question is asked: if nothing is said of it, when the last thing was said."""
+    if question.time is not None:
+        return question.time
+    return max((item.time for item in corpus.items if item.time is not None), default=None)
+
+
+def _answers(corpus: Corpus, embedder: Embedder | None) -> Iterator[Answer]:
+    recall = filled(corpus, Recall(embedder=embedder))
     for question in corpus.questions:
         for arm, ranking in arms_of(embedder).items():
             yield Answer(
@@ -172,14 +183,12 @@ def _answers(corpus: Corpus, embedder: Embedder | None) -> Iterator[Answer]:
                 question.category,
                 arm,
                 tuple(sorted(question.gold)),
-                tuple(_ranked(recall, corpus, question, ranking, last)),
+                tuple(_ranked(recall, corpus, question, ranking)),
             )
 
 
-def _ranked(
-    recall: Recall, corpus: Corpus, question: Question, ranking: Ranking, last: float | None
-) -> list[str]:
-    now = last if question.time is None else question.time
+def _ranked(recall: Recall, corpus: Corpus, question: Question, ranking: Ranking) -> list[str]:
+    now = asked_at(question, corpus)
     if corpus.gold == "session":
         sessions = recall.sessions(question.text, DEPTH, now=now, ranking=ranking)
         return [hit.session for hit in sessions]
