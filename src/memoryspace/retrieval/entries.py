@@ -59,6 +59,9 @@ class Only(Struct, frozen=True, kw_only=True):
     metadata: Mapping[str, Plain] | None = None
 
     def __post_init__(self) -> None:
+        for name in ("ids", "marks", "without"):
+            if isinstance(getattr(self, name), str):
+                raise TypeError(f"{name} must be a set of str, got the str {getattr(self, name)!r}")
         for name in ("since", "until"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, int | float):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ..embedding import Embedder, scripts_of
+from ..embedding import Embedder, can_rank
 from .dense import DenseIndex
 from .generations import Generations
 
@@ -43,8 +43,12 @@ class VectorArm:
     @property
     def index(self) -> DenseIndex | None:
         """The vectors in service."""
-        name = self._generations.serving
+        name = self._serving
         return None if name is None else self._generations.indexes[name]
+
+    @property
+    def _serving(self) -> str | None:
+        return self._generations.serving if self._embedder is not None else None
 
     @property
     def waiting(self) -> int:
@@ -76,7 +80,8 @@ class VectorArm:
         except Exception as error:  # whatever it is, the other arm can answer
             self._warn(error, embedder)
             return None
-        return vector if vector.any() else None
+        length = float(np.linalg.norm(vector))
+        return vector / np.float32(length) if length > 0 else None
 
     def catch_up(self, text_of: TextOf, most: int = 1000) -> int:
         """Embed what waits, up to ``most`` entries; return how many still wait."""
@@ -89,10 +94,11 @@ class VectorArm:
 
     def change(self, embedder: Embedder) -> None:
         """Begin to embed everything anew; the present embedder serves until that is done."""
+        kept = (self._generations.serving, embedder.name)
+        if self._next is not None and self._next.name not in kept:
+            self._generations.drop(self._next.name)  # that change is given up
         self._generations.begin(embedder.name, embedder.dimensions)
         self._next = embedder
-        if self._embedder is None:
-            self._embedder = embedder
 
     def embed_anew(self, rows: Sequence[int], text_of: TextOf, most: int = 1000) -> int:
         """Go on with the change, up to ``most`` of these entries; return how many are left."""
@@ -123,8 +129,7 @@ class VectorArm:
 
     def _can_rank(self, text: str, embedder: Embedder | None = None) -> bool:
         embedder = self._embedder if embedder is None else embedder
-        scripts = None if embedder is None else embedder.scripts
-        return scripts is None or scripts_of(text) <= scripts
+        return embedder is None or can_rank(embedder.scripts, text)
 
     def _embed(self, embedder: Embedder, texts: Sequence[tuple[int, str]]) -> bool:
         """Make and store vectors; tell whether it worked."""

@@ -7,7 +7,7 @@ question comes from: a signal is switched by what is asked alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from datetime import datetime
 from functools import lru_cache
 
@@ -101,9 +101,14 @@ def ask(text: str, now: datetime, speakers: Collection[str]) -> Question:
         wants_overview=_OVERVIEW.search(lowered) is not None,
         asks_when=_WHEN.search(lowered) is not None,
         asks_number=_NUMBER.search(lowered) is not None,
-        times=tuple(dict.fromkeys(times_in(text, now)))[:_MOST_TIMES],
+        times=_distinct(times_in(text, now)),
         phrases=quoted(text),
     )
+
+
+def _distinct(times: Iterable[TimeSpan]) -> tuple[TimeSpan, ...]:
+    """Return each period once, the first so many."""
+    return tuple({(each.start, each.end): each for each in times}.values())[:_MOST_TIMES]
 
 
 def named(text: str, names: Collection[str]) -> frozenset[str]:

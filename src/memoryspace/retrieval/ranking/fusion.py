@@ -31,6 +31,7 @@ from .weights import Ranking
 _NOBODY: Rows = np.empty(0, np.int64)
 _LIKE = 0.1  # cosine from which on a text counts as like another
 _REASONS = ("instruction", "date", "date said", "phrase", "named", "bridge", "names the best")
+_MOST_STANDING = 50  # instructions, the newest, that are heeded whatever is asked
 _MOST_DATED = 62 * 86400.0  # a longer period is no reason to look at everything in it
 
 
@@ -161,7 +162,7 @@ class Ranker:
             best += [row for row, _ in near]
         found = np.array(best, np.int64)
         around = [found, *(there for _, there in memory.catalogue.neighbours(found, REACH))]
-        standing = np.fromiter(memory.profiles.instructions, np.int64)
+        standing = np.fromiter(memory.profiles.instructions, np.int64)[-_MOST_STANDING:]
         asked = [self._of_the_day(), self._of_the_speakers()]
         rows = distinct(np.concatenate([*around, standing, *asked]))
         allowed: Rows = rows[self._mask[rows]]
@@ -191,9 +192,12 @@ class Ranker:
 
     def _newest_of(self, groups: Sequence[Rows]) -> Rows:
         """As many of each group as there is room for."""
-        share = self._ranking.candidates // max(1, len(groups))
+        share = max(1, self._ranking.candidates // max(1, len(groups)))
         ages = self._memory.catalogue.ages
-        newest = (rows[np.argsort(-ages[rows])[:share]] for rows in groups)
+        newest = (
+            rows[np.argpartition(-ages[rows], share)[:share]] if len(rows) > share else rows
+            for rows in groups
+        )
         return np.concatenate([_NOBODY, *newest])
 
     def _joined(self, rows: Rows, others: Iterable[int]) -> Rows:
