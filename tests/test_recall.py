@@ -306,13 +306,13 @@ def test_the_same_question_gets_the_same_answer() -> None:
     words = ["cat", "dog", "tea", "rain", "Paris"]
     chance = random.Random(5)
     entries = [
-        Entry(str(n), " ".join(chance.choices(words, k=4)), session=str(n % 9)) for n in range(700)
+        Entry(str(n), " ".join(chance.choices(words, k=4)), session=str(n % 9)) for n in range(1100)
     ]
     one, other = recall_of(*entries), recall_of(*entries)
     for question in ("cat and dog", "tea in the rain", "Paris Paris cat"):
-        assert one.search(question, 700) == one.search(question, 700)
-        assert one.search(question, 700) == other.search(question, 700)
-        assert one.search(question, 5) == one.search(question, 700)[:5]
+        assert one.search(question, 1100) == one.search(question, 1100)
+        assert one.search(question, 1100) == other.search(question, 1100)
+        assert one.search(question, 5) == one.search(question, 1100)[:5]
 
 
 def test_scores_never_rise_down_the_list() -> None:
@@ -344,7 +344,7 @@ _QUESTIONS = (
     "Old Mill",
     "",
 )
-_FEW = replace(default_ranking(), candidates=2)  # so that only some are looked at
+_FEW = replace(default_ranking(), whole=4, candidates=2)  # so that only some are looked at
 
 
 def hits_of(
@@ -505,7 +505,7 @@ def test_few_allowed_among_many_are_found(only: Only) -> None:
 
 def test_a_filter_to_a_part_that_is_still_large_finds_the_best_of_it() -> None:
     weak = "a cat among so many other words that it says next to nothing"
-    part = [Entry(f"weak{n}", weak, marks=frozenset({"part"})) for n in range(700)]
+    part = [Entry(f"weak{n}", weak, marks=frozenset({"part"})) for n in range(1100)]
     best = Entry("best", f"{weak} but tea", marks=frozenset({"part"}))
     recall = recall_of(best, *part, *crowd())
     hits = recall.search("cat tea", 1000, only=Only(marks=frozenset({"part"})))

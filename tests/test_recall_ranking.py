@@ -68,7 +68,7 @@ def test_what_a_speaker_said_is_found_if_nothing_else_is_asked() -> None:
 
 
 def test_what_a_speaker_said_is_found_among_very_many() -> None:
-    crowd = [Entry(str(n), f"plain words {n}", speaker="Bob") for n in range(700)]
+    crowd = [Entry(str(n), f"plain words {n}", speaker="Bob") for n in range(1100)]
     recall = recall_of(Entry("a", "Lunch was fine", speaker="Ann"), *crowd)
     assert ids(recall.search("What did Ann say?")) == ["a"]
 
@@ -106,8 +106,8 @@ def test_a_standing_instruction_is_heeded_whatever_is_asked() -> None:
 
 def test_a_standing_instruction_is_a_candidate_among_very_many() -> None:
     rule = Entry("rule", "从现在起用公制单位。", role="user")
-    recall = recall_of(rule, *(Entry(str(n), f"the lake {n} is deep") for n in range(700)))
-    assert "rule" in ids(recall.search("how deep is the lake?", 1000))
+    recall = recall_of(rule, *(Entry(str(n), f"the lake {n} is deep") for n in range(1100)))
+    assert "rule" in ids(recall.search("how deep is the lake?", 1101))
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_a_record_is_found_by_the_day_it_speaks_of_alone() -> None:
 def test_what_is_of_the_day_is_a_candidate_among_very_many() -> None:
     recall = recall_of(
         Entry("then", "we ate pancakes", time=on(2021, 3, 4)),
-        *(Entry(str(n), f"what happened on day {n}", time=on(2023, 1, 1)) for n in range(700)),
+        *(Entry(str(n), f"what happened on day {n}", time=on(2023, 1, 1)) for n in range(1100)),
     )
     assert "then" in ids(recall.search("what happened on 4 March 2021?", 1000))
     assert "then" not in ids(recall.search("what happened on 5 March 2021?", 1000))
@@ -205,8 +205,8 @@ def test_of_very_many_of_the_day_the_newest_are_candidates() -> None:
     recall = recall_of(*(Entry(str(n), f"plain words {n}", time=NOW - DAY) for n in range(6)))
     recall.remove(["0"])
     recall.add([Entry("new", "plain words again", time=NOW - DAY)])
-    ranking = replace(default_ranking(), candidates=2)
-    assert ids(recall.search("what happened yesterday?", ranking=ranking)) == ["new", "5"]
+    ranking = replace(default_ranking(), whole=4, candidates=2)
+    assert ids(recall.search("what happened yesterday?", 2, ranking=ranking)) == ["new", "5"]
 
 
 def test_each_of_several_days_has_its_candidates() -> None:
@@ -217,8 +217,9 @@ def test_each_of_several_days_has_its_candidates() -> None:
             for n in range(4)
         )
     )
-    ranking = replace(default_ranking(), candidates=2)
-    assert set(ids(recall.search("yesterday or ten days ago", ranking=ranking))) == {"13", "103"}
+    ranking = replace(default_ranking(), whole=4, candidates=2)
+    found = ids(recall.search("yesterday or ten days ago", 2, ranking=ranking))
+    assert set(found) == {"13", "103"}
 
 
 def test_a_phrase_in_quotes_is_taken_word_for_word() -> None:
@@ -564,7 +565,9 @@ def test_signals_add_up_to_the_score(
     candidates: int,
     diversity: float,
 ) -> None:
-    ranking = replace(default_ranking(), candidates=candidates, diversity=diversity)
+    ranking = replace(
+        default_ranking(), whole=2 * candidates, candidates=candidates, diversity=diversity
+    )
     recall = Recall(embedder=embedder, ranking=ranking, clock=lambda: NOW)
     recall.add(entries)
     for hit in recall.search(question, 100, explain=True):
@@ -612,13 +615,13 @@ def test_words_are_those_that_occur_the_most_telling_first() -> None:
 # -- why not ---------------------------------------------------------------------------------------
 
 
-def many(count: int = 900) -> list[Entry]:
+def many(count: int = 1100) -> list[Entry]:
     return [
         Entry(str(n), f"the cat number{n} sleeps on a sofa", speaker="Bob") for n in range(count)
     ]
 
 
-@pytest.mark.parametrize("count", [20, 900], ids=["everyone is looked at", "some are"])
+@pytest.mark.parametrize("count", [20, 1100], ids=["everyone is looked at", "some are"])
 def test_it_is_said_where_an_entry_fell_out(count: int) -> None:
     recall = recall_of(
         Entry("far", "nothing of the kind", speaker="Ann"),
@@ -633,16 +636,16 @@ def test_it_is_said_where_an_entry_fell_out(count: int) -> None:
     assert recall.why_not("cat sofa", "far").reason == "not matched"
     weak = recall.why_not("cat sofa", "weak", 3)
     assert weak.reason == ("outranked" if count == 20 else "not a candidate")
-    last = ids(recall.search("cat sofa", 1000))[-1]
+    last = ids(recall.search("cat sofa", 19))[-1]
     outranked = recall.why_not("cat sofa", last, 3)
     assert outranked.reason == "outranked"
-    assert outranked.rank == len(recall.search("cat sofa", 1000))
+    assert outranked.rank == 19
     assert outranked.by == tuple(ids(recall.search("cat sofa", 5)))
     assert outranked.why is not None
     assert "cat" in outranked.why.words
 
 
-@pytest.mark.parametrize("count", [20, 900], ids=["everyone is looked at", "some are"])
+@pytest.mark.parametrize("count", [20, 1100], ids=["everyone is looked at", "some are"])
 def test_why_not_agrees_with_the_search(count: int) -> None:
     recall = recall_of(*many(count))
     for only in (Only(), Only(speaker="Bob"), Only(ids=frozenset(map(str, range(0, count, 3))))):
@@ -661,7 +664,7 @@ def test_it_is_named_who_took_the_places_even_if_few() -> None:
 
 
 def test_who_is_no_candidate_is_not_said_to_be_found() -> None:
-    ranking = replace(default_ranking(), candidates=1)
+    ranking = replace(default_ranking(), whole=2, candidates=1)
     lifted = Entry("lifted", "a cat " + "and many other words " * 9, importance=1.0, role="user")
     recall = recall_of(lifted, *(Entry(str(n), "cat") for n in range(5)))
     hits = ids(recall.search("where is my cat?", ranking=ranking))

@@ -85,7 +85,14 @@ def test_variety_lets_another_thing_go_before_the_same_once_more() -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"diversity": -0.1}, {"diversity": 1.1}, {"reranked": 0}, {"candidates": 0}, {"half_life": 0}],
+    [
+        {"diversity": -0.1},
+        {"diversity": 1.1},
+        {"reranked": 0},
+        {"candidates": 0},
+        {"whole": 0},
+        {"half_life": 0},
+    ],
 )
 def test_unusable_rankings_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(InvalidInput, match=next(iter(wrong))):

@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, tzinfo
 from typing import Literal
 
+from msgspec.structs import replace
+
 from ..embedding import Embedder, best_embedder
 from ..errors import InvalidInput
 from ..record import is_number
@@ -38,6 +40,7 @@ from .vector_arm import VectorArm
 
 _NAMED = 5  # of those who outrank an entry, in ``why_not``
 _SHOWN = 3  # entries of a session
+_PER_SESSION = 10  # candidates for each session asked for: many may be of one
 
 
 class Recall:
@@ -116,10 +119,9 @@ class Recall:
 
         ``now`` is when it is asked (seconds since 1970): "last week" counts from there.
         """
-        ranked = self._ranked(question, only, now, ranking)
-        return [
-            self._hit(ranked, place, explain) for place in range(min(_count(top_k), len(ranked)))
-        ]
+        most = _count(top_k)
+        ranked = self._ranked(question, only, now, ranking, at_least=most)
+        return [self._hit(ranked, place, explain) for place in range(min(most, len(ranked)))]
 
     def sessions(
         self,
@@ -133,7 +135,7 @@ class Recall:
     ) -> list[SessionHit]:
         """Return the sessions that answer a question best, each with its best entries."""
         most, found = _count(top_k), dict[str, list[Hit]]()
-        ranked = self._ranked(question, only, now, ranking)
+        ranked = self._ranked(question, only, now, ranking, at_least=_PER_SESSION * most)
         for place, row in enumerate(ranked.rows.tolist()):
             session = self.catalogue.at(row).session
             if session is None or (session not in found and len(found) == most):
@@ -161,10 +163,11 @@ class Recall:
         refusal = only.refusal(self.catalogue.at(row))
         if refusal is not None:
             return WhyNot("filtered", refusal)
-        ranked = self._ranked(question, only, now, ranking)
+        ranked = self._ranked(question, only, now, ranking, at_least=most)
         place = ranked.place_of(row)
         if place is None:
-            return self._why_unseen(row, self._ranked(question, only, now, ranking, also=(row,)))
+            again = self._ranked(question, only, now, ranking, at_least=most, also=(row,))
+            return self._why_unseen(row, again)
         why = ranked.why(place)
         if place < most:
             return WhyNot("found", f"it is number {place + 1}", place + 1, why=why)
@@ -207,14 +210,19 @@ class Recall:
         only: Only,
         now: float | None,
         ranking: Ranking | None,
+        *,
+        at_least: int,
         also: Iterable[int] = (),
     ) -> Ranked:
+        """Rank; of each arm ``at_least`` so many candidates are looked at."""
         if not isinstance(text, str):
             raise TypeError(f"the question must be a str, got {type(text).__name__}")
         now = self._clock() if now is None else now
         when = _moment(now, self._zone)
         question = ask(text, when, self.catalogue.values_of("speaker"))
         ranking = self.ranking if ranking is None else ranking
+        if at_least > ranking.candidates:
+            ranking = replace(ranking, candidates=at_least)
         ranked = Ranker(question, self.catalogue.allowed(only), self, ranking, now).rank(also)
         if self.reranker is not None:
             ranked = reread(ranked, text, self.reranker, self.indexed_text, ranking.reranked)

@@ -153,7 +153,7 @@ class Ranker:
         """The best of each arm with their neighbours, what is of the day or the speaker asked for,
         and what the user wants to be heeded always; everything, where that is little."""
         most, memory = self._ranking.candidates, self._memory
-        if len(self._allowed) <= 2 * most:
+        if len(self._allowed) <= self._ranking.whole:
             return self._allowed
         allow = None if self._is_all else self._mask
         best = [row for row, _ in memory.sparse.search(self._question.keywords, most, allow=allow)]

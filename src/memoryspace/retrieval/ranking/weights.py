@@ -28,17 +28,20 @@ class Ranking(Struct, frozen=True, kw_only=True):
     """The weights of the signals.
 
     ``words`` count when the words alone are searched, ``words_and_vectors`` when there are vectors
-    too, ``always`` in both cases. ``candidates`` is how many of each arm are looked at,
-    ``half_life`` (seconds) how soon recency fades, ``seeds`` how many of the best may be a bridge
-    to others, ``scan`` how many are searched for the names of these, ``reranked`` how many a
-    reranker reads. ``diversity`` from 0 to 1 is how much it counts against an entry that it says
-    what a better one says.
+    too, ``always`` in both cases.
+
+    Up to ``whole`` entries all are looked at, of more than that the best ``candidates`` of each
+    arm and their neighbours. ``half_life`` (seconds) is how soon recency fades, ``seeds`` how many
+    of the best may be a bridge to others, ``scan`` how many are searched for the names of these,
+    ``reranked`` how many a reranker reads. ``diversity`` from 0 to 1 is how much it counts against
+    an entry that it says what a better one says.
     """
 
     words: Mapping[str, float]
     words_and_vectors: Mapping[str, float]
     always: Mapping[str, float]
-    candidates: int = 300
+    whole: int = 1000
+    candidates: int = 100
     half_life: float = 30 * 86400.0
     seeds: int = 10
     scan: int = 50
@@ -49,7 +52,7 @@ class Ranking(Struct, frozen=True, kw_only=True):
         for weights in (self.words, self.words_and_vectors, self.always):
             for name, weight in weights.items():
                 _check(name, weight)
-        for name in ("candidates", "seeds", "scan", "reranked"):
+        for name in ("whole", "candidates", "seeds", "scan", "reranked"):
             if getattr(self, name) < 1:
                 raise InvalidInput(f"{name} must be 1 or more, got {getattr(self, name)}")
         if not 0 <= self.diversity <= 1:

@@ -111,7 +111,18 @@ _TABLE: tuple[tuple[str, Resolve], ...] = (
 )
 
 
-_GRAMMAR = Grammar(_TABLE, gate=r"\b(?=[0-9a-fhijlmnopqstuvwy])", flags=re.ASCII)
+# How expressions begin, as far as it keeps most other words out.
+_BEGINNING = (
+    r"[0-9]|jan|feb|ma[ry]|apr|ju[nl]|aug|sep|oct|nov|dec|mon|tue|wed|thu|fri|sat|sun|"
+    r"spri|summ|autu|fall|wint|q[1-4]|chri|new\sy|hall|half\sa|vale|than|yest|tomo|toda|toni|"
+    r"day (?:be|af)|the (?:day|oth|'?[5-9]0|(?:19|20)\d0)|(?:the|this)\spast\s|"
+    r"(?:last|next|past|previous|(?:up)?coming|this)\s|"
+    r"(?:in|over|during|within|for|throughout)\sthe\s(?:last|past|next|coming|prev)|"
+    r"in\s(?:\d|a|co|e|f|n|o|s|t[ehw])|(?:night|weekend|week|month|year)\s|weekend|"
+    r"(?:an?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|twenty|thirty|"
+    r"few|several|couple|couple\sof)\s[a-z]|(?:end|middle|start|beginning)\sof\s"
+)
+_GRAMMAR = Grammar(_TABLE, gate=rf"\b(?={_BEGINNING})", flags=re.ASCII)
 
 
 def may_speak_of_time(lower: str) -> bool:
