@@ -22,7 +22,7 @@ from memoryspace.embedding import (
     StaticEmbedder,
     VectorFiles,
 )
-from memoryspace.evaluation.boards import BOARDS, Result, run
+from memoryspace.evaluation.boards import BOARDS, run
 from memoryspace.evaluation.report import overview, save, table
 
 CHINESE = {"zh"}  # no embedder here reads Chinese
@@ -30,19 +30,18 @@ CHINESE = {"zh"}  # no embedder here reads Chinese
 
 def main() -> None:
     options = _options()
-    results: list[Result] = []
     for name in options.boards:
         for embedder in options.embedders:
             if name in CHINESE and embedder != "none":
                 continue
             for board in BOARDS[name]:
                 started = time.process_time()
-                results.append(run(board, options.data_path, _embedder(embedder, options.cache)))
-                print(table(results[-1]), flush=True)
+                result = run(board, options.data_path, _embedder(embedder, options.cache))
+                print(table(result), flush=True)
                 print(f"{time.process_time() - started:.0f} s of CPU", file=sys.stderr, flush=True)
-                save(results[-1], options.out)
+                save(result, options.out)
     about = "Fused, shipped defaults; development halves, on which the weights were chosen.\n\n"
-    options.out.with_suffix(".md").write_text(f"# Recall\n\n{about}{overview(results)}")
+    options.out.with_suffix(".md").write_text(f"# Recall\n\n{about}{overview(options.out)}")
 
 
 def _embedder(name: str, cache: Path | None) -> Embedder | None:

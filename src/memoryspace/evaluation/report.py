@@ -61,17 +61,17 @@ def _lines(result: Result) -> Iterator[str]:
         yield json.dumps(asdict(answer), ensure_ascii=False) + "\n"
 
 
-def overview(results: Sequence[Result]) -> str:
-    """Return the fused figures of several runs as a table in Markdown."""
-    names = ["n", *METRICS]
+def overview(folder: Path) -> str:
+    """Return the fused figures of all runs that were saved in a folder, as a table in Markdown."""
     lines = [
-        f"| data set | embedder | {' | '.join(names)} |",
-        f"|---|---|{'---|' * len(names)}",
+        f"| data set | embedder | n | {' | '.join(METRICS)} |",
+        f"|---|---|---|{'---|' * len(METRICS)}",
     ]
-    for result in results:
-        cells = _cells(result.means(result.arms()[-1]))
-        embedder = result.embedder or "none: words alone"
-        lines.append(f"| {result.board.about} | {embedder} | {' | '.join(cells)} |")
+    for path in sorted(folder.glob("*.json")):
+        found = json.loads(path.read_bytes())
+        cells = _cells(found["arms"]["fused"])
+        embedder = found["embedder"] or "none: words alone"
+        lines.append(f"| {found['about']} | {embedder} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
