@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryspace.embedding import Embedder, MiniLMEmbedder, StaticEmbedder
-from memoryspace.retrieval.dense import DenseIndex
+from memoryspace.retrieval.dense.index import DenseIndex
 
 RESULTS = Path(__file__).parent.parent / "results"
 DIMENSIONS = 384

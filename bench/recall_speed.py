@@ -37,8 +37,8 @@ from numpy.typing import NDArray
 
 from memoryspace.embedding import CallableEmbedder
 from memoryspace.retrieval import Entry, Only, Recall
-from memoryspace.retrieval.sparse import SparseIndex
-from memoryspace.retrieval.stopwords import STOP_WORDS
+from memoryspace.retrieval.sparse.index import SparseIndex
+from memoryspace.retrieval.text.stopwords import STOP_WORDS
 
 RESULTS = Path(__file__).parent.parent / "results"
 ROUNDS = 200  # questions of each kind

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from memoryspace.retrieval.analysis import analyse, text_of, token_hash, tokens, words_of_long
-from memoryspace.retrieval.characters import kind_of, kinds_table
-from memoryspace.retrieval.words import words
+from memoryspace.retrieval.text.analysis import analyse, text_of, token_hash, tokens, words_of_long
+from memoryspace.retrieval.text.characters import kind_of, kinds_table
+from memoryspace.retrieval.text.words import words
 
 # Any code point, lone surrogates and NUL included, with scripts that matter more often.
 CHARACTERS = st.one_of(

@@ -13,9 +13,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from numpy.typing import NDArray
 
 from memoryspace.errors import CorruptData, InvalidInput
-from memoryspace.retrieval.dense import DenseIndex
-from memoryspace.retrieval.dense_rows import CHUNK, MAX_KEY
-from memoryspace.retrieval.dense_scan import pack
+from memoryspace.retrieval.dense.index import DenseIndex
+from memoryspace.retrieval.dense.rows import CHUNK, MAX_KEY
+from memoryspace.retrieval.dense.scan import pack
 
 SMALL = 5  # dimensions
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from memoryspace.errors import CorruptData, InvalidInput
-from memoryspace.retrieval.generations import Generations
+from memoryspace.retrieval.dense.generations import Generations
 
 OLD, NEW = "model-1/3", "model-2/4"
 

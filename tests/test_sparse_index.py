@@ -16,10 +16,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from memoryspace.errors import InvalidInput
 from memoryspace.retrieval import SparseIndex, tokens
-from memoryspace.retrieval.analysis import Analysis
-from memoryspace.retrieval.documents import Documents
-from memoryspace.retrieval.runs import invert
-from memoryspace.retrieval.stopwords import query_words
+from memoryspace.retrieval.sparse.documents import Documents
+from memoryspace.retrieval.sparse.runs import invert
+from memoryspace.retrieval.text.analysis import Analysis
+from memoryspace.retrieval.text.stopwords import query_words
 
 K1, B = 1.2, 0.75
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from memoryspace.errors import InvalidInput
 from memoryspace.retrieval import tokens
-from memoryspace.retrieval.analysis import analyse
-from memoryspace.retrieval.hashing import hash_all, token_hash
-from memoryspace.retrieval.stems import Stems, stems_for
+from memoryspace.retrieval.text.analysis import analyse
+from memoryspace.retrieval.text.hashing import hash_all, token_hash
+from memoryspace.retrieval.text.stems import Stems, stems_for
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_what_was_read_before_does_not_matter(batches: list[list[str]]) -> None:
 def test_words_that_push_each_other_out_of_the_memory_keep_their_stems(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("memoryspace.retrieval.stems._REMEMBERED", 2)
+    monkeypatch.setattr("memoryspace.retrieval.text.stems._REMEMBERED", 2)
     stems = Stems("english")
     text = ["running houses memories", "houses walked cats running"]
     for word in " ".join(text).split() * 2:

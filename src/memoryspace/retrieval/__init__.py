@@ -7,18 +7,18 @@
 
 from __future__ import annotations
 
-from .analysis import text_of, tokens
 from .baselines import Reservoir, ReservoirMemory, SlidingWindow, SlidingWindowMemory
-from .dense import DenseIndex
+from .dense.generations import Generations
+from .dense.index import DenseIndex
 from .entries import Entry, Only, entry_of
-from .generations import Generations
 from .hits import Hit, SessionHit, Why, WhyNot
 from .persistence import OutdatedIndex
 from .ranking import Ranking, Reranker, default_ranking
 from .recall import Recall
 from .recording import Recording, Replay, record, replay
 from .similarity import SimilarityRetriever
-from .sparse import SparseIndex
+from .sparse.index import SparseIndex
+from .text.analysis import text_of, tokens
 from .times import TimeSpan, times_in
 
 __all__ = [

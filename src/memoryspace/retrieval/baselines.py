@@ -13,8 +13,8 @@ from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
 from ..errors import InvalidInput
-from .analysis import text_of
-from .sparse import SparseIndex
+from .sparse.index import SparseIndex
+from .text.analysis import text_of
 
 
 class Item(NamedTuple):

@@ -35,7 +35,7 @@ from .ranking import (
     reread,
     varied,
 )
-from .sparse import SparseIndex
+from .sparse.index import SparseIndex
 from .vector_arm import VectorArm
 
 _NAMED = 5  # of those who outrank an entry, in ``why_not``

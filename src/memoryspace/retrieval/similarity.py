@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidInput
-from .analysis import text_of
-from .dense import DenseIndex
-from .sparse import SparseIndex
+from .dense.index import DenseIndex
+from .sparse.index import SparseIndex
+from .text.analysis import text_of
 
 _LEAST_POOL = 100  # candidates of each arm
 _POOL = 10  # candidates of each arm for every result wanted

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..embedding import Embedder, can_rank
-from .dense import DenseIndex
-from .generations import Generations
+from .dense.generations import Generations
+from .dense.index import DenseIndex
 
 logger = logging.getLogger(__name__)
 

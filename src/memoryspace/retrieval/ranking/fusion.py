@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..catalogue import Catalogue, Rows, distinct
 from ..hits import Why
-from ..sparse import SparseIndex
+from ..sparse.index import SparseIndex
 from ..vector_arm import VectorArm
 from .asking import Question
 from .bridging import Bridges, by_row, trust_in

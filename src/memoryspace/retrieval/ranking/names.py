@@ -10,7 +10,7 @@ import re
 from collections import deque
 from collections.abc import Callable
 
-from ..stopwords import STOP_WORDS
+from ..text.stopwords import STOP_WORDS
 
 _UNIT = re.compile(r"[々-〇぀-ヿ㐀-鿿가-힣]|[^\W_々-〇぀-ヿ㐀-鿿가-힣]+")
 _REMARK = re.compile(r"\s*[(（][^)）]*[)）]\s*$")  # "Mercury (planet)" is called Mercury

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..catalogue import NO_ROW, Catalogue, Rows, distinct
-from ..dense import DenseIndex
-from ..sparse import SparseIndex
+from ..dense.index import DenseIndex
+from ..sparse.index import SparseIndex
 
 Floats = NDArray[np.float64]
 Places = Mapping[int, NDArray[np.int64]]  # distance → where in some table the neighbours stand

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..words import words
+from ..text.words import words
 from .fusion import Ranked
 from .pool import Floats
 

@@ -7,8 +7,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import InvalidInput
-from .dense_rows import Vectors
+from ...errors import InvalidInput
+from .rows import Vectors
 
 _LEAST_SQUARE, _MOST_SQUARE = 1e-30, 1e30  # of lengths: float32 cannot hold much more
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import CorruptData
+from ...errors import CorruptData
 from .documents import Documents
 from .postings import Postings
 from .runs import Run, Segment

@@ -18,18 +18,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InvalidInput
-from .analysis import VERSION, analyse, prepare
+from ...errors import InvalidInput
+from ..persistence import OutdatedIndex, load_arrays, save_arrays
+from ..text.analysis import VERSION, analyse, prepare
+from ..text.stems import DEFAULT_LANGUAGE, stems_for
+from ..text.stopwords import STOP_WORDS, query_words
 from .documents import Documents
 from .filters import Allow, filter_of
 from .packing import pack, unpack
-from .persistence import OutdatedIndex, load_arrays, save_arrays
 from .postings import Postings
 from .query import Query
 from .scoring import Bm25, Floats, Scorer, Term, find_terms
 from .slots_by_key import LANES
-from .stems import DEFAULT_LANGUAGE, stems_for
-from .stopwords import STOP_WORDS, query_words
 
 SEAL_AT = 64 * 1024  # characters: more would make the seal long, less the merges many
 SEGMENT_SIZE = 1 << 15  # postings

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .analysis import Analysis
+from ..text.analysis import Analysis
+from ..text.hashing import Hashes, Numbers
 from .documents import Slots
-from .hashing import Hashes, Numbers
 
 Counts = NDArray[np.unsignedinteger[Any]]
 Piece = tuple[Slots, Counts]

@@ -15,7 +15,7 @@ import numpy as np
 import Stemmer
 from numpy.typing import NDArray
 
-from ..errors import InvalidInput
+from ...errors import InvalidInput
 from .characters import CONNECTORS
 from .hashing import Hashes, Numbers, hash_all, token_hash
 

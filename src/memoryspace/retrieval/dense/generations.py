@@ -17,10 +17,10 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import CorruptData, InvalidInput
-from ..files import safe_name, write_atomic
-from .dense import EXACT_UP_TO, DenseIndex
-from .dense_rows import Keys
+from ...errors import CorruptData, InvalidInput
+from ...files import safe_name, write_atomic
+from .index import EXACT_UP_TO, DenseIndex
+from .rows import Keys
 
 HEADER = "generations.json"
 

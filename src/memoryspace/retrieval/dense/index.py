@@ -16,11 +16,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import InvalidInput
-from .dense_files import load_rows, save_rows
-from .dense_rows import MAX_KEY, Keys, Rows, Slots, Vectors
-from .dense_scan import Scanner, pack
-from .dense_units import as_vectors, unit, units
+from ...errors import InvalidInput
+from .files import load_rows, save_rows
+from .rows import MAX_KEY, Keys, Rows, Slots, Vectors
+from .scan import Scanner, pack
+from .units import as_vectors, unit, units
 
 EXACT_UP_TO = 10_000  # vectors: about where scanning bits and comparing candidates gets quicker
 

@@ -20,10 +20,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import CorruptData
-from ..files import write_atomic
-from .dense_rows import CHUNK, Chunk, Keys, Rows, Shape, Slots
-from .dense_scan import pack
+from ...errors import CorruptData
+from ...files import write_atomic
+from .rows import CHUNK, Chunk, Keys, Rows, Shape, Slots
+from .scan import pack
 
 HEADER = "dense.json"
 FORMAT = 1

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from .dense_rows import Rows, Slots, Vectors, Words
+from .rows import Rows, Slots, Vectors, Words
 
 _WIDER = 4  # so many more are taken by the first bits than are wanted by all
 _BLOCK = 1 << 13  # slots compared at once: what is computed for them stays in a cache

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 
 import numpy as np
 
-from .analysis import Analysis
+from ..text.analysis import Analysis
 from .documents import Documents, Slots
 from .merging import Merge, due
 from .runs import Run, invert

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InvalidInput
+from ...errors import InvalidInput
 from .documents import Documents, Slots
 
 Allow = Callable[[int], bool] | NDArray[np.bool_]
