@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from memoryspace.retrieval import Entry
+from memoryspace.retrieval.ranking import traits as kinds
 from memoryspace.retrieval.ranking.signals import (
     best_of_session,
     date_match,
@@ -253,3 +256,22 @@ def test_phrases_count_as_a_share_in_whatever_case() -> None:
     assert found["phrase"].tolist() == [0.0, 1.0, 0.0]
     assert phrase_signal([], np.array([0]), lambda row: texts[row]) == {}
     assert len(phrase_signal(["x"], np.array([], np.int64), lambda row: texts[row])["phrase"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("pattern", "signs"),
+    [
+        (kinds._INSTRUCTS, kinds._INSTRUCTS_SIGNS),
+        (kinds._PREFERS, kinds._PREFERS_SIGNS),
+        (kinds._SOME_DAY, ("day",)),
+        (kinds._AGO, (" ago", " back")),
+    ],
+    ids=["instructs", "prefers", "some day", "ago"],
+)
+@given(data=st.data())
+@settings(max_examples=200, deadline=None)
+def test_a_sign_stands_wherever_its_pattern_matches(
+    pattern: re.Pattern[str], signs: tuple[str, ...], data: st.DataObject
+) -> None:
+    text = data.draw(st.from_regex(pattern))
+    assert any(sign in text for sign in signs)

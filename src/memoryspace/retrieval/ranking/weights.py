@@ -51,7 +51,7 @@ class Ranking(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         for weights in (self.words, self.words_and_vectors, self.always):
             for name, weight in weights.items():
-                _check(name, weight)
+                _check(_known(name), weight)
         for name in ("whole", "candidates", "seeds", "scan", "reranked"):
             if getattr(self, name) < 1:
                 raise InvalidInput(f"{name} must be 1 or more, got {getattr(self, name)}")
@@ -92,8 +92,7 @@ def default_ranking() -> Ranking:
 
 def _check(name: str, weight: float) -> None:
     if not is_number(weight):
-        raise InvalidInput(f"the weight of {_known(name)!r} must be a number, got {weight!r}")
-    _known(name)
+        raise InvalidInput(f"the weight of {name!r} must be a number, got {weight!r}")
 
 
 def _known(name: str) -> str:
