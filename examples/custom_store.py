@@ -32,10 +32,12 @@ class JournalingStore(Store):
         """Return records."""
         return await self._inner.select(scope, where)
 
-    async def replace(self, scope: Scope, where: Where, records: Sequence[Record]) -> list[str]:
+    async def replace(
+        self, scope: Scope, where: Where, records: Sequence[Record], *, if_found: bool = False
+    ) -> list[str]:
         """Remove and add records in one step."""
         self.journal.append(f"replace for {scope.user}")
-        return await self._inner.replace(scope, where, records)
+        return await self._inner.replace(scope, where, records, if_found=if_found)
 
     async def mark(
         self, scope: Scope, where: Where, *, add: Collection[str] = (), remove: Collection[str] = ()

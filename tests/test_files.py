@@ -1,6 +1,7 @@
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -263,7 +264,8 @@ def test_a_file_removed_by_others_is_no_trouble(tmp_path: Path) -> None:
 def test_writing_does_not_list_the_folder_each_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    FileMap(tmp_path).update((f"old-{number}", b"1") for number in range(300))
+    for number in range(1000):
+        (tmp_path / f"old-{number}").write_bytes(b"1")
     listings: list[object] = []
     scandir = os.scandir
 
@@ -272,12 +274,17 @@ def test_writing_does_not_list_the_folder_each_time(
         return scandir(folder)
 
     monkeypatch.setattr(os, "scandir", counted)
-    files = FileMap(tmp_path, max_files=300)
-    for number in range(299):
+    files = FileMap(tmp_path, max_files=1000, durable=False)
+    for number in range(999):
         files[f"new-{number}"] = b"1"
     assert len(listings) == 1
     files["last"] = b"1"
     assert len(listings) == 2
+    (tmp_path / "of-another").write_bytes(b"1")
+    os.utime(tmp_path, (1, 1))  # as if it had been written at another moment than ours
+    for number in range(1000, 1125):
+        files[f"new-{number}"] = b"1"
+    assert len(listings) == 3
 
 
 def test_names_of_many_long_ids_stay_short_and_apart(tmp_path: Path) -> None:
@@ -299,3 +306,43 @@ def test_folders_and_foreign_names_are_left_alone(tmp_path: Path) -> None:
     assert dict(files) == {"b": b"2"}
     assert (tmp_path / "my notes.bin").read_bytes() == b"mine"
     assert (tmp_path / "folder.bin").is_dir()
+
+
+def test_files_of_one_moment_keep_the_order_in_which_they_were_written(tmp_path: Path) -> None:
+    files = FileMap(tmp_path, max_files=70, durable=False)
+    names = [f"{(number * 37) % 200:03}" for number in range(200)]
+    for name in names:
+        files[name] = b"1"
+        os.utime(tmp_path / name, ns=(10**18, 10**18))
+    assert set(files) == set(names[-70:])
+
+
+def test_what_a_killed_writer_left_half_done_is_swept_up_in_time(tmp_path: Path) -> None:
+    old = tmp_path / f".name.npy.{'0' * 16}.tmp"
+    new = tmp_path / f".name.npy.{'1' * 16}.tmp"
+    foreign = tmp_path / ".name.tmp"
+    for path in (old, new, foreign):
+        path.write_bytes(b"half")
+    for path in (old, foreign):
+        os.utime(path, (1, 1))
+    assert list(FileMap(tmp_path)) == []
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([new.name, foreign.name])
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_only_what_must_last_is_waited_for(
+    durable: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[int] = []
+    monkeypatch.setattr(os, "fsync", waits.append)
+    FileMap(tmp_path, durable=durable)["a"] = b"1"
+    assert bool(waits) is durable
+    assert (tmp_path / "a").read_bytes() == b"1"
+
+
+def test_a_folder_that_was_removed_is_made_again(tmp_path: Path) -> None:
+    files = FileMap(tmp_path / "deep" / "down")
+    files["a"] = b"1"
+    shutil.rmtree(tmp_path / "deep")
+    files["b"] = b"2"
+    assert dict(files) == {"b": b"2"}

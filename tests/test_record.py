@@ -142,10 +142,25 @@ def test_a_negative_limit_is_refused() -> None:
         Where(limit=-1)
 
 
+@pytest.mark.parametrize("name", ["limit", "after", "before", "skip"])
+@pytest.mark.parametrize("number", [-1, 2**53])
+def test_a_number_that_no_store_can_count_with_is_refused_by_name(name: str, number: int) -> None:
+    fields: dict[str, Any] = {"limit": 1, name: number}
+    with pytest.raises(InvalidInput, match=f"{name} must be"):
+        Where(**fields)
+
+
+def test_what_is_skipped_is_counted_in_pages() -> None:
+    assert Where(skip=20, limit=10, newest=True).skip == 20
+    with pytest.raises(InvalidInput, match="needs a limit"):
+        Where(skip=20)
+
+
 def test_a_where_knows_whether_it_asks_for_more_than_a_kind() -> None:
     assert EVERYTHING.is_only_kind
     assert Where(kind=MESSAGE).is_only_kind
     assert not Where(kind=MESSAGE, after=0).is_only_kind
+    assert not Where(kind=MESSAGE, before=9).is_only_kind
     assert not Where(ids=frozenset()).is_only_kind
     assert not Where(limit=1).is_only_kind
 
@@ -167,6 +182,7 @@ choices = st.fixed_dictionaries(
         "marks": some,
         "without": some,
         "after": st.none() | st.integers(0, 6),
+        "before": st.none() | st.integers(0, 6),
         "limit": st.none() | st.integers(0, 3),
         "newest": st.booleans(),
     },
@@ -176,11 +192,13 @@ choices = st.fixed_dictionaries(
 def fits(record: Record, ids: Any = None, kind: Any = None, after: Any = None, **more: Any) -> bool:
     """Say in other words what the fields mean; the limit is not about a single record."""
     marks, without = more.get("marks", frozenset()), more.get("without", frozenset())
+    before = more.get("before")
     return all(
         [
             ids is None or any(id_ == record.id for id_ in ids),
             kind in (None, record.kind),
             after is None or after < record.seq,
+            before is None or record.seq < before,
             not marks or len(marks & record.marks) > 0,
             len(without & record.marks) == 0,
         ]

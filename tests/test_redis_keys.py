@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from redis.asyncio import Redis
 
-from memoryspace import InMemoryMemory, Msg, RedisMemory
+from memoryspace import InMemoryMemory, Msg, Record, RedisMemory, RedisStore, Scope, Where
 from memoryspace.errors import InvalidInput
 from memoryspace.message import new_id
+from memoryspace.testing import ManualClock
 
 from shelves import server_url
 
@@ -26,7 +27,7 @@ async def test_every_key_gets_its_time_to_live_with_the_first_add() -> None:
     memory = RedisMemory("s", "u", client=client, key_prefix=prefix, key_ttl=500)
     await memory.add(says(3), marks=["x", "y"])
     found = await ttls(client, prefix)
-    assert len(found) == 5
+    assert len(found) == 6
     assert all(490 <= left <= 501 for left in found.values()), found
     await client.aclose()
 
@@ -91,6 +92,30 @@ async def test_clearing_leaves_no_key_behind() -> None:
     await memory.update_compressed_summary("summary")
     await memory.clear()
     assert await ttls(client, prefix) == {}
+    await client.aclose()
+
+
+async def test_what_empties_a_session_leaves_no_key_behind() -> None:
+    client, prefix, clock = Redis.from_url(server_url("redis")), new_id(), ManualClock()
+    store = RedisStore(client, prefix=prefix, clock=clock)
+    scope, one = Scope("u", "s"), Where(ids=frozenset({"a"}))
+    passing = Record("a", "a", kind="note", expires_at=clock.now + 5)
+    await store.append(scope, [passing])
+    await store.delete(scope, one)
+    assert await ttls(client, prefix) == {}
+    await store.append(scope, [passing])
+    await store.delete(Scope("u"), one)
+    assert await ttls(client, prefix) == {}
+    await store.append(scope, [passing])
+    await store.replace(scope, one, [])
+    assert await ttls(client, prefix) == {}
+    for look in (store.changes("u"), store.sessions("u"), store.select(Scope("u"))):
+        await store.append(scope, [passing])
+        clock.advance(5)
+        await look
+        clock.advance(-5)
+        await store.sessions("u")
+        assert await ttls(client, prefix) == {}
     await client.aclose()
 
 

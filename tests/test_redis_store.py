@@ -16,10 +16,11 @@ from memoryspace.errors import InvalidInput, StoreError, StoreUnavailable
 from memoryspace.message import new_id
 from memoryspace.store.redis.calls import call
 from memoryspace.testing import ManualClock, fresh_scope
+from memoryspace.testing.store_tools import Mirror
 
 from shelves import server_url
 
-PARTS = ("records", "order", "marks", "index", "expiry")
+PARTS = ("records", "order", "marks", "index", "expiry", "stamp")
 
 
 @asynccontextmanager
@@ -75,6 +76,54 @@ async def test_places_grow_even_if_the_counter_is_lost() -> None:
         await client.delete(f"{prefix}memoryspace:seq")
         await store.append(scope, [note("newest")])
         assert [record.id for record in await store.select(scope)][-1] == "newest"
+
+
+async def test_a_lost_counter_does_not_hide_what_came() -> None:
+    async with client_and_scope() as (client, scope):
+        prefix, mirror = new_id(), Mirror()
+        store = RedisStore(client, prefix=prefix)
+        await store.append(scope, [note(str(n)) for n in range(5)])
+        await mirror.catch_up(store, scope.user)
+        await store.delete(scope, Where(limit=1, newest=True))
+        await client.delete(f"{prefix}memoryspace:seq")
+        await store.append(scope, [note("newest")])
+        await mirror.catch_up(store, scope.user)
+        assert [id_ for _, _, id_ in mirror.held()] == ["0", "1", "2", "3", "newest"]
+
+
+async def test_a_session_of_the_first_release_is_followed() -> None:
+    """It has no stamp until more is done to it than an append."""
+    async with client_and_scope() as (client, scope):
+        store, mirror = RedisStore(client, ttl=500), Mirror()
+        await store.append(scope, [note("a"), note("b")])
+        await client.delete(key(scope, "stamp"))
+        await mirror.catch_up(store, scope.user)
+        await store.append(scope, [note("c")])
+        assert (await mirror.catch_up(store, scope.user)).kept == {}
+        store.ttl = None
+        await store.delete(Scope(scope.user), Where(ids=frozenset({"a"})))
+        await mirror.catch_up(store, scope.user)
+        assert [id_ for _, _, id_ in mirror.held()] == ["b", "c"]
+        assert 0 < await client.ttl(key(scope, "stamp")) <= 500
+
+
+async def test_following_prolongs_no_session() -> None:
+    async with client_and_scope() as (client, scope):
+        store = RedisStore(client, ttl=500)
+        await store.append(scope, [note("a")])
+        await client.expire(key(scope, "order"), 100)
+        await store.changes(scope.user)
+        assert await client.ttl(key(scope, "order")) <= 100
+
+
+async def test_a_session_that_expired_is_told_to_be_gone() -> None:
+    async with client_and_scope() as (client, scope):
+        store, mirror = RedisStore(client, ttl=500), Mirror()
+        await store.append(scope, [note("a")])
+        await mirror.catch_up(store, scope.user)
+        await expire_now(client, *(key(scope, part) for part in PARTS))
+        assert (await mirror.catch_up(store, scope.user)).gone == {scope.session}
+        assert mirror.held() == []
 
 
 async def test_a_live_session_is_listed_again_by_any_use() -> None:

@@ -28,6 +28,7 @@ from memoryspace.kernel import (
     TieredMemoryManager,
 )
 from memoryspace.testing import ManualClock, capture
+from memoryspace.testing.store_tools import Mirror
 
 QUICK = Durability(sync="os")
 TINY = 1 << 13
@@ -192,6 +193,55 @@ async def test_every_change_is_durable_when_it_is_awaited(tmp_path: Path) -> Non
         for number, change in enumerate(changes, 1):
             await change()
             assert wal.durable_lsn == wal.last_lsn == number
+
+
+# -- following -------------------------------------------------------------------------------------
+
+
+async def test_a_state_of_before_the_restart_is_told_everything_again(tmp_path: Path) -> None:
+    async with opened(tmp_path) as store:
+        mirror = Mirror()
+        await store.append(ANN, notes(3))
+        await store.append(Scope("Ann", "two"), notes(2))
+        await mirror.catch_up(store, "Ann")
+        await store.delete(Scope("Ann", "two"))
+        await store.close()
+        await store.delete(ANN, choose("1"))
+        told = await mirror.catch_up(store, "Ann")
+        assert told.gone == {"two"}
+        assert [id_ for _, _, id_ in mirror.held()] == ["0", "2"]
+        assert (await mirror.catch_up(store, "Ann")).records == []
+
+
+async def test_records_that_the_space_collects_are_told_to_be_gone() -> None:
+    clock = ManualClock()
+    collector = GenerationalCollector(young_object_age=10)
+    with MemoryManager(1 << 16, collectors=[collector], retriever=None, clock=clock) as space:
+        store, mirror = SpaceStore(manager=space, clock=clock), Mirror()
+        await store.append(ANN, [note("dull", importance=0.0), note("dear", importance=1.0)])
+        await store.append(Scope("Ann", "two"), [note("alone", importance=0.0)])
+        await mirror.catch_up(store, "Ann")
+        clock.advance(11)
+        assert space.run_gc().freed == 2
+        assert (await mirror.catch_up(store, "Ann")).gone == {"two"}
+        assert [id_ for _, _, id_ in mirror.held()] == ["dear"]
+
+
+async def test_a_damaged_value_is_reported_once_to_whoever_follows() -> None:
+    cold = DamagedCold()
+    with TieredMemoryManager(TINY, cold_store=cold, retriever=None, flush_interval=None) as space:
+        store, mirror = SpaceStore(manager=space), Mirror()
+        await store.append(ANN, notes(3))
+        space.demote_objects(space.ids())
+        cold.damage(min(cold.keys()))
+        with capture(store.events) as events:
+            told = await mirror.catch_up(store, "Ann")
+            assert ids(told.records) == ["1", "2"]
+            await store.append(ANN, [note("later")])
+            assert ids((await mirror.catch_up(store, "Ann")).records) == ["later"]
+        assert [(each.name, each.data["id"]) for each in events if "corrupt" in each.name] == [
+            ("record_corrupt", "0")
+        ]
 
 
 # -- expiry and collection -------------------------------------------------------------------------

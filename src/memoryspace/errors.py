@@ -2,7 +2,10 @@
 
     MemorySpaceError
     ├── InvalidInput (ValueError)        an id, a mark or an option that cannot be used
-    │   └── InvalidMessage               a Msg built from the wrong parts
+    │   ├── InvalidMessage               a Msg built from the wrong parts
+    │   ├── PromptTooLong                what must stay of a conversation does not fit
+    │   ├── InvalidHook                  a hook that an agent cannot have or use
+    │   └── WrongForm                    a document that is not of the form asked for
     ├── NotSerializable (TypeError)      a value that no shelf can write down
     ├── CorruptData                      stored bytes that do not read back
     │   ├── OutdatedIndex                a saved index of a later version, or of other words
@@ -19,11 +22,20 @@
     ├── EmbeddingFailed                  a server did not give the vectors it was asked for
     │   └── EmbeddingUnavailable         it cannot be reached, or is overloaded
     ├── SessionNotFound (ValueError)     no state was saved under this session
+    ├── NotStarted (RuntimeError)        a service was used before start() or after stop()
+    ├── AgentBusy (RuntimeError)         an agent was asked from within its own reply
+    ├── VersionConflict                  a memory was changed by somebody else in the meantime
+    ├── UnknownMemory (KeyError)         no memory of this user has this id
+    ├── UnknownHandle (KeyError)         nothing that left a context is kept under this handle
+    ├── ModelFailed                      a chat model did not give an answer that can be used
+    │   └── ModelUnavailable             it cannot be reached, or is overloaded
+    ├── LeakFound (AssertionError)       a leak check found what should be gone
     └── MissingExtra (ImportError)       an optional dependency is not installed
         └── MissingWeights               no package with the weights of a model is installed
 
 ``FolderInUse`` and the journal's errors stand in ``memoryspace.kernel``, those of embedding in
-``memoryspace.embedding``, ``OutdatedIndex`` in ``memoryspace.retrieval``.
+``memoryspace.embedding``, ``OutdatedIndex`` in ``memoryspace.retrieval``, ``PromptTooLong`` in
+``memoryspace.formatter``, ``InvalidHook`` and ``LeakFound`` in ``memoryspace.agent``.
 A wrong *type* raises the built-in ``TypeError``; a missing state key, ``KeyError``.
 """
 
@@ -40,6 +52,10 @@ class InvalidInput(MemorySpaceError, ValueError):
 
 class InvalidMessage(InvalidInput, AssertionError):
     """A ``Msg`` with a bad role or content (an ``AssertionError`` in AgentScope v1)."""
+
+
+class WrongForm(InvalidInput):
+    """A document is not of the form asked for. The error never holds what stands in it."""
 
 
 class NotSerializable(MemorySpaceError, TypeError):
@@ -79,6 +95,40 @@ class StoreBusy(StoreUnavailable):
 
 class SessionNotFound(MemorySpaceError, ValueError):
     """No state was saved under this user and session."""
+
+
+class AgentBusy(MemorySpaceError, RuntimeError):
+    """An agent was asked by something that it waits for itself, such as one of its tools."""
+
+
+class NotStarted(MemorySpaceError, RuntimeError):
+    """A service was asked for something while it was not running."""
+
+
+class VersionConflict(MemorySpaceError):
+    """A memory is no longer at the version that was to be changed. Read it again and decide."""
+
+
+class UnknownMemory(MemorySpaceError, KeyError):
+    """No memory of this user has this id: it never had, was deleted, or has expired."""
+
+    def __str__(self) -> str:  # KeyError would show the message in quotes
+        return str(self.args[0])
+
+
+class UnknownHandle(MemorySpaceError, KeyError):
+    """Nothing is kept under this handle: it never was, or was released."""
+
+    def __str__(self) -> str:  # KeyError would show the message in quotes
+        return str(self.args[0])
+
+
+class ModelFailed(MemorySpaceError):
+    """A chat model gave no answer, or none that can be used."""
+
+
+class ModelUnavailable(ModelFailed):
+    """A chat model could not be reached, or was busy each time. Trying later may help."""
 
 
 class MissingExtra(MemorySpaceError, ImportError):

@@ -11,8 +11,10 @@ import os
 import re
 import secrets
 import threading
+import time
 from collections.abc import Iterator, MutableMapping
 from contextlib import suppress
+from io import FileIO
 from pathlib import Path
 
 from .errors import InvalidInput
@@ -24,21 +26,31 @@ _PLAIN_NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _SAFE_NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9@~._-]{{0,{MAX_NAME - 1}}}")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _TEMPORARY = ".tmp"
+_HALF_DONE = re.compile(r"\..{1,40}\.[0-9a-f]{16}\.tmp")
+_FEW = 64  # writes after which no listing is worth it
+_LONGEST_WRITE = 3600.0  # seconds; a file that was half done for longer will never be whole
 
 
-def write_atomic(path: Path, data: bytes) -> None:
-    """Write a file so that a reader, or a crash, sees the whole old or the whole new one."""
-    temporary = path.with_name(f".{path.name[:40]}.{secrets.token_hex(8)}{_TEMPORARY}")
+def write_atomic(path: Path, data: bytes, *, durable: bool = True) -> None:
+    """Write a file so that a reader, or a crash, sees the whole old or the whole new one.
+
+    With ``durable=False`` that holds for readers and for crashes of the process; nothing is waited
+    for, so a power cut may leave the file missing or cut short.
+    """
+    folder, name = os.path.split(path)
+    temporary = os.path.join(folder, f".{name[:40]}.{secrets.token_hex(8)}{_TEMPORARY}")
     try:
-        with open(temporary, "xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+        with open(temporary, "xb", buffering=0) as file:
+            _write_all(file, data)
+            if durable:
+                os.fsync(file.fileno())
         os.replace(temporary, path)
     except BaseException:
-        temporary.unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
         raise
-    _sync_folder(path.parent)
+    if durable:
+        _sync_folder(path.parent)
 
 
 def safe_name(*parts: str) -> str:
@@ -60,8 +72,11 @@ class FileMap(MutableMapping[str, bytes]):
     """A folder of files as a mapping. Values are written atomically.
 
     Over a limit, the files written longest ago go first, the new one too if it alone is too big.
-    The folder is listed when opened and again after as many writes as it holds files, so other
-    processes may use it at the same time and the cost of a write does not grow with the folder.
+    The folder is listed when opened and again after as many writes as it holds files, or after an
+    eighth of that if somebody else is seen to write there. So the cost of a write does not grow
+    with the folder, and of several processes each may exceed the limit by that eighth for a while.
+    What a killed writer left half done is swept up after an hour. ``durable=False`` is for what can
+    be made again: see ``write_atomic``.
     """
 
     def __init__(
@@ -71,6 +86,7 @@ class FileMap(MutableMapping[str, bytes]):
         suffix: str = "",
         max_files: int | None = None,
         max_bytes: int | None = None,
+        durable: bool = True,
     ) -> None:
         for name, limit in (("max_files", max_files), ("max_bytes", max_bytes)):
             if limit is not None and limit < 0:
@@ -79,7 +95,9 @@ class FileMap(MutableMapping[str, bytes]):
         self.suffix = suffix
         self.max_files = max_files
         self.max_bytes = max_bytes
+        self._durable = durable
         self._lock = threading.Lock()
+        self._sizes: dict[str, int] = {}
         self._refresh()
 
     @property
@@ -95,14 +113,20 @@ class FileMap(MutableMapping[str, bytes]):
 
     def __setitem__(self, name: str, data: bytes) -> None:
         path = self._path(name)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        write_atomic(path, data)
+        with self._lock:
+            self._look_out_for_others()
+        try:
+            write_atomic(path, data, durable=self._durable)
+        except FileNotFoundError:  # nobody has written here yet, or the folder was removed
+            self.folder.mkdir(parents=True, exist_ok=True)
+            write_atomic(path, data, durable=self._durable)
         with self._lock:
             self._note(path.name, len(data))
-            self._writes_until_refresh -= 1
-            if self._writes_until_refresh <= 0:
+            self._writes += 1
+            if self._writes >= self._most_writes:
                 self._refresh()
             self._shrink()
+            self._changed = self._change_time()
 
     def __delitem__(self, name: str) -> None:
         path = self._path(name)
@@ -130,25 +154,49 @@ class FileMap(MutableMapping[str, bytes]):
         return self.folder / (name + self.suffix)
 
     def _list(self) -> dict[str, int]:
-        """Return file name → size, oldest written first."""
-        found: list[tuple[int, str, int]] = []
+        """Return file name → size, oldest written first.
+
+        File systems tell times in steps of some milliseconds. Of files written within one step,
+        those whose order is known keep it.
+        """
+        known = {name: place for place, name in enumerate(list(self._sizes))}
+        found: list[tuple[int, int, str, int]] = []
         with suppress(FileNotFoundError), os.scandir(self.folder) as entries:
             for entry in entries:
                 with suppress(FileNotFoundError):  # another process may remove it just now
-                    if self._is_ours(entry):
+                    place = known.get(entry.name, -1)
+                    if (place >= 0 or self._is_ours(entry.name)) and entry.is_file():
                         stat = entry.stat()
-                        found.append((stat.st_mtime_ns, entry.name, stat.st_size))
-        return {name: size for _, name, size in sorted(found)}
+                        found.append((stat.st_mtime_ns, place, entry.name, stat.st_size))
+                    elif _HALF_DONE.fullmatch(entry.name):
+                        _sweep(entry)
+        return {name: size for _, _, name, size in sorted(found)}
 
-    def _is_ours(self, entry: os.DirEntry[str]) -> bool:
-        stem = entry.name.removesuffix(self.suffix)
-        has_suffix = len(stem) + len(self.suffix) == len(entry.name)
-        return has_suffix and bool(_SAFE_NAME.fullmatch(stem)) and entry.is_file()
+    def _is_ours(self, file: str) -> bool:
+        stem = file.removesuffix(self.suffix)
+        has_suffix = len(stem) + len(self.suffix) == len(file)
+        return has_suffix and bool(_SAFE_NAME.fullmatch(stem))
 
     def _refresh(self) -> None:
         self._sizes = self._list()
         self._bytes_used = sum(self._sizes.values())
-        self._writes_until_refresh = max(64, len(self._sizes))
+        self._writes = 0
+        self._most_writes = max(_FEW, len(self._sizes))
+        self._changed = self._change_time()
+
+    def _look_out_for_others(self) -> None:
+        """A folder that has changed since this object's last write was changed by somebody else.
+
+        A change within the same step of the file system's clock is missed; the next one is not.
+        """
+        if self._change_time() != self._changed:
+            self._most_writes = max(_FEW, len(self._sizes) // 8)
+
+    def _change_time(self) -> int:
+        try:
+            return os.stat(self.folder).st_mtime_ns
+        except FileNotFoundError:
+            return 0
 
     def _note(self, file: str, size: int) -> None:
         self._forget(file)
@@ -163,12 +211,26 @@ class FileMap(MutableMapping[str, bytes]):
             oldest = next(iter(self._sizes))
             self._forget(oldest)
             with suppress(FileNotFoundError):
-                (self.folder / oldest).unlink()
+                os.unlink(os.path.join(self.folder, oldest))
 
     def _over_limit(self) -> bool:
         too_many = self.max_files is not None and len(self._sizes) > self.max_files
         too_big = self.max_bytes is not None and self._bytes_used > self.max_bytes
         return too_many or too_big
+
+
+def _sweep(entry: os.DirEntry[str]) -> None:
+    """Remove what a writer that was killed left half done."""
+    if entry.is_file() and time.time() - entry.stat().st_mtime > _LONGEST_WRITE:
+        with suppress(OSError):
+            os.unlink(entry.path)
+
+
+def _write_all(file: FileIO, data: bytes) -> None:
+    """A raw file may take less than it is given."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[file.write(rest) :]
 
 
 def _sync_folder(folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, Generic, TypeVar
@@ -19,14 +20,25 @@ class PerLoop(Generic[T]):
     def __init__(self, make: Callable[[], T]) -> None:
         self._make = make
         self._things: dict[asyncio.AbstractEventLoop, T] = {}
+        self._lock = threading.Lock()  # two loops may ask at the same time, each in its thread
 
     def get(self) -> T:
         """Return the running loop's thing."""
         loop = asyncio.get_running_loop()
         thing = self._things.get(loop)
         if thing is None:
-            self._things = {each: old for each, old in self._things.items() if not each.is_closed()}
-            thing = self._things[loop] = self._make()
+            with self._lock:
+                things = {each: old for each, old in self._things.items() if not each.is_closed()}
+                thing = things[loop] = self._make()
+                self._things = things
+        return thing
+
+    def pop(self) -> T | None:
+        """Return the running loop's thing and forget it; None if there is none."""
+        with self._lock:
+            things = dict(self._things)
+            thing = things.pop(asyncio.get_running_loop(), None)
+            self._things = things
         return thing
 
 

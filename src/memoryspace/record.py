@@ -83,8 +83,9 @@ class Where(Struct, frozen=True, kw_only=True):
     """Which records. Every field that is given narrows the choice; the default is everything.
 
     ``ids`` that no record can have match nothing. ``marks`` asks for any of the marks, ``without``
-    for none of them. ``limit`` keeps the first
-    records in conversation order or, with ``newest``, the last ones (still in that order).
+    for none of them. ``after`` and ``before`` bound the seq, neither including its own. ``limit``
+    keeps the first records in conversation order or, with ``newest``, the last ones (still in that
+    order); ``skip`` passes over so many of them first, which makes the pages of a long answer.
     """
 
     ids: frozenset[str] | None = None
@@ -92,23 +93,29 @@ class Where(Struct, frozen=True, kw_only=True):
     marks: frozenset[str] = frozenset()
     without: frozenset[str] = frozenset()
     after: int | None = None
+    before: int | None = None
     limit: int | None = None
     newest: bool = False
+    skip: int = 0
 
     def __post_init__(self) -> None:
-        for name, number in (("limit", self.limit), ("after", self.after)):
+        for name in ("limit", "after", "before", "skip"):
+            number = getattr(self, name)
             if number is not None and not 0 <= number <= MAX_NUMBER:
                 raise InvalidInput(f"{name} must be from 0 to {MAX_NUMBER}, got {number}")
+        if self.skip and self.limit is None:
+            raise InvalidInput(f"to skip {self.skip} records needs a limit: give the page's size")
         if len(self.marks) + len(self.without) > MAX_MARKS:
             raise InvalidInput(f"at most {MAX_MARKS} marks can be asked for at once")
         if self.ids is not None and not all(map(could_be_id, self.ids)):
             force_setattr(self, "ids", frozenset(filter(could_be_id, self.ids)))
 
     def matches(self, record: Record) -> bool:
-        """Tell whether one record fits (``limit`` aside): the meaning of the other fields."""
+        """Tell whether one record fits (the page aside): the meaning of the other fields."""
         return (
             (self.kind is None or record.kind == self.kind)
             and (self.after is None or record.seq > self.after)
+            and (self.before is None or record.seq < self.before)
             and (not self.marks or not self.marks.isdisjoint(record.marks))
             and (not self.without or self.without.isdisjoint(record.marks))
             and (self.ids is None or record.id in self.ids)

@@ -20,19 +20,22 @@ from ..record import MESSAGE, Origin, Record, Value
 MAX_DEPTH = 200
 MARK_SEPARATOR = "\x1f"  # no mark can hold a control character
 
+_PLAIN = frozenset({str, int, float, bool, type(None)})
 _NO_MARKS: frozenset[str] = frozenset()
 
 _decode = msgspec.json.Decoder().decode
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_encode_escaped = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def dump(data: Any) -> str:
     """Return JSON text that any shelf and any UTF-8 connection can carry."""
     try:
         _check(data)
-        text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+        text = _encode(data)
         text.encode()
     except UnicodeEncodeError:  # half of a surrogate pair: only the escaped form can be sent
-        text = json.dumps(data, separators=(",", ":"))
+        text = _encode_escaped(data)
     except (TypeError, ValueError, RecursionError) as error:
         raise NotSerializable(
             f"a value cannot be written as JSON ({error}); store plain data instead"
@@ -42,13 +45,15 @@ def dump(data: Any) -> str:
 
 def _check(data: Any, depth: int = 0) -> None:
     """JSON would turn the key 1 into "1", and two keys into one; depth may be too much to read."""
+    if type(data) in _PLAIN:
+        return
     if depth > MAX_DEPTH:
         raise TypeError(f"it is nested deeper than {MAX_DEPTH}")
     if isinstance(data, dict):
         for key, value in data.items():
             if not isinstance(key, str):
                 raise TypeError(f"the key {key!r} is no str")
-            if not isinstance(value, str):
+            if type(value) not in _PLAIN:
                 _check(value, depth + 1)
     elif isinstance(data, list | tuple):
         for value in data:

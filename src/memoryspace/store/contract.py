@@ -1,10 +1,12 @@
-"""The store contract: seven verbs, each of them atomic, each of them about one tenant.
+"""The store contract: a few verbs, each of them atomic, each of them about one tenant.
 
 * ``append`` keeps a record once per session: a known id is skipped and its marks are united with
   the new ones. It returns the ids it really added.
 * ``select`` answers in conversation order, whatever order things were marked in.
-* ``replace`` removes what matches and appends the given records, in one step.
+* ``replace`` removes what matches and appends the given records, in one step; with ``if_found``
+  only where something matches, so that of two who change the same record one is told it was late.
 * ``mark`` and ``delete`` count and return what they really changed.
+* ``changes`` tells what came and went since it was last asked, whichever process did it.
 * A record past its ``expires_at`` is gone for every verb.
 * What callers do to values before or after a call never reaches the store.
 * A stored record that no longer reads back is reported (event ``record_corrupt``) and skipped.
@@ -18,8 +20,9 @@ import logging
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from msgspec import Struct
 from msgspec.structs import replace as change
 
 from ..errors import InvalidInput
@@ -32,6 +35,21 @@ logger = logging.getLogger(__name__)
 
 Clock = Callable[[], float]
 T = TypeVar("T")
+
+
+class Changes(Struct, frozen=True):
+    """What happened to a user's records since a state that was seen before.
+
+    ``records`` came since; ``kept`` names, for each session in which anything but appending
+    happened, all that is there now as id → seq; ``gone`` are sessions that have no records left.
+    Whoever drops what ``kept`` does not name and then takes in ``records`` is up to date.
+    ``state`` is opaque: hand it back to learn what happens from here on.
+    """
+
+    state: Any
+    records: list[Record]
+    kept: dict[str, dict[str, int]]
+    gone: frozenset[str]
 
 
 class Store(Closing, ABC):
@@ -54,8 +72,13 @@ class Store(Closing, ABC):
         return [record.value for record in await self.select(scope, where)]
 
     @abstractmethod
-    async def replace(self, scope: Scope, where: Where, records: Sequence[Record]) -> list[str]:
-        """Remove the matching records and append the given ones; return the ids added."""
+    async def replace(
+        self, scope: Scope, where: Where, records: Sequence[Record], *, if_found: bool = False
+    ) -> list[str]:
+        """Remove the matching records and append the given ones; return the ids added.
+
+        With ``if_found`` nothing happens unless a living record matches: compare and set.
+        """
 
     @abstractmethod
     async def mark(
@@ -70,6 +93,23 @@ class Store(Closing, ABC):
     @abstractmethod
     async def count(self, scope: Scope, where: Where = EVERYTHING) -> int:
         """Return how many records match."""
+
+    async def sessions(self, user: str) -> list[str]:
+        """Return the names of the user's sessions that have living records, sorted."""
+        return sorted({session_in(record) for record in await self.select(Scope(user))})
+
+    async def changes(self, user: str, state: Any = None) -> Changes:
+        """Tell what happened to a user's records since ``state``; without one, all is new.
+
+        Marks put on or taken off a stored record are not told: it has the same seq as before.
+        This one simply tells everything. A shelf that knows more tells less.
+        """
+        records = await self.select(Scope(user))
+        kept: dict[str, dict[str, int]] = {}
+        for record in records:
+            kept.setdefault(session_in(record), {})[record.id] = record.seq
+        known = frozenset[str]() if state is None else state
+        return Changes(frozenset(kept), records, kept, known - kept.keys())
 
     def report_corrupt(self, scope: Scope, record_id: str, error: Exception) -> None:
         """Say that a stored record does not read back; the caller goes on without it."""
@@ -90,6 +130,12 @@ def session_of(scope: Scope) -> str:
     return scope.session
 
 
+def session_in(record: Record) -> str:
+    """Return the session a stored record stands in."""
+    assert record.session is not None  # the store has given it
+    return record.session
+
+
 def admit(records: Sequence[Record]) -> list[Record]:
     """Check the ids and marks of new records; of those with one id keep the first, marks united."""
     if len(records) == 1:
@@ -105,12 +151,19 @@ def admit(records: Sequence[Record]) -> list[Record]:
 
 
 def limited(found: list[T], where: Where) -> list[T]:
-    """Return the first or the newest records, as ``where`` asks, of those in order."""
+    """Return the page that ``where`` asks for of records in order."""
     if where.limit is None:
         return found
+    first, end = page_of(len(found), where.limit, where)
+    return found[first:end]
+
+
+def page_of(total: int, limit: int, where: Where) -> tuple[int, int]:
+    """Return from which to before which of so many matching records the page goes."""
     if where.newest:
-        return found[max(0, len(found) - where.limit) :]
-    return found[: where.limit]
+        end = max(0, total - where.skip)
+        return max(0, end - limit), end
+    return min(where.skip, total), min(where.skip + limit, total)
 
 
 def _checked(record: Record) -> Record:

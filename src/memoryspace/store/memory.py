@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Collection, Sequence
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from msgspec.structs import replace as change
 
@@ -16,8 +16,9 @@ from ..events import EventStream
 from ..message import Msg, freeze
 from ..message.sharing import copy_parts
 from ..record import EVERYTHING, Record, Scope, Value, Where, as_marks
-from .contract import Clock, Store, admit, session_of
-from .sessions import Session, Sessions
+from .contract import Changes, Clock, Store, admit, session_of
+from .session import Session
+from .sessions import Sessions
 
 # (last change other than an append, last seq): while it is the same, so is the session.
 Revision: TypeAlias = tuple[int, int]
@@ -41,8 +42,10 @@ class MemoryStore(Store):
     async def select(self, scope: Scope, where: Where = EVERYTHING) -> list[Record]:
         return self.select_now(scope, where)
 
-    async def replace(self, scope: Scope, where: Where, records: Sequence[Record]) -> list[str]:
-        return self.replace_now(scope, where, records)
+    async def replace(
+        self, scope: Scope, where: Where, records: Sequence[Record], *, if_found: bool = False
+    ) -> list[str]:
+        return self.replace_now(scope, where, records, if_found=if_found)
 
     async def mark(
         self, scope: Scope, where: Where, *, add: Collection[str] = (), remove: Collection[str] = ()
@@ -62,6 +65,16 @@ class MemoryStore(Store):
         with self._lock:
             return self._sessions.count(scope, where, self.clock())
 
+    async def sessions(self, user: str) -> list[str]:
+        with self._lock:
+            return self._sessions.names(user, self.clock())
+
+    async def changes(self, user: str, state: Any = None) -> Changes:
+        with self._lock:
+            news = self._sessions.since(user, state, self.clock())
+        records = [_handed_out(record) for record in news.entries]
+        return Changes(news.state, records, news.kept, news.gone)
+
     def append_now(self, scope: Scope, records: Sequence[Record]) -> list[str]:
         """``append``, for callers without an event loop."""
         return self.replace_now(scope, _NOTHING, records)
@@ -71,14 +84,15 @@ class MemoryStore(Store):
         with self._lock:
             return [_handed_out(record) for record in self._choose(scope, where)]
 
-    def replace_now(self, scope: Scope, where: Where, records: Sequence[Record]) -> list[str]:
+    def replace_now(
+        self, scope: Scope, where: Where, records: Sequence[Record], *, if_found: bool = False
+    ) -> list[str]:
         """``replace``, for callers without an event loop."""
         name = session_of(scope)
         new = [change(record, value=_frozen(record.value)) for record in admit(records)]
         with self._lock:  # from here on nothing can fail: all of it happens
-            if where is not _NOTHING:
-                self._remove(scope, where)
-            if not new:
+            removed = [] if where is _NOTHING else self._remove(scope, where)
+            if not new or (if_found and not removed):
                 return []
             session = self._sessions.open(scope.user, name)
             session.expire(self.clock())

@@ -1,40 +1,35 @@
-"""Who is in which session: the index that shelves in this process keep in RAM.
-
-Each session is a dict of entries in conversation order, so adding, finding and removing one costs
-the same at any size. An entry is a record, or anything else with the same few fields.
-"""
+"""Who is in which session: the index that shelves in this process keep in RAM."""
 
 from __future__ import annotations
 
-import heapq
-from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from itertools import count
-from typing import Generic, Protocol, TypeVar
+from typing import Generic
+
+from msgspec import Struct
 
 from ..record import Scope, Where
 from .contract import limited
+from .paging import by_seq, page
+from .session import E, Session
+
+FEW = 64  # to be removed at once; with more of them, lists are made anew when next needed
 
 
-class Entry(Protocol):
-    """What an index needs to know of a record: its fields of the same names, to be read."""
+class Seen(Struct, frozen=True):
+    """What was there when somebody looked: of which index, and each session's revision."""
 
-    # ruff: noqa: D102  # the names say it
-    @property
-    def id(self) -> str: ...
-    @property
-    def kind(self) -> str: ...
-    @property
-    def marks(self) -> frozenset[str]: ...
-    @property
-    def seq(self) -> int: ...
-    @property
-    def session(self) -> str | None: ...
-    @property
-    def expires_at(self) -> float | None: ...
+    index: object
+    revisions: dict[str, tuple[int, int]]
 
 
-E = TypeVar("E", bound=Entry)
+class News(Struct, Generic[E], frozen=True):
+    """What ``Changes`` tells, with entries in place of records."""
+
+    state: Seen
+    entries: list[E]
+    kept: dict[str, dict[str, int]]
+    gone: frozenset[str]
 
 
 class Sessions(Generic[E]):
@@ -43,6 +38,7 @@ class Sessions(Generic[E]):
     def __init__(self) -> None:
         self._users: dict[str, dict[str, Session[E]]] = {}
         self._changes = count(1)  # never repeats, also not for a session that comes again
+        self._identity = object()  # revisions mean nothing to another index
 
     def find(self, user: str, name: str) -> Session[E] | None:
         """Return a session that exists."""
@@ -63,25 +59,46 @@ class Sessions(Generic[E]):
 
     def choose(self, scope: Scope, where: Where, now: float) -> list[E]:
         """Return the matching entries in conversation order."""
-        sessions = self._users.get(scope.user, {})
-        if scope.session is not None:
-            session = sessions.get(scope.session)
-            found = [] if session is None else session.choose(where, now)
-        else:
-            found = [entry for each in sessions.values() for entry in each.choose(where, now)]
-            found.sort(key=lambda entry: entry.seq)
+        sessions = self._within(scope)
+        if where.limit is not None and where.ids is None and not where.marks:
+            return page([each.run(where, now) for each in sessions], where.limit, where)
+        found = [entry for each in sessions for entry in each.choose(where, now)]
+        if len(sessions) > 1:
+            found.sort(key=by_seq)
         return limited(found, where)
 
     def count(self, scope: Scope, where: Where, now: float) -> int:
-        """Return how many entries match; of a whole session or kind, without looking at them."""
-        if scope.session is not None and where.is_only_kind:
-            session = self.find(scope.user, scope.session)
-            return 0 if session is None else session.count(where.kind, now)
+        """Return how many entries match; of whole sessions or kinds, without looking at them."""
+        if where.is_only_kind:
+            return sum(each.count(where.kind, now) for each in self._within(scope))
         return len(self.choose(scope, where, now))
 
-    def remove(self, user: str, entries: Iterable[E]) -> None:
+    def names(self, user: str, now: float) -> list[str]:
+        """Return the sessions of a user that have entries, sorted."""
+        return sorted(name for name, _ in self._living(user, now))
+
+    def since(self, user: str, state: Seen | None, now: float) -> News[E]:
+        """Tell what happened since a state of this index; any other state knew nothing of it."""
+        known = {} if state is None else state.revisions
+        is_ours = state is not None and state.index is self._identity
+        entries: list[E] = []
+        kept, revisions = {}, {}
+        for name, session in self._living(user, now):
+            change, last = known.get(name, (0, 0)) if is_ours else (0, 0)
+            if name in known and change != session.last_change:
+                kept[name] = {entry.id: entry.seq for entry in session.records.values()}
+            entries += session.after(last)
+            revisions[name] = (session.last_change, session.last_seq)
+        entries.sort(key=by_seq)
+        gone = frozenset(known.keys() - revisions.keys())
+        return News(Seen(self._identity, revisions), entries, kept, gone)
+
+    def remove(self, user: str, entries: Collection[E]) -> None:
         """Remove entries, and sessions and users that have none left."""
         sessions = self._users.get(user, {})
+        if len(entries) > FEW:
+            for session in sessions.values():
+                session.forget_lists()
         for entry in entries:
             session = self.of(user, entry)
             session.remove(entry.id)
@@ -90,94 +107,15 @@ class Sessions(Generic[E]):
         if not sessions:
             self._users.pop(user, None)
 
+    def _within(self, scope: Scope) -> Collection[Session[E]]:
+        sessions = self._users.get(scope.user, {})
+        if scope.session is None:
+            return sessions.values()
+        session = sessions.get(scope.session)
+        return () if session is None else (session,)
 
-class Session(Generic[E]):
-    """One session's entries in conversation order, and which of them carry which mark."""
-
-    def __init__(self, changes: Iterator[int]) -> None:
-        self.records: dict[str, E] = {}
-        self._changes = changes
-        self.last_change = next(changes)
-        self.last_seq = 0
-        self._of_kind: Counter[str] = Counter()
-        self._marked: defaultdict[str, set[str]] = defaultdict(set)
-        self._due: list[tuple[float, str]] = []
-
-    def add(self, entry: E) -> None:
-        """Put an entry at the end."""
-        self.records[entry.id] = entry
-        self.last_seq = entry.seq
-        self._of_kind[entry.kind] += 1
-        for mark in entry.marks:
-            self._marked[mark].add(entry.id)
-        if entry.expires_at is not None:
-            heapq.heappush(self._due, (entry.expires_at, entry.id))
-
-    def sort(self) -> None:
-        """Bring entries that were added in any order into conversation order."""
-        self.records = {
-            entry.id: entry for entry in sorted(self.records.values(), key=lambda each: each.seq)
-        }
-        self.last_seq = max((entry.seq for entry in self.records.values()), default=0)
-
-    def remove(self, entry_id: str) -> None:
-        """Take an entry out."""
-        entry = self.records.pop(entry_id)
-        self._of_kind[entry.kind] -= 1
-        self._unmark(entry_id, entry.marks)
-        self.last_change = next(self._changes)
-
-    def remark(self, entry: E, marked: E) -> None:
-        """Let an entry be the same with other marks."""
-        self._unmark(entry.id, entry.marks - marked.marks)
-        for mark in marked.marks - entry.marks:
-            self._marked[mark].add(entry.id)
-        self.records[entry.id] = marked
-        self.last_change = next(self._changes)
-
-    def expire(self, now: float) -> None:
-        """Take out whose time is over."""
-        while self._due and self._due[0][0] <= now:
-            due, entry_id = heapq.heappop(self._due)
-            entry = self.records.get(entry_id)
-            if entry is not None and entry.expires_at == due:  # else removed and added anew
-                self.remove(entry_id)
-
-    def count(self, kind: str | None, now: float) -> int:
-        """Return how many entries there are, of one kind or of all."""
-        self.expire(now)
-        return len(self.records) if kind is None else self._of_kind[kind]
-
-    def choose(self, where: Where, now: float) -> list[E]:
-        """Return the matching entries in conversation order."""
-        self.expire(now)
-        matches: Callable[[E], bool] = where.matches  # type: ignore[assignment]  # needs these fields alone
-        return [entry for entry in self._candidates(where) if matches(entry)]
-
-    def _unmark(self, entry_id: str, marks: Iterable[str]) -> None:
-        for mark in marks:
-            self._marked[mark].discard(entry_id)
-            if not self._marked[mark]:
-                del self._marked[mark]
-
-    def _candidates(self, where: Where) -> Iterable[E]:
-        """Return the fewest entries that may match, in conversation order."""
-        if where.ids is not None:
-            return self._in_order(where.ids)
-        if where.marks:
-            marked = (self._marked.get(mark, ()) for mark in where.marks)
-            return self._in_order({entry_id for ids in marked for entry_id in ids})
-        if where.after is not None:
-            return reversed(list(self._newest_down_to(where.after)))
-        return self.records.values()
-
-    def _in_order(self, ids: Collection[str]) -> list[E]:
-        found = [self.records[entry_id] for entry_id in ids if entry_id in self.records]
-        found.sort(key=lambda entry: entry.seq)
-        return found
-
-    def _newest_down_to(self, seq: int) -> Iterator[E]:
-        for entry in reversed(self.records.values()):
-            if entry.seq <= seq:
-                return
-            yield entry
+    def _living(self, user: str, now: float) -> Iterator[tuple[str, Session[E]]]:
+        """Yield the sessions that have entries: one whose entries have all expired has none."""
+        for name, session in self._users.get(user, {}).items():
+            if session.count(None, now):
+                yield name, session

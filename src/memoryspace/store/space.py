@@ -7,11 +7,12 @@ value is decoded when it is selected, from the heap or from the cold tier.
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Collection, Iterable, Sequence
 from os import PathLike
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -24,7 +25,7 @@ from ..kernel.ops import Freed, Op, Tuned
 from ..kernel.table import FOREVER, PINNED
 from ..record import EVERYTHING, Record, Scope, Where, as_marks, text_of
 from .codec import clean_text, dump_origin, dump_value, parse_origin, parse_value
-from .contract import Clock, Store, admit, session_of
+from .contract import Changes, Clock, Store, admit, session_of
 from .sessions import Sessions
 
 HOT_CAPACITY = 64 << 20
@@ -43,6 +44,9 @@ class _Entry(Struct, frozen=True, gc=False):
     session: str
     expires_at: float | None
     handle: int
+
+
+_Row: TypeAlias = tuple[_Entry, bytes, tuple[float, bool]]  # with importance, and if it is pinned
 
 
 class _Payload(Struct, frozen=True, omit_defaults=True, rename={"id": "i", "session": "s"}):
@@ -119,19 +123,20 @@ class SpaceStore(Store):
     async def select(self, scope: Scope, where: Where = EVERYTHING) -> list[Record]:
         space = self.space
         with space.writing:
-            chosen = self._choose(scope, where)
-            bodies = self._bodies(space, scope, chosen)
-            rows = [(entry, body, self._kept(entry)) for entry, body in bodies]
-        found = (self._record(scope, entry, body, kept) for entry, body, kept in rows)
-        return [record for record in found if record is not None]
+            rows = self._rows(space, scope, self._choose(scope, where))
+        return self._records(scope, rows)
 
-    async def replace(self, scope: Scope, where: Where, records: Sequence[Record]) -> list[str]:
+    async def replace(
+        self, scope: Scope, where: Where, records: Sequence[Record], *, if_found: bool = False
+    ) -> list[str]:
         name = session_of(scope)
         new = [(record, _object_of(scope.user, name, record)) for record in admit(records)]
         space = self.space
         with space.writing:
             before = space.last_lsn
-            added = self._replace(scope, where, name, new)
+            removed = [] if where is _NOTHING else self._choose(scope, where)
+            is_late = if_found and not removed
+            added = [] if is_late else self._replace(scope, removed, name, new)
             lsn = space.last_lsn
         await self._settled(space, before, lsn)
         return added
@@ -170,6 +175,24 @@ class SpaceStore(Store):
         with self.space.writing:
             return self._sessions.count(scope, where, self.clock())
 
+    async def sessions(self, user: str) -> list[str]:
+        with self.space.writing:
+            return self._sessions.names(user, self.clock())
+
+    async def changes(self, user: str, state: Any = None) -> Changes:
+        space, scope = self.space, Scope(user)
+        with space.writing:
+            news = self._sessions.since(user, state, self.clock())
+            rows = self._rows(space, scope, news.entries)
+        return Changes(news.state, self._records(scope, rows), news.kept, news.gone)
+
+    async def scrub(self) -> None:
+        """Rewrite the files so that nothing deleted before this call is left in any of them.
+
+        It runs in a thread of its own; records can be read and written meanwhile.
+        """
+        await asyncio.to_thread(self.space.scrub)
+
     async def close(self) -> None:
         """Close the space if it was opened here; the next use opens it again."""
         if self._folder is None:
@@ -184,10 +207,9 @@ class SpaceStore(Store):
     # -- writing -----------------------------------------------------------------------------------
 
     def _replace(
-        self, scope: Scope, where: Where, name: str, new: list[tuple[Record, NewObject]]
+        self, scope: Scope, removed: list[_Entry], name: str, new: list[tuple[Record, NewObject]]
     ) -> list[str]:
         """Free, store and mark in one step of the journal."""
-        removed = [] if where is _NOTHING else self._choose(scope, where)
         gone = {(entry.session, entry.id) for entry in removed}
         known = self._known(scope.user, name, {record.id for record, _ in new}, gone)
         fresh = [(record, item) for record, item in new if record.id not in known]
@@ -263,6 +285,14 @@ class SpaceStore(Store):
 
     def _choose(self, scope: Scope, where: Where) -> list[_Entry]:
         return self._sessions.choose(scope, where, self.clock())
+
+    def _rows(self, space: MemoryManager, scope: Scope, entries: Sequence[_Entry]) -> list[_Row]:
+        bodies = self._bodies(space, scope, entries)
+        return [(entry, body, self._kept(entry)) for entry, body in bodies]
+
+    def _records(self, scope: Scope, rows: Iterable[_Row]) -> list[Record]:
+        found = (self._record(scope, *row) for row in rows)
+        return [record for record in found if record is not None]
 
     def _bodies(
         self, space: MemoryManager, scope: Scope, entries: Sequence[_Entry]
@@ -368,7 +398,7 @@ class SpaceStore(Store):
         session = self._sessions.find(entry.user, entry.session)
         known = None if session is None else session.records.get(entry.id)
         if known is not None and known.handle == handle:  # else it has expired from the index
-            self._sessions.remove(entry.user, [known])
+            self._sessions.remove(entry.user, (known,))
 
 
 class _Body(Struct, frozen=True, array_like=True):

@@ -11,16 +11,14 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable
 
-from ..errors import InvalidInput
 from ..message import Msg, new_id
-from ..record import Origin, Record, Scope, Where, text_of
-from ..store import Store
+from ..record import Origin, Record, Scope, Where
+from .store_following_contract import FOLLOWING
+from .store_tools import StoreCheck, StoreMaker, assert_refused, ids, record, records
 from .tools import ManualClock, fresh_scope
 
-StoreMaker = Callable[..., Store]
-StoreCheck = Callable[[StoreMaker], Awaitable[None]]
+__all__ = ["AWKWARD_IDS", "BAD_IDS", "STORE_CONTRACT", "StoreCheck", "StoreMaker"]
 
 AWKWARD_IDS = [
     ":", "a:b", "-", "a-b", "*", "user-*", "/", "../x", "%", "%3A", "a%3Ab", "?", "[a]", "{a}",
@@ -28,24 +26,6 @@ AWKWARD_IDS = [
     " ", "a ", "😀", "x" * 255, "长" * 255, "None", "null", "_", "a_b", "~", "..", ".",
 ]  # fmt: skip
 BAD_IDS = ["", "x" * 256, "😀" * 255, "a\0b", "a\nb", "\x1f", "\ud800"]
-
-
-def record(text: str = "hello", *marks: str, id: str | None = None) -> Record:
-    """Return a record of a new message."""
-    msg = Msg("Ann", text, "user")
-    if id is not None:
-        msg.id = id
-    return Record(msg.id, msg, text_of(msg), frozenset(marks), created_at=1.5)
-
-
-def records(count: int) -> list[Record]:
-    """Return so many records of new messages."""
-    return [record(f"message {number}") for number in range(count)]
-
-
-def ids(found: list[Record]) -> list[str]:
-    """Return the ids of records, in their order."""
-    return [each.id for each in found]
 
 
 async def check_append_returns_the_ids_it_really_added(make: StoreMaker) -> None:
@@ -178,8 +158,8 @@ async def check_a_replace_that_cannot_be_done_changes_nothing(make: StoreMaker) 
     store, scope, two = make(), fresh_scope(), records(2)
     await store.append(scope, two)
     for bad in (record(id=""), Record("1", "text", kind="")):
-        await _assert_refused(store.replace(scope, Where(), [record(), bad]))
-        await _assert_refused(store.append(scope, [record(), bad]))
+        await assert_refused(store.replace(scope, Where(), [record(), bad]))
+        await assert_refused(store.append(scope, [record(), bad]))
     assert ids(await store.select(scope)) == ids(two)
 
 
@@ -217,8 +197,8 @@ async def check_a_user_has_all_its_sessions(make: StoreMaker) -> None:
 
 async def check_writing_needs_a_session(make: StoreMaker) -> None:
     store, user = make(), fresh_scope(None)
-    await _assert_refused(store.append(user, records(1)))
-    await _assert_refused(store.replace(user, Where(), records(1)))
+    await assert_refused(store.append(user, records(1)))
+    await assert_refused(store.replace(user, Where(), records(1)))
 
 
 async def check_awkward_ids_are_told_apart(make: StoreMaker) -> None:
@@ -244,9 +224,9 @@ async def check_awkward_ids_are_told_apart(make: StoreMaker) -> None:
 async def check_bad_ids_are_refused(make: StoreMaker) -> None:
     store, scope = make(), fresh_scope()
     for bad in BAD_IDS:
-        await _assert_refused(store.append(scope, [record(id=bad)]))
-        await _assert_refused(store.append(scope, [record("x", bad)]))
-        await _assert_refused(store.mark(scope, Where(), add={bad}))
+        await assert_refused(store.append(scope, [record(id=bad)]))
+        await assert_refused(store.append(scope, [record("x", bad)]))
+        await assert_refused(store.mark(scope, Where(), add={bad}))
     assert await store.count(scope) == 0
 
 
@@ -379,14 +359,7 @@ async def check_concurrent_marks_are_all_kept(make: StoreMaker) -> None:
     assert all(each.marks == set(marks) for each in await store.select(scope))
 
 
-async def _assert_refused(call: Awaitable[object]) -> None:
-    try:
-        await call
-    except InvalidInput:
-        return
-    raise AssertionError("this must be refused with InvalidInput")
-
-
 STORE_CONTRACT: list[StoreCheck] = [
-    check for name, check in list(globals().items()) if name.startswith("check_")
+    *(check for name, check in list(globals().items()) if name.startswith("check_")),
+    *FOLLOWING,
 ]

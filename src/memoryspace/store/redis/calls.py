@@ -28,7 +28,18 @@ from ...loops import PerLoop
 T = TypeVar("T")
 MAX_ATTEMPTS = 10
 BACKOFF_SECONDS = 0.005
-SHARED_BY_ALL = ("keys", "choosing", "lifetime", "changing")  # each builds on those before
+# What a verb's script is made of, each part on those before: a server reads all of it every time.
+_CHOOSING = ("keys", "choosing", "paging", "lifetime")
+PARTS = {
+    "append": ("keys", "lifetime", "adding"),
+    "select": (*_CHOOSING, "sending"),
+    "replace": (*_CHOOSING, "adding", "removing"),
+    "mark": _CHOOSING,
+    "delete": (*_CHOOSING, "removing"),
+    "count": _CHOOSING,
+    "sessions": ("keys",),
+    "changes": ("keys", "choosing", "sending"),
+}
 
 _seats: WeakKeyDictionary[ConnectionPool, PerLoop[asyncio.Semaphore]] = WeakKeyDictionary()
 
@@ -107,6 +118,6 @@ def _left_over(error: Exception) -> bool:
 def _script(verb: str) -> tuple[str, str]:
     folder = files(__package__).joinpath("lua")
     source = "\n".join(
-        folder.joinpath(f"{name}.lua").read_text("utf-8") for name in (*SHARED_BY_ALL, verb)
+        folder.joinpath(f"{name}.lua").read_text("utf-8") for name in (*PARTS[verb], verb)
     )
     return source, hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()

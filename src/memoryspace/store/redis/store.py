@@ -12,15 +12,27 @@ from ...errors import CorruptData, InvalidInput, NotSerializable
 from ...events import EventStream
 from ...record import EVERYTHING, Record, Scope, Where, as_marks
 from ..codec import dump
-from ..contract import Clock, Store, admit, session_of
+from ..contract import Changes, Clock, Store, admit, session_of
 from .calls import call, run_script, seat
-from .wire import escaped, header_and_body, pieces_of, record_of, request_for, whose
+from .wire import (
+    as_pattern,
+    escaped,
+    header_and_body,
+    kept_of,
+    pieces_of,
+    record_of,
+    request_for,
+    states_of,
+    unescaped,
+    whose,
+)
 
 COUNTER = "memoryspace:seq"
+SCANNED = 1000  # keys that are looked at in one call
 MAX_RECORDS = 100_000  # in one call; a server takes no more than a million arguments
 
 # Sent once more when the reply is lost. The others might undo what somebody else did meanwhile.
-REPEATABLE = {"append", "select", "count"}
+REPEATABLE = {"append", "select", "count", "sessions", "changes"}
 MAX_TTL = 10 * 365 * 24 * 60 * 60
 
 
@@ -71,18 +83,14 @@ class RedisStore(Store):
         return _texts(await self._run("append", scope, EVERYTHING, arguments))
 
     async def select(self, scope: Scope, where: Where = EVERYTHING) -> list[Record]:
-        replies = await self._run("select", scope, where)
-        found = []
-        for piece in pieces_of(replies):
-            try:
-                found.append(record_of(piece))
-            except (CorruptData, ValueError) as error:
-                self.report_corrupt(*whose(scope.user, piece), error)
-        return found
+        return self._records(scope.user, await self._run("select", scope, where))
 
-    async def replace(self, scope: Scope, where: Where, records: Sequence[Record]) -> list[str]:
+    async def replace(
+        self, scope: Scope, where: Where, records: Sequence[Record], *, if_found: bool = False
+    ) -> list[str]:
         session_of(scope)
-        return _texts(await self._run("replace", scope, where, _arguments(admit(records))))
+        arguments = _arguments(admit(records))
+        return _texts(await self._run("replace", scope, where, arguments, if_found=if_found))
 
     async def mark(
         self, scope: Scope, where: Where, *, add: Collection[str] = (), remove: Collection[str] = ()
@@ -99,10 +107,41 @@ class RedisStore(Store):
     async def count(self, scope: Scope, where: Where = EVERYTHING) -> int:
         return int(await self._run("count", scope, where, only_kind=where.is_only_kind))
 
+    async def sessions(self, user: str) -> list[str]:
+        return sorted(map(unescaped, _texts(await self._run("sessions", Scope(user), EVERYTHING))))
+
+    async def users(self) -> list[str]:
+        """Return who has anything here, in the order of their names; walks through all keys."""
+        head, tail = f"{self.prefix}user_id:", ":sessions"
+        keys = await call(lambda: self._keys(f"{as_pattern(head)}*{tail}"), repeatable=True)
+        own = (key[len(head) : -len(tail)] for key in keys)
+        return sorted(unescaped(user) for user in own if ":" not in user)
+
+    async def changes(self, user: str, state: Any = None) -> Changes:
+        known: dict[str, tuple[str, str]] = {} if state is None else state
+        said = await self._run("changes", Scope(user), EVERYTHING, known=known)
+        now, records = states_of(said[0]), self._records(user, said[2])
+        records.sort(key=lambda record: record.seq)
+        gone = frozenset(map(unescaped, known.keys() - now.keys()))
+        return Changes(now, records, kept_of(said[1]), gone)
+
     async def close(self) -> None:
         """Close the client if this store made it; it connects anew when used again."""
         if self._owns_client:
             await self.client.aclose()
+
+    async def _keys(self, pattern: str) -> set[str]:
+        found = [key async for key in self.client.scan_iter(pattern, count=SCANNED)]
+        return {key if isinstance(key, str) else key.decode() for key in found}
+
+    def _records(self, user: str, replies: Sequence[bytes]) -> list[Record]:
+        found = []
+        for piece in pieces_of(replies):
+            try:
+                found.append(record_of(piece))
+            except (CorruptData, ValueError) as error:
+                self.report_corrupt(*whose(user, piece), error)
+        return found
 
     async def _run(
         self, verb: str, scope: Scope, where: Where, arguments: Sequence[str] = (), **more: Any

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -20,8 +21,9 @@ from ..codec import (
     value_from,
 )
 
-BETWEEN = "\x1e"  # between records
+BETWEEN = "\x1e"  # between records, or ids and their places
 _DEFAULTS = Record("", "")
+_SPECIAL = re.compile(r"[*?\[\]^\\-]")  # in the patterns that keys are looked for by
 
 
 def escaped(id_: str) -> str:
@@ -32,6 +34,11 @@ def escaped(id_: str) -> str:
 def unescaped(part: str) -> str:
     """Return the id that ``escaped`` was given."""
     return part.replace("%3A", ":").replace("%25", "%")
+
+
+def as_pattern(text: str) -> str:
+    """Return a pattern that matches this very text."""
+    return _SPECIAL.sub(r"\\\g<0>", text)
 
 
 def header_and_body(record: Record) -> tuple[str, str]:
@@ -55,8 +62,10 @@ def request_for(where: Where) -> dict[str, Any]:
         request["without"] = sorted(where.without)
     if where.after is not None:
         request["after"] = str(where.after)
+    if where.before is not None:
+        request["before"] = str(where.before)
     if where.limit is not None:
-        request.update(limit=where.limit, newest=where.newest)
+        request.update(limit=where.limit, newest=where.newest, skip=where.skip)
     return request
 
 
@@ -91,6 +100,24 @@ def record_of(piece: str) -> Record:
         int(seq),
         unescaped(session),
     )
+
+
+def states_of(flat: Sequence[bytes]) -> dict[str, tuple[str, str]]:
+    """Return the stamp and last seq of each session, of what the changes script says of now."""
+    texts = iter([each.decode() for each in flat])
+    return {
+        session: (stamp, last) for session, stamp, last in zip(texts, texts, texts, strict=True)
+    }
+
+
+def kept_of(listed: Iterable[tuple[bytes, bytes]]) -> dict[str, dict[str, int]]:
+    """Return what sessions hold, of what the changes script says of each."""
+    kept = {}
+    for session, joined in listed:
+        flat = joined.decode().split(BETWEEN)
+        seqs = map(int, map(float, flat[1::2]))
+        kept[unescaped(session.decode())] = dict(zip(flat[::2], seqs, strict=True))
+    return kept
 
 
 def whose(user: str, piece: str) -> tuple[Scope, str]:

@@ -9,13 +9,14 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from weakref import WeakKeyDictionary, WeakSet
 
-from sqlalchemy import Pool, inspect, text
+from sqlalchemy import Connection, Pool, inspect, text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession
 from sqlalchemy.pool import StaticPool
+from sqlalchemy.schema import CreateColumn
 
 from ...errors import StoreBusy
 from ...loops import PerLoop
-from .schema import MYSQL_FAMILY, metadata, records
+from .schema import MYSQL_FAMILY, metadata, records, sessions
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +62,7 @@ class PoolState:
         """
         if self.has_schema:
             return
-        if await connection.run_sync(lambda sync: inspect(sync).has_table(records.name)):
+        if await connection.run_sync(_is_complete):
             self.has_schema = guest not in _made_tables
         elif connection.dialect.name in MYSQL_FAMILY:
             await self.ensure_schema(connection.engine)
@@ -129,6 +130,37 @@ async def _ask_driver(connection: AsyncConnection, pragma: str) -> None:
 
 async def _create_tables(connection: AsyncConnection) -> None:
     await connection.run_sync(metadata.create_all)
+    await connection.run_sync(_add_missing_columns)
+
+
+def _is_complete(connection: Connection) -> bool:
+    """Tell whether the tables are there, in the form they have today."""
+    found, schema = inspect(connection), _schema_in(connection)
+    has_tables = all(found.has_table(table.name, schema) for table in (records, sessions))
+    return has_tables and not _missing_columns(connection)
+
+
+def _add_missing_columns(connection: Connection) -> None:
+    """Bring a database of an earlier release up to date. What is in it stays as it is."""
+    quoted = connection.dialect.identifier_preparer
+    schema = _schema_in(connection)
+    table = quoted.quote(sessions.name)
+    name = table if schema is None else f"{quoted.quote_schema(schema)}.{table}"
+    for column in _missing_columns(connection):
+        form = CreateColumn(sessions.c[column]).compile(dialect=connection.dialect)
+        connection.exec_driver_sql(f"ALTER TABLE {name} ADD COLUMN {form}")
+
+
+def _missing_columns(connection: Connection) -> list[str]:
+    columns = inspect(connection).get_columns(sessions.name, _schema_in(connection))
+    there = {column["name"] for column in columns}
+    return [column.name for column in sessions.c if column.name not in there]
+
+
+def _schema_in(connection: Connection) -> str | None:
+    """Return the schema that a host has our tables put into, if it has said so."""
+    mapped = connection.get_execution_options().get("schema_translate_map")
+    return None if mapped is None else mapped.get(None)
 
 
 @asynccontextmanager

@@ -77,13 +77,14 @@ metadata = MetaData()
 
 # next_index is where a session's next record goes. Whoever adds to a session first changes this
 # row and so holds its lock until commit: appends to one session happen one after the other.
-# SQLite has one lock for everything and does without these rows.
+# changed is another number whenever a session is made or anything leaves it: see session_rows.
 sessions = Table(
     "memoryspace_session",
     metadata,
     _id_column("user_id", primary_key=True),
     _id_column("session_id", primary_key=True),
     Column("next_index", BigInteger, nullable=False),
+    Column("changed", BigInteger, nullable=False, server_default="0"),  # not in the first release
     **_OPTIONS,
 )
 

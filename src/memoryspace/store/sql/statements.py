@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from msgspec.structs import replace as change
 from sqlalchemy import (
     ARRAY,
+    Column,
     Table,
     Text,
     any_,
     bindparam,
-    delete,
     func,
     literal_column,
     or_,
@@ -26,10 +26,9 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.sql import ColumnElement, Select
 
-from ...record import Scope, Where
+from ...record import MAX_NUMBER, Scope, Where
 from ..codec import pack_marks, unpack_marks
-from .engines import take_write_lock
-from .schema import MYSQL_FAMILY, ExactText, records, sessions
+from .schema import MYSQL_FAMILY, ExactText, records
 
 Condition = list[ColumnElement[bool]]
 
@@ -38,8 +37,7 @@ FEW_IDS = 50
 SQLITE_WITH_RETURNING = (3, 35)
 
 _r = records.c
-_s = sessions.c
-_END = func.coalesce(func.max(_r.index) + literal_column("1"), literal_column("0"))
+END = func.coalesce(func.max(_r.index) + literal_column("1"), literal_column("0"))
 _GIVEN = [column for column in records.c if column not in (_r.seq, _r.index)]
 _ADD_ALONE = str(
     sqlite.insert(records)
@@ -47,7 +45,7 @@ _ADD_ALONE = str(
         [*(column.name for column in _GIVEN), _r.index.name],
         select(
             *(bindparam(column.name, type_=column.type) for column in _GIVEN),
-            select(_END)
+            select(END)
             .where(_r.user_id == bindparam("user_id"), _r.session_id == bindparam("session_id"))
             .scalar_subquery(),
         ).where(true()),  # without it SQLite takes ON CONFLICT for a join
@@ -71,7 +69,7 @@ def alive(now: float) -> ColumnElement[bool]:
 
 
 def matching(scope: Scope, where: Where, dialect: Dialect) -> Condition:
-    """Return the condition for all but ``limit`` and expiry."""
+    """Return the condition for all but the page and expiry."""
     condition = owned_by(scope)
     if where.ids is not None:
         condition.append(_one_of(where.ids, dialect))
@@ -79,6 +77,8 @@ def matching(scope: Scope, where: Where, dialect: Dialect) -> Condition:
         condition.append(_r.kind == where.kind)
     if where.after is not None:
         condition.append(_r.seq > where.after)
+    if where.before is not None:
+        condition.append(_r.seq < where.before)
     if where.marks:  # the first half lets the index on marked records be used
         condition += [_r.marks != "", _carries_any(where.marks, dialect)]
     if where.without:
@@ -87,11 +87,29 @@ def matching(scope: Scope, where: Where, dialect: Dialect) -> Condition:
 
 
 def in_order(query: Select[Any], scope: Scope, where: Where) -> Select[Any]:
-    """Order and limit a query; with ``newest`` the newest comes first."""
-    place = _r.seq if scope.session is None else _r.index
+    """Order a query and cut the page out of it; with ``newest`` the newest comes first."""
+    ordered = query.order_by(_place(scope, where))
     if where.limit is None:
-        return query.order_by(place)
-    return query.order_by(place.desc() if where.newest else place).limit(where.limit)
+        return ordered
+    return ordered.limit(where.limit).offset(where.skip or None)
+
+
+def page_of(
+    columns: Sequence[Column[Any]], condition: Condition, scope: Scope, where: Where
+) -> Select[Any]:
+    """Return the query for a page. What is skipped is counted off without its values being read."""
+    if not where.skip:
+        return in_order(select(*columns).where(*condition), scope, where)
+    chosen = in_order(select(_r.seq).where(*condition), scope, where).subquery()
+    query = select(*columns).join(chosen, _r.seq == chosen.c.seq)
+    return query.where(*owned_by(scope)).order_by(_place(scope, where))
+
+
+def up_to_the_page(where: Where) -> Where:
+    """Return the choice with all that the page skips in it, for one that is made in pieces."""
+    if where.limit is None:
+        return where
+    return change(where, limit=min(where.limit + where.skip, MAX_NUMBER), skip=0)
 
 
 def split(where: Where) -> Iterator[Where]:
@@ -103,11 +121,11 @@ def split(where: Where) -> Iterator[Where]:
         yield change(where, ids=frozenset(part))
 
 
-def parts(items: Collection[Any]) -> Iterator[list[Any]]:
+def parts(items: Collection[Any], size: int = MAX_IDS_PER_STATEMENT) -> Iterator[list[Any]]:
     """Yield the items in lists of a size that fits into one statement."""
     ordered = list(items)
-    for start in range(0, len(ordered), MAX_IDS_PER_STATEMENT):
-        yield ordered[start : start + MAX_IDS_PER_STATEMENT]
+    for start in range(0, len(ordered), size):
+        yield ordered[start : start + size]
 
 
 async def plan_for(on: AsyncConnection, where: Where) -> None:
@@ -118,14 +136,6 @@ async def plan_for(on: AsyncConnection, where: Where) -> None:
     """
     if on.dialect.name == "postgresql" and where.ids is not None and len(where.ids) > FEW_IDS:
         await on.exec_driver_sql("SET LOCAL plan_cache_mode = force_custom_plan")
-
-
-async def lock(on: AsyncConnection, scope: Scope) -> None:
-    """Make other writers to these sessions wait until this transaction ends."""
-    if on.dialect.name == "sqlite":
-        await take_write_lock(on)
-    else:
-        await on.execute(select(_s.session_id).where(*_sessions_of(scope)).with_for_update())
 
 
 async def add_alone(on: AsyncConnection, row: dict[str, Any]) -> bool:
@@ -143,36 +153,6 @@ async def add_alone(on: AsyncConnection, row: dict[str, Any]) -> bool:
     driver = (await on.get_raw_connection()).driver_connection
     run_at_once = getattr(driver, "execute_fetchall", None)  # aiosqlite's
     return run_at_once is not None and bool(await run_at_once(_ADD_ALONE, row))
-
-
-async def forget_sessions(on: AsyncConnection, scope: Scope) -> None:
-    """Remove the rows of sessions that are locked and empty; they come again when needed."""
-    if on.dialect.name != "sqlite":
-        await on.execute(delete(sessions).where(*_sessions_of(scope)))
-
-
-async def reserve(on: AsyncConnection, scope: Scope, places: int) -> int:
-    """Lock the session and return the first of so many consecutive places at its end."""
-    if on.dialect.name == "sqlite":
-        await take_write_lock(on)
-        return int((await on.execute(select(_END).where(*owned_by(scope)))).scalar_one())
-    return await move_end(on, scope, places) - places
-
-
-async def give_back(on: AsyncConnection, scope: Scope, places: int) -> None:
-    """Move the end of a session back by places that were reserved and not needed."""
-    if on.dialect.name != "sqlite":  # there the end is read off the records
-        await move_end(on, scope, -places)
-
-
-async def move_end(on: AsyncConnection, scope: Scope, by: int) -> int:
-    """Move the end of a session, of a new one from 0, and return it; the session is locked then."""
-    row = {"user_id": scope.user, "session_id": scope.session, "next_index": by}
-    statement = upsert(on.dialect, sessions, row, {"next_index": _s.next_index + by})
-    if on.dialect.name == "postgresql":
-        return int((await on.execute(statement.returning(_s.next_index))).scalar_one())
-    await on.execute(statement)
-    return int((await on.execute(select(_s.next_index).where(*_sessions_of(scope)))).scalar_one())
 
 
 def current(query: Select[Any], on: AsyncConnection) -> Select[Any]:
@@ -216,10 +196,9 @@ def upsert(dialect: Dialect, table: Table, row: dict[str, Any], changes: dict[st
     return module.insert(table).values(row).on_conflict_do_update(**conflict)
 
 
-def _sessions_of(scope: Scope) -> Condition:
-    if scope.session is None:
-        return [_s.user_id == scope.user]
-    return [_s.user_id == scope.user, _s.session_id == scope.session]
+def _place(scope: Scope, where: Where) -> ColumnElement[Any]:
+    place = _r.seq if scope.session is None else _r.index
+    return place.desc() if where.newest and where.limit is not None else place
 
 
 def _one_of(ids: Collection[str], dialect: Dialect) -> ColumnElement[bool]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
-from sqlalchemy import Column, delete, func, insert, select
+from sqlalchemy import Column, Select, delete, func, insert, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession, create_async_engine
 
@@ -14,26 +15,26 @@ from ...errors import CorruptData
 from ...events import EventStream
 from ...record import EVERYTHING, Record, Scope, Value, Where, as_marks
 from ..codec import unpack_marks
-from ..contract import Clock, Store, admit, limited, session_of
+from ..contract import Changes, Clock, Store, admit, limited, session_of
+from .following import Looking
 from .rows import COLUMNS, VALUE_COLUMNS, record_of, row_of, value_of
 from .schema import records as table
+from .session_rows import forget_all, give_back, lock, reserve, restamp
 from .statements import (
     MAX_IDS_PER_STATEMENT,
     Condition,
     add_alone,
     alive,
     current,
-    forget_sessions,
-    give_back,
     in_order,
-    lock,
     matching,
     owned_by,
+    page_of,
     parts,
     plan_for,
     remark,
-    reserve,
     split,
+    up_to_the_page,
 )
 from .transactions import Transactions
 
@@ -41,6 +42,7 @@ T = TypeVar("T")
 ROWS_AT_ONCE = 500  # rows made while others are already forgotten keep Python's collector calm
 
 _r = table.c
+_WENT = (_r.id, _r.session_id, _r.expires_at)
 
 
 class SQLStore(Store):
@@ -79,14 +81,24 @@ class SQLStore(Store):
             lambda on: self._fetch(on, scope, where, VALUE_COLUMNS, value_of)
         )
 
-    async def replace(self, scope: Scope, where: Where, records: Sequence[Record]) -> list[str]:
-        session_of(scope)
+    async def replace(
+        self, scope: Scope, where: Where, records: Sequence[Record], *, if_found: bool = False
+    ) -> list[str]:
+        name = session_of(scope)
         rows = [row_of(scope, record) for record in admit(records)]
 
         async def work(on: AsyncConnection) -> list[str]:
-            await reserve(on, scope, 0)  # locks the session, also one that is new
-            await self._delete(on, scope, where)
-            return await self._append(on, scope, rows)
+            if if_found:
+                await lock(on, scope)
+            else:
+                await reserve(on, scope, 0)  # locks the session, also one that is new
+            removed, touched = await self._delete(on, scope, where)
+            new = [] if if_found and not removed else rows
+            added = await self._append(on, scope, new)
+            if not if_found and not new:
+                touched.add(name)  # which may have been made by reserving
+            await restamp(on, scope.user, touched, may_be_empty=not new)
+            return added
 
         return await self._transactions.write(work)
 
@@ -105,11 +117,12 @@ class SQLStore(Store):
 
     async def delete(self, scope: Scope, where: Where = EVERYTHING) -> list[str]:
         async def work(on: AsyncConnection) -> list[str]:
-            if where.limit is not None or where == EVERYTHING:
-                await lock(on, scope)
-            removed = await self._delete(on, scope, where)
+            locked = await lock(on, scope)
+            removed, touched = await self._delete(on, scope, where)
             if where == EVERYTHING:
-                await forget_sessions(on, scope)
+                await forget_all(on, scope, locked, touched)
+            else:
+                await restamp(on, scope.user, touched)
             return removed
 
         return await self._transactions.write(work)
@@ -123,6 +136,12 @@ class SQLStore(Store):
             return found
 
         return await self._transactions.read(work)
+
+    async def sessions(self, user: str) -> list[str]:
+        return await self._transactions.read(lambda on: self._look(on, user).names())
+
+    async def changes(self, user: str, state: Any = None) -> Changes:
+        return await self._transactions.read(lambda on: self._look(on, user).changes(state))
 
     async def create_tables(self) -> None:
         """Create the tables now rather than with the first call: for a service's start."""
@@ -216,7 +235,7 @@ class SQLStore(Store):
             return await self._fetch(on, scope, where, COLUMNS, record_of)
         found: list[Record] = []  # each piece is in order and within the limit, the union is not
         for piece in pieces:
-            found += await self._fetch(on, scope, piece, COLUMNS, record_of)
+            found += await self._fetch(on, scope, up_to_the_page(piece), COLUMNS, record_of)
         found.sort(key=lambda record: record.seq)
         return limited(found, where)
 
@@ -228,13 +247,26 @@ class SQLStore(Store):
         columns: Sequence[Column[Any]],
         decode: Callable[[Sequence[Any]], T],
     ) -> list[T]:
-        """Return what the matching rows decode to; report and skip what does not.
+        """Return what the matching rows decode to."""
+        await plan_for(on, where)
+        condition = [*matching(scope, where, on.dialect), alive(self.clock())]
+        found = await self._read(on, scope, page_of(columns, condition, scope, where), decode)
+        if where.newest and where.limit is not None:
+            found.reverse()
+        return found
+
+    async def _read(
+        self,
+        on: AsyncConnection,
+        scope: Scope,
+        query: Select[Any],
+        decode: Callable[[Sequence[Any]], T],
+    ) -> list[T]:
+        """Return what rows decode to; report and skip what does not.
 
         The first column is ``seq``, which names a row that cannot be read.
         """
-        await plan_for(on, where)
-        condition = [*matching(scope, where, on.dialect), alive(self.clock())]
-        result = await on.execute(in_order(select(*columns).where(*condition), scope, where))
+        result = await on.execute(query)
         found: list[T] = []
         corrupt: dict[int, CorruptData] = {}
         for rows in result.partitions(ROWS_AT_ONCE):
@@ -245,9 +277,10 @@ class SQLStore(Store):
                     corrupt[row[0]] = error
         if corrupt:
             await self._report(on, scope, corrupt)
-        if where.newest and where.limit is not None:
-            found.reverse()
         return found
+
+    def _look(self, on: AsyncConnection, user: str) -> Looking:
+        return Looking(on, user, self.clock(), partial(self._read, on, Scope(user)))
 
     async def _report(
         self, on: AsyncConnection, scope: Scope, corrupt: dict[int, CorruptData]
@@ -257,20 +290,26 @@ class SQLStore(Store):
             for seq, session, id_ in await on.execute(query):
                 self.report_corrupt(Scope(scope.user, session), id_, corrupt[seq])
 
-    async def _delete(self, on: AsyncConnection, scope: Scope, where: Where) -> list[str]:
-        """Remove matching rows, expired ones too; those are not counted, being gone already."""
+    async def _delete(
+        self, on: AsyncConnection, scope: Scope, where: Where
+    ) -> tuple[list[str], set[str]]:
+        """Remove matching rows; return their ids and the sessions that rows went from.
+
+        Expired ones are removed too but their ids not returned: they were gone already.
+        """
         removed: list[str] = []
+        touched: set[str] = set()
         now = self.clock()
         for condition in await self._conditions(on, scope, where):
             removal = delete(table).where(*condition)
             if on.dialect.delete_returning:
-                rows = await on.execute(removal.returning(_r.id, _r.expires_at))
+                rows = (await on.execute(removal.returning(*_WENT))).all()
             else:
-                chosen = select(_r.id, _r.expires_at).where(*condition).with_for_update()
-                rows = await on.execute(chosen)
+                rows = (await on.execute(select(*_WENT).where(*condition).with_for_update())).all()
                 await on.execute(removal)
-            removed += [id_ for id_, expires_at in rows if expires_at is None or expires_at > now]
-        return removed
+            removed += [id_ for id_, _, expires in rows if expires is None or expires > now]
+            touched.update(name for _, name, _ in rows)
+        return removed, touched
 
     async def _conditions(self, on: AsyncConnection, scope: Scope, where: Where) -> list[Condition]:
         """Return conditions that together choose the matching rows, each fit for one statement.
@@ -288,5 +327,5 @@ class SQLStore(Store):
         for piece in split(where):
             condition = [*matching(scope, piece, on.dialect), alive(self.clock())]
             query = current(select(_r.seq).where(*condition), on)
-            seqs += (await on.execute(in_order(query, scope, where))).scalars()
-        return sorted(seqs, reverse=where.newest)[: where.limit]
+            seqs += (await on.execute(in_order(query, scope, up_to_the_page(where)))).scalars()
+        return limited(sorted(seqs), where)

@@ -1,3 +1,3 @@
 local added = append(2)
-keep_alive(true)
+keep_alive(true, true)
 return added

@@ -27,12 +27,27 @@ local function carries(at, marks, few)
     local found = marked(at, marks)
     return function(id) return found[id] end
   end
+  local used = {}
+  for _, mark in ipairs(marks) do
+    if count_under(at, 'mark\0' .. mark) > 0 then used[#used + 1] = mark end
+  end
   return function(id)
-    for _, mark in ipairs(marks) do
+    for _, mark in ipairs(used) do
       if redis.call('ZSCORE', at.index, 'mark\0' .. mark .. '\0' .. id) then return true end
     end
     return false
   end
+end
+
+local function of_other_kinds(at, kind)
+  local before, after = 'kind\0' .. kind .. '\0', 'kind\0' .. kind .. '\1'
+  local others = {}
+  for _, range in ipairs({ { '[kind\0', '(' .. before }, { '[' .. after, '(kind\1' } }) do
+    for _, member in ipairs(redis.call('ZRANGEBYLEX', at.index, range[1], range[2])) do
+      others[string.match(member, '^kind%z%Z*%z(.*)$')] = true
+    end
+  end
+  return others
 end
 
 -- Tests "is this record of the kind?". Where nearly all are, the others are quicker to know.
@@ -43,24 +58,18 @@ local function is_of(at, kind, few)
   if few or all - of_kind > of_kind then
     return function(id) return redis.call('ZSCORE', at.index, prefix .. '\0' .. id) end
   end
-  local others = {}
-  for _, range in ipairs({ { '[kind\0', '(' .. prefix .. '\0' }, { '[' .. prefix .. '\1', '(kind\1' } }) do
-    for _, member in ipairs(redis.call('ZRANGEBYLEX', at.index, range[1], range[2])) do
-      others[string.match(member, '^kind%z%Z*%z(.*)$')] = true
-    end
-  end
+  local others = of_other_kinds(at, kind)
   return function(id) return not others[id] end
 end
 
--- The test that a record passes for all of ``where`` but its limit.
-local function test_of(at, where)
-  local few = where.ids ~= nil
-  local wanted = few and where.marks and carries(at, where.marks, few)
+-- The test that a record passes for all of ``where`` but its page; for ``few`` records or for many.
+local function test_of(at, where, few)
+  local wanted = where.ids and where.marks and carries(at, where.marks, few)
   local unwanted = where.without and carries(at, where.without, few)
   local of_kind = where.kind and is_of(at, where.kind, few)
-  local after = where.after and tonumber(where.after)
+  local after, before = tonumber(where.after or -1), tonumber(where.before or math.huge)
   return function(id, seq)
-    return (not after or seq > after) and (not wanted or wanted(id))
+    return seq > after and seq < before and (not wanted or wanted(id))
       and not (unwanted and unwanted(id)) and (not of_kind or of_kind(id))
   end
 end
@@ -80,76 +89,65 @@ local function named(at, where)
   return found
 end
 
+-- From which to which of so many matching records the page goes, counted from 0.
+local function page_of(total, where)
+  local first, last = where.skip, where.skip + where.limit - 1
+  if where.newest then first, last = total - 1 - last, total - 1 - first end
+  return math.max(first, 0), math.min(last, total - 1)
+end
+
 local function limited(found, where)
-  local limit = where.limit
-  if not limit or #found <= limit then return found end
-  local first, kept = where.newest and (#found - limit) or 0, {}
-  for i = 1, limit do kept[i] = found[first + i] end
+  if not where.limit then return found end
+  local first, last = page_of(#found, where)
+  local kept = {}
+  for i = first, last do kept[#kept + 1] = found[i + 1] end
   return kept
 end
 
-local function reversed(list)
-  local turned = {}
-  for i = #list, 1, -1 do turned[#turned + 1] = list[i] end
-  return turned
+-- The bounds of ``where`` as the commands on scores take them.
+local function bounds(where)
+  return where.after and ('(' .. where.after) or '-inf', where.before and ('(' .. where.before) or '+inf'
 end
 
--- Walks a session page by page, from the end that is asked for, until the limit is reached.
+-- Walks a session part by part.
 local function walked(at, where)
-  local newest = where.newest and where.limit
-  local command = newest and 'ZREVRANGEBYSCORE' or 'ZRANGEBYSCORE'
-  local low = where.after and ('(' .. where.after) or '-inf'
-  local from, to = newest and '+inf' or low, newest and low or '+inf'
-  local page = where.limit and (where.limit + 100) or 100000
-  local passes, found, offset = test_of(at, where), {}, 0
+  local low, high = bounds(where)
+  local passes, found, offset, part = test_of(at, where), {}, 0, 100000
   while true do
-    local flat = redis.call(command, at.order, from, to, 'WITHSCORES', 'LIMIT', offset, page)
+    local flat = redis.call('ZRANGEBYSCORE', at.order, low, high, 'WITHSCORES', 'LIMIT', offset, part)
     for i = 1, #flat, 2 do
-      if where.limit and #found >= where.limit then break end
       local id, seq = flat[i], tonumber(flat[i + 1])
       if passes(id, seq) then found[#found + 1] = { id, seq, at } end
     end
-    if #flat < 2 * page or (where.limit and #found >= where.limit) then break end
-    offset = offset + page
+    if #flat < 2 * part then return found end
+    offset = offset + part
   end
-  return newest and reversed(found) or found
+end
+
+-- Of a rare kind, each is looked up; most sessions have none of it.
+local function of_rare_kind(at, where)
+  local found, passes = {}, test_of(at, where, true)
+  for _, id in ipairs(ids_under(at, 'kind\0' .. where.kind)) do
+    local seq = tonumber(redis.call('ZSCORE', at.order, id))
+    if seq and passes(id, seq) then found[#found + 1] = { id, seq, at } end
+  end
+  table.sort(found, function(a, b) return a[2] < b[2] end)
+  return found
+end
+
+local function is_rare(at, kind)
+  return 10 * count_under(at, 'kind\0' .. kind) < redis.call('ZCARD', at.order)
 end
 
 local function matching_in(at, where)
   expire(at)
-  if not (where.ids or where.marks) then return walked(at, where) end
-  local passes, found = test_of(at, where), {}
+  if not (where.ids or where.marks) then
+    if where.kind and is_rare(at, where.kind) then return of_rare_kind(at, where) end
+    return walked(at, where)
+  end
+  local passes, found = test_of(at, where, where.ids ~= nil), {}
   for _, each in ipairs(named(at, where)) do
     if passes(each[1], each[2]) then found[#found + 1] = each end
   end
-  return limited(found, where)
-end
-
--- A session that expired is still listed until somebody looks.
-local function is_gone(session)
-  if redis.call('EXISTS', keys_of(session).order) == 1 then return false end
-  redis.call('SREM', SESSIONS, session)
-  return true
-end
-
-local function sessions()
-  if request.session then return { request.session } end
-  local alive = {}
-  for _, session in ipairs(redis.call('SMEMBERS', SESSIONS)) do
-    if not is_gone(session) then alive[#alive + 1] = session end
-  end
-  return alive
-end
-
--- All that matches, in conversation order: { {id, seq, keys}, ... }
-local function matching()
-  if request.session then return matching_in(keys_of(request.session), request.where) end
-  local found = {}
-  for _, session in ipairs(sessions()) do
-    for _, each in ipairs(matching_in(keys_of(session), request.where)) do
-      found[#found + 1] = each
-    end
-  end
-  table.sort(found, function(a, b) return a[2] < b[2] end)
-  return limited(found, request.where)
+  return found
 end

@@ -1,12 +1,13 @@
 -- What every verb shares. KEYS[1] is the key of the store's counter. ARGV[1] is one JSON document,
 -- the request: user (the prefix of all the user's keys), session (or none), now, ttl, where, ...
 --
--- A session is five keys, so one EXPIRE each keeps it together, however many records it holds:
+-- A session is six keys, so one EXPIRE each keeps it together, however many records it holds:
 --   :records  hash   id -> its kind, a zero byte, and the record as JSON
 --   :order    zset   id by seq, which is conversation order
 --   :marks    hash   id -> its marks, each between separators
 --   :index    zset   "kind\0<kind>\0<id>" and "mark\0<mark>\0<id>", all of score 0, to find by prefix
 --   :expiry   zset   id by the time it expires
+--   :stamp    string a number from the counter, another one after every change but an append
 -- and a user has a set of the sessions it has.
 
 local request = cjson.decode(ARGV[1])
@@ -21,6 +22,7 @@ local function keys_of(session)
     marks = base .. 'marks',
     index = base .. 'index',
     expiry = base .. 'expiry',
+    stamp = base .. 'stamp',
   }
 end
 
@@ -71,7 +73,42 @@ local function forget(at, id)
   redis.call('ZREM', at.expiry, id)
 end
 
+-- Give a session a number it never had: it is new, or more happened than an append. It lives as long
+-- as the rest, and not without it.
+local function restamp(at)
+  if redis.call('EXISTS', at.order) == 0 then
+    redis.call('DEL', at.stamp)
+    return
+  end
+  local stamp, old = redis.call('INCR', KEYS[1]), tonumber(redis.call('GET', at.stamp) or 0)
+  if stamp <= old then -- the counter was lost
+    stamp = old + 1
+    redis.call('SET', KEYS[1], string.format('%.0f', stamp))
+  end
+  redis.call('SET', at.stamp, string.format('%.0f', stamp))
+  local left = redis.call('PTTL', at.order)
+  if left >= 0 then redis.call('PEXPIRE', at.stamp, left) end
+end
+
 local function expire(at)
   local due = redis.call('ZRANGEBYSCORE', at.expiry, '-inf', request.now)
+  if #due == 0 then return end
   for _, id in ipairs(due) do forget(at, id) end
+  restamp(at)
+end
+
+-- A session that expired is still listed until somebody looks.
+local function is_gone(session)
+  if redis.call('EXISTS', keys_of(session).order) == 1 then return false end
+  redis.call('SREM', SESSIONS, session)
+  return true
+end
+
+local function sessions()
+  if request.session then return { request.session } end
+  local alive = {}
+  for _, session in ipairs(redis.call('SMEMBERS', SESSIONS)) do
+    if not is_gone(session) then alive[#alive + 1] = session end
+  end
+  return alive
 end

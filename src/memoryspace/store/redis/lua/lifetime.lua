@@ -4,7 +4,7 @@
 -- than they. A list that is never read would keep the names of sessions long gone, so each new name
 -- looks after two others.
 local function list_session(session)
-  local has_ttl = redis.call('EXISTS', SESSIONS) == 0 or redis.call('PTTL', SESSIONS) >= 0
+  local has_ttl = request.ttl and (redis.call('EXISTS', SESSIONS) == 0 or redis.call('PTTL', SESSIONS) >= 0)
   if redis.call('SADD', SESSIONS, session) == 1 then
     for _, other in ipairs(redis.call('SRANDMEMBER', SESSIONS, 2)) do is_gone(other) end
   end
@@ -15,13 +15,13 @@ local function list_session(session)
   end
 end
 
-local PARTS = { 'records', 'order', 'marks', 'index', 'expiry' }
+local PARTS = { 'records', 'order', 'marks', 'index', 'expiry', 'stamp' }
 
 -- Sliding expiry: whoever touches a session keeps all of it for another ttl seconds. Without a ttl,
 -- writing to a session that would expire makes all of it stay.
-local function keep_alive(is_writing)
+local function keep_alive(is_writing, is_known)
   local session = request.session
-  if not session or is_gone(session) then return end
+  if not session or (not is_known and is_gone(session)) then return end
   local at = keys_of(session)
   if request.ttl then
     for _, part in ipairs(PARTS) do redis.call('EXPIRE', at[part], request.ttl) end

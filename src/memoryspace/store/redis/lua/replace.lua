@@ -1,4 +1,5 @@
-delete()
-local added = append(2)
-keep_alive(true)
+local removed, added = delete(), {}
+local may_add = #removed > 0 or not request.if_found
+if may_add then added = append(2) end
+keep_alive(may_add)
 return added

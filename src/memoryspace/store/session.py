@@ -1,0 +1,165 @@
+"""One session's entries in RAM: a dict in conversation order, and what finds them quickly.
+
+Adding, finding and removing one costs the same at any size. Lists of them, to turn pages by, are
+made when first asked for. An entry is a record, or anything else with the same few fields.
+"""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Generic, Protocol, TypeVar
+
+from ..record import Where
+from .paging import Run, by_seq
+
+
+class Entry(Protocol):
+    """What an index needs to know of a record: its fields of the same names, to be read."""
+
+    # ruff: noqa: D102  # the names say it
+    @property
+    def id(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def marks(self) -> frozenset[str]: ...
+    @property
+    def seq(self) -> int: ...
+    @property
+    def session(self) -> str | None: ...
+    @property
+    def expires_at(self) -> float | None: ...
+
+
+E = TypeVar("E", bound=Entry)
+
+
+class Session(Generic[E]):
+    """One session's entries in conversation order, and which of them carry which mark."""
+
+    def __init__(self, changes: Iterator[int]) -> None:
+        self.records: dict[str, E] = {}
+        self._changes = changes
+        self.last_change = next(changes)
+        self.last_seq = 0
+        self._of_kind: Counter[str] = Counter()
+        self._marked: defaultdict[str, set[str]] = defaultdict(set)
+        self._due: list[tuple[float, str]] = []
+        self._lists: dict[str | None, list[E]] = {}  # of a kind, or of all, in order
+
+    def add(self, entry: E) -> None:
+        """Put an entry at the end."""
+        self.records[entry.id] = entry
+        for entries in self._lists_of(entry):
+            entries.append(entry)
+        self.last_seq = entry.seq
+        self._of_kind[entry.kind] += 1
+        for mark in entry.marks:
+            self._marked[mark].add(entry.id)
+        if entry.expires_at is not None:
+            heapq.heappush(self._due, (entry.expires_at, entry.id))
+
+    def sort(self) -> None:
+        """Bring entries that were added in any order into conversation order."""
+        self.records = {entry.id: entry for entry in sorted(self.records.values(), key=by_seq)}
+        self.last_seq = max((entry.seq for entry in self.records.values()), default=0)
+        self.forget_lists()
+
+    def remove(self, entry_id: str) -> None:
+        """Take an entry out."""
+        entry = self.records.pop(entry_id)
+        for entries in self._lists_of(entry):
+            del entries[bisect_left(entries, entry.seq, key=by_seq)]
+        self._of_kind[entry.kind] -= 1
+        self._unmark(entry_id, entry.marks)
+        self.last_change = next(self._changes)
+
+    def remark(self, entry: E, marked: E) -> None:
+        """Let an entry be the same with other marks."""
+        self._unmark(entry.id, entry.marks - marked.marks)
+        for mark in marked.marks - entry.marks:
+            self._marked[mark].add(entry.id)
+        self.records[entry.id] = marked
+        for entries in self._lists_of(entry):
+            entries[bisect_left(entries, entry.seq, key=by_seq)] = marked
+        self.last_change = next(self._changes)
+
+    def expire(self, now: float) -> None:
+        """Take out whose time is over."""
+        while self._due and self._due[0][0] <= now:
+            due, entry_id = heapq.heappop(self._due)
+            entry = self.records.get(entry_id)
+            if entry is not None and entry.expires_at == due:  # else removed and added anew
+                self.remove(entry_id)
+
+    def count(self, kind: str | None, now: float) -> int:
+        """Return how many entries there are, of one kind or of all."""
+        self.expire(now)
+        return len(self.records) if kind is None else self._of_kind[kind]
+
+    def choose(self, where: Where, now: float) -> list[E]:
+        """Return the matching entries in conversation order."""
+        self.expire(now)
+        matches: Callable[[E], bool] = where.matches  # type: ignore[assignment]  # needs these fields alone
+        return [entry for entry in self._candidates(where) if matches(entry)]
+
+    def after(self, seq: int) -> list[E]:
+        """Return what came after a seq, in conversation order."""
+        return [*self._newest_down_to(seq)][::-1]
+
+    def run(self, where: Where, now: float) -> Run[E]:
+        """Return what a page is cut out of, if neither ids nor marks are asked for."""
+        self.expire(now)
+        marked = {id_ for mark in where.without for id_ in self._marked.get(mark, ())}
+        unwanted = (self.records[entry_id] for entry_id in marked)
+        left_out = [each.seq for each in unwanted if where.kind in (None, each.kind)]
+        return Run(self._list_of(where.kind), left_out, where)
+
+    def forget_lists(self) -> None:
+        """Make the lists anew when they are next needed."""
+        self._lists.clear()
+
+    def _list_of(self, kind: str | None) -> list[E]:
+        if kind is not None and not self._of_kind[kind]:
+            return []
+        if kind not in self._lists:
+            every = self.records.values()
+            self._lists[kind] = [each for each in every if kind in (None, each.kind)]
+        return self._lists[kind]
+
+    def _lists_of(self, entry: E) -> list[list[E]]:
+        """Return the lists that an entry stands in, of those that are made."""
+        if not self._lists:
+            return []
+        return [self._lists[kind] for kind in (None, entry.kind) if kind in self._lists]
+
+    def _unmark(self, entry_id: str, marks: Iterable[str]) -> None:
+        for mark in marks:
+            self._marked[mark].discard(entry_id)
+            if not self._marked[mark]:
+                del self._marked[mark]
+
+    def _candidates(self, where: Where) -> Iterable[E]:
+        """Return the fewest entries that may match, in conversation order."""
+        if where.ids is not None:
+            return self._in_order(where.ids)
+        if where.marks:
+            marked = (self._marked.get(mark, ()) for mark in where.marks)
+            return self._in_order({entry_id for ids in marked for entry_id in ids})
+        if where.after is not None:
+            return self.after(where.after)
+        return self.records.values()
+
+    def _in_order(self, ids: Collection[str]) -> list[E]:
+        found = [self.records[entry_id] for entry_id in ids if entry_id in self.records]
+        found.sort(key=by_seq)
+        return found
+
+    def _newest_down_to(self, seq: int) -> Iterator[E]:
+        for entry in reversed(self.records.values()):
+            if entry.seq <= seq:
+                return
+            yield entry
