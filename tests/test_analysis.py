@@ -50,6 +50,15 @@ def test_a_long_text_has_the_same_words_in_the_same_order(text: str) -> None:
     assert words_of_long(text) == words(text)
 
 
+@settings(max_examples=200)
+@given(st.text("abst .'-_A1é", max_size=40))
+@example("plain words  with two spaces")
+@example(" plain")
+@example("plain ")
+def test_plain_words_are_read_as_all_others(text: str) -> None:
+    assert words(text) == words_of_long(text)
+
+
 @settings(max_examples=100)
 @given(st.lists(TEXTS, max_size=3), st.sampled_from(["german", "french", None]))
 def test_it_is_so_in_any_language(texts: list[str], language: str | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
@@ -12,13 +12,26 @@ from memoryspace import Msg
 from memoryspace.errors import InvalidInput
 from memoryspace.record import Record
 from memoryspace.retrieval.catalogue import NO_ROW, Catalogue
-from memoryspace.retrieval.entries import Entry, Only, checked, entry_of
+from memoryspace.retrieval.entries import (
+    DEEPEST,
+    MOST_INSIDE,
+    THERE,
+    Entry,
+    Only,
+    checked,
+    entry_of,
+    items_of,
+)
+from memoryspace.service.envelope import VALID_TO
+from memoryspace.service.envelope import entry_of as memory_entry_of
 
 small = st.sampled_from(["a", "b", "c"])
 plain = st.sampled_from([1, True, 0, False, None, "x", 2.5])
+lists = st.lists(plain, max_size=4).map(tuple)
 times = st.none() | st.integers(0, 9).map(float)
 marks = st.frozensets(small, max_size=2)
 items = st.none() | st.dictionaries(small, plain, max_size=2)
+held = st.none() | st.dictionaries(small, plain | lists | st.just(THERE), max_size=2)
 narrowings = st.builds(
     Only,
     ids=st.none() | st.frozensets(st.integers(0, 30).map(str), max_size=8),
@@ -51,7 +64,7 @@ class CatalogueBesideAList(RuleBasedStateMachine):
         kind=small,
         time=times,
         marks=marks,
-        metadata=items,
+        metadata=held,
     )
     def add(self, **fields: object) -> str:
         entry = Entry(str(self.next), "text", **fields)  # type: ignore[arg-type]  # drawn to fit
@@ -107,7 +120,9 @@ def test_columns_grow_and_keep_what_they_hold() -> None:
 
 
 def test_a_record_of_a_message_becomes_an_entry_with_its_speaker_and_role() -> None:
-    said = Msg("Ann", "I moved to Lisbon", "user", metadata={"mood": "glad", "deep": {"no": 1}})
+    said = Msg(
+        "Ann", "I moved to Lisbon", "user", metadata={"mood": "glad", "at": {"city": "Rome"}}
+    )
     entry = entry_of(
         Record("r", said, marks=frozenset({"home"}), created_at=5.0, session="s", importance=0.9)
     )
@@ -120,7 +135,7 @@ def test_a_record_of_a_message_becomes_an_entry_with_its_speaker_and_role() -> N
         time=5.0,
         importance=0.9,
         marks=frozenset({"home"}),
-        metadata={"mood": "glad"},
+        metadata={"mood": "glad", "at": THERE, "at.city": "Rome"},
     )
 
 
@@ -135,7 +150,8 @@ def test_a_record_says_itself_what_a_search_sees() -> None:
         Entry("a\nb", "x"),
         Entry("a", "x", time=float("nan")),
         Entry("a", "x", importance=float("inf")),
-        Entry("a", "x", metadata={"deep": {}}),  # type: ignore[dict-item]  # wrong on purpose
+        Entry("a", "x", metadata={"several": {1, 2}}),
+        Entry("a", "x", metadata={5: 1}),  # type: ignore[dict-item]  # wrong on purpose
     ],
 )
 def test_an_entry_that_could_not_be_kept_is_refused(wrong: Entry) -> None:
@@ -164,3 +180,137 @@ def test_a_refusal_says_why() -> None:
         assert reason in str(only.refusal(entry))
     assert "no time" in str(Only(since=1.0).refusal(Entry("f", "x")))
     assert "'k'" in str(Only(metadata={"k": 1}).refusal(entry))
+
+
+def test_what_can_be_asked_for_is_plain_or_a_list_and_has_a_name() -> None:
+    metadata = {
+        "n": 1,
+        "tags": ["x", 2, None],
+        "none": [],
+        "place": {"city": "Rome", "at": (41.9, 12.5), "of": {"land": "Italy"}},
+        "empty": {},
+        "mixed": ["x", ["y"]],
+        "listed": [{"a": 1}],
+        "other": object(),
+        "odd": {5: "no name", "name": "x"},
+        5: "no name",
+    }
+    assert items_of(metadata) == {
+        "n": 1,
+        "tags": ("x", 2, None),
+        "none": (),
+        "place": THERE,
+        "place.city": "Rome",
+        "place.at": (41.9, 12.5),
+        "place.of": THERE,
+        "place.of.land": "Italy",
+        "empty": THERE,
+        "mixed": THERE,
+        "listed": THERE,
+        "other": THERE,
+        "odd": THERE,
+        "odd.name": "x",
+    }
+
+
+def test_what_has_a_name_with_a_dot_itself_is_what_is_meant_by_it() -> None:
+    for metadata in (
+        {"a.b": 1, "a": {"b": 2, "c": 3}},
+        {"a": {"b": 2, "c": 3}, "a.b": 1},
+    ):
+        assert items_of(metadata) == {"a": THERE, "a.b": 1, "a.c": 3}
+    nearer = {"a": {"b": {"c": 1}}, "a.b": {"c": 2}}
+    assert items_of(nearer) == {"a": THERE, "a.b": THERE, "a.b.c": 2}
+    assert items_of({"a": {"b.c": 1}}) == {"a": THERE, "a.b.c": 1}
+    for alike in ({"a": {"b.c": 1}, "a.b": {"c": 2}}, {"a.b": {"c": 2}, "a": {"b.c": 1}}):
+        assert items_of(alike)["a.b.c"] == 1
+
+
+def test_what_stands_too_deep_is_there_and_no_more() -> None:
+    metadata: dict[str, object] = {"n": 1, "list": ["x"]}
+    for _ in range(DEEPEST):
+        metadata = {"a": metadata, "b": 5}
+    known = items_of(metadata)
+    deepest = ".".join(["a"] * DEEPEST)
+    assert known[deepest] is THERE
+    assert known[".".join(["a"] * (DEEPEST - 1) + ["b"])] == 5
+    assert max(name.count(".") for name in known) == DEEPEST - 1
+    endless: list[object] = []
+    endless.append(endless)
+    around: dict[str, object] = {"list": endless}
+    around["self"] = around
+    assert items_of(around)["self.list"] is THERE
+
+
+def test_what_would_be_too_much_is_there_and_hides_no_other() -> None:
+    many = list(range(MOST_INSIDE))
+    assert items_of({"many": many})["many"] == tuple(many)
+    assert items_of({"many": [*many, 1]}) == {"many": THERE}
+    assert len(items_of({"many": dict.fromkeys(map(str, many), 1)})) == MOST_INSIDE + 1
+    assert items_of({"many": dict.fromkeys(map(str, [*many, -1]), 1)}) == {"many": THERE}
+    crowded = {"many": many, "place": {"city": "Rome", "more": many}, "tags": ["x"], "n": 1}
+    for metadata in (crowded, dict(reversed(crowded.items()))):
+        assert items_of(metadata) == {
+            "many": THERE,
+            "place": THERE,
+            "place.city": "Rome",
+            "place.more": THERE,
+            "tags": ("x",),
+            "n": 1,
+        }
+
+
+def test_what_cannot_be_looked_into_takes_no_room() -> None:
+    half = MOST_INSIDE // 2
+    tags = ["x"] * (half + 1)
+    assert items_of({"dicts": [{}] * half, "tags": tags})["tags"] == tuple(tags)
+    too_deep: dict[str, object] = dict.fromkeys(map(str, range(half)), 1)
+    inner: dict[str, object] = {"deep": too_deep, "tags": tags}
+    for _ in range(DEEPEST - 1):
+        inner = {"a": inner}
+    known = items_of(inner)
+    assert (known["a.a.deep"], known["a.a.tags"]) == (THERE, tuple(tags))
+
+
+def test_plain_items_are_known_however_many() -> None:
+    metadata: dict[str, object] = {str(n): n for n in range(2 * MOST_INSIDE)}
+    assert items_of(metadata) == metadata
+    assert items_of(metadata | {"tags": ["x"]}) == metadata | {"tags": ("x",)}
+
+
+anything = st.recursive(
+    plain | st.just(THERE) | st.just(b""),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["a", "b", "a.b"]), inner, max_size=3)
+    ),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(st.sampled_from(["a", "b", "a.b", "a.b.a"]), anything, max_size=4))
+def test_what_was_made_of_metadata_stays_as_it_is(metadata: dict[str, object]) -> None:
+    known = items_of(metadata)
+    assert items_of(known) == known
+    assert known.keys() >= metadata.keys()
+    if b"" not in metadata.values():
+        entry = checked(Entry("e", "x", metadata=metadata))
+        assert entry.metadata == known
+        assert checked(entry) == entry
+
+
+def test_a_memory_and_a_message_are_asked_for_alike() -> None:
+    metadata = {"tags": ["x"], "place": {"city": "Rome"}, "listed": [{}]}
+    of_message = entry_of(Record("r", Msg("Ann", "tea", "user", metadata=metadata)))
+    of_memory = memory_entry_of(Record("r", {"metadata": metadata, "valid_to": 5.0}, kind="memory"))
+    assert of_memory is not None
+    assert of_memory.metadata == {**items_of(metadata), VALID_TO: 5.0}
+    assert of_message.metadata == items_of(metadata)
+
+
+def test_only_asks_for_plain_values() -> None:
+    for value in (["x"], ("x",), {"city": "Rome"}, THERE):
+        with pytest.raises(InvalidInput, match=r"'k'.*use Item"):
+            Only(metadata={"k": value})  # type: ignore[dict-item]  # wrong on purpose
+    with pytest.raises(TypeError, match="must be a dict"):
+        Only(metadata=["k"])  # type: ignore[arg-type]  # wrong on purpose

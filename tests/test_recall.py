@@ -183,7 +183,7 @@ def test_a_replaced_entry_that_changes_its_session_comes_last_there() -> None:
         Entry("b", "text", time=float("inf")),
         Entry("b", "text", importance=float("nan")),
         Entry("b", "text", importance=True),
-        Entry("b", "text", metadata={"k": [1]}),  # type: ignore[dict-item]
+        Entry("b", "text", metadata={"k": {1}}),
         "no entry",
         None,
     ],

@@ -17,6 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from memoryspace.errors import InvalidInput
 from memoryspace.retrieval import SparseIndex, tokens
 from memoryspace.retrieval.sparse.documents import Documents
+from memoryspace.retrieval.sparse.query import _highest
 from memoryspace.retrieval.sparse.runs import invert
 from memoryspace.retrieval.text.analysis import Analysis
 from memoryspace.retrieval.text.stopwords import query_words
@@ -646,3 +647,53 @@ def test_a_number_of_hits_below_one_is_refused(top_k: int) -> None:
 def test_a_number_of_hits_that_is_no_int_is_refused() -> None:
     with pytest.raises(TypeError):
         indexed("cat").search("cat", 2.5)  # type: ignore[arg-type]
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.integers(0, 5), min_size=1, max_size=3000),
+    st.integers(1, 300),
+    st.integers(1, 50),
+)
+def test_the_highest_are_found_with_all_their_equals(
+    values: list[int], depth: int, repeats: int
+) -> None:
+    scores = np.array(values * repeats, np.float64)
+    found = _highest(scores, depth)
+    lowest = sorted(scores, reverse=True)[: min(depth, len(scores))][-1]
+    assert found.tolist() == np.flatnonzero(scores >= lowest).tolist()
+
+
+def test_keys_far_apart_are_found_as_those_side_by_side() -> None:
+    index, far = tiny(), [2**64 - 1, 2**40, 10**6]
+    near = list(range(0, 60, 3))
+    for key in [*near, *far]:
+        name = "q" + str(key).translate(str.maketrans("0123456789", "bcdfghjklm"))
+        index.add(key, f"tea {name}")
+        assert [found for found, _ in index.search(name)] == [key]
+        index.check()
+    wanted = np.array([*near, *far, 1, 2**50], np.uint64)
+    assert (index.scores("tea", wanted) > 0).tolist() == [True] * (len(near) + 3) + [False] * 2
+    index.remove_many(np.array([3, 2**40], np.uint64))
+    assert not index.remove(3)
+    assert (index.scores("tea", wanted) > 0).sum() == len(near) + 1
+    index.check()
+
+
+def test_a_query_repeated_sees_what_came_and_went_between() -> None:
+    index = tiny()
+    for key in range(20):
+        index.add(key, "tea" if key % 2 else "tea with milk")
+    first = dict(index.search("tea milk", 30))
+    assert dict(index.search("tea milk", 30)) == first
+    index.remove(4)
+    assert set(dict(index.search("tea milk", 30))) == set(range(20)) - {4}
+    index.add(99, "tea tea milk")
+    assert index.search("tea milk", 30)[0][0] == 99
+    settle(index)
+    again = index.search("tea milk", 30)
+    assert dict(index.search("milk tea", 30)) == pytest.approx(dict(again))
+    assert index.gains("tea milk", np.array([99, 4, 99])).gains[1].tolist() == [0.0, 0.0]
+    twice = index.gains("tea milk", np.array([99, 99])).gains
+    assert twice[0].tolist() == twice[1].tolist()
+    index.check()

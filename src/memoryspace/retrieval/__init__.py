@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from .baselines import Reservoir, ReservoirMemory, SlidingWindow, SlidingWindowMemory
+from .conditions import AllOf, AnyOf, Condition, Item, Not
 from .dense.generations import Generations
 from .dense.index import DenseIndex
 from .entries import Entry, Only, entry_of
@@ -22,10 +23,15 @@ from .text.analysis import text_of, tokens
 from .times import TimeSpan, times_in
 
 __all__ = [
+    "AllOf",
+    "AnyOf",
+    "Condition",
     "DenseIndex",
     "Entry",
     "Generations",
     "Hit",
+    "Item",
+    "Not",
     "Only",
     "OutdatedIndex",
     "Ranking",

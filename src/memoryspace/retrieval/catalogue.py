@@ -6,53 +6,22 @@ Columns are flat arrays by row. Rows of one session are linked in the order of a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from .entries import EVERYTHING, Entry, Only, Plain, same
+from .conditions import ANYTHING, AllOf, Condition, Item, Not
+from .entries import NAMED, Entry, Only, names
+from .facets import NOBODY, Facets, RowSet
 
 Rows = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
 NO_ROW = -1
 _LEAST = 256
-
-
-class RowSet:
-    """Some rows: added and removed in constant time, read as one array in no special order."""
-
-    def __init__(self) -> None:
-        self._rows: Rows = np.empty(4, np.int64)
-        self._places: dict[int, int] = {}
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-    def __contains__(self, row: int) -> bool:
-        return row in self._places
-
-    def add(self, row: int) -> None:
-        """Take in a row that is not here."""
-        place = len(self._places)
-        if place == len(self._rows):
-            self._rows = np.resize(self._rows, 2 * place)
-        self._rows[place] = row
-        self._places[row] = place
-
-    def discard(self, row: int) -> None:
-        """Let a row go: the last one moves to its place."""
-        place = self._places.pop(row)
-        last = int(self._rows[len(self._places)])
-        if last != row:
-            self._rows[place] = last
-            self._places[last] = place
-
-    @property
-    def array(self) -> Rows:
-        """The rows, as a view for the moment."""
-        return self._rows[: len(self._places)]
+_MANY = 32  # one in so many rows
+_SORTED_AT = 64  # one in so many: fewer than that are sorted sooner than marked
 
 
 class Catalogue:
@@ -63,11 +32,12 @@ class Catalogue:
         self._by_id: dict[str, int] = {}
         self._free: list[int] = []
         self._everyone = RowSet()
-        self._facets: dict[str, dict[Any, RowSet]] = {}  # name → value → rows
+        self._facets = Facets()
         self._tails: dict[str, int] = {}  # session → its newest row
         self._added = 0
         self._in_order: Rows | None = None  # everyone, until somebody comes or goes
-        self._living: NDArray[np.bool_] = np.zeros(_LEAST, np.bool_)
+        self._allowed_last: tuple[str, Rows] | None = None  # until anything changes
+        self._living: Mask = np.zeros(_LEAST, np.bool_)
         self.before: Rows = _column(np.int64)  # the row before it in its session
         self.behind: Rows = _column(np.int64)
         self.sessions: Rows = _column(np.int64)  # a number that rows of one session share
@@ -97,7 +67,7 @@ class Catalogue:
         row = self._new_row()
         self._by_id[entry.id] = row
         self._everyone.add(row)
-        self._living[row], self._in_order = True, None
+        self._living[row], self._in_order, self._allowed_last = True, None, None
         self._describe(row, entry)
         self._link(row, entry)
         self._added += 1
@@ -108,53 +78,76 @@ class Catalogue:
         """Put an entry of the same id and session in the place of another: it stays its place."""
         old = self.at(row)
         assert (old.id, old.session) == (entry.id, entry.session), "that would be another one"
-        self._forget_facets(row, old)
+        self._facets.remove(row, old)
         self._describe(row, entry)
+        self._allowed_last = None
 
     def remove(self, row: int) -> None:
         """Take an entry out."""
         entry = self.at(row)
         self._unlink(row, entry)
-        self._forget_facets(row, entry)
+        self._facets.remove(row, entry)
         self._everyone.discard(row)
-        self._living[row], self._in_order = False, None
+        self._living[row], self._in_order, self._allowed_last = False, None, None
         del self._by_id[entry.id]
         self.entries[row] = None
         self._free.append(row)
 
     def rows_of(self, name: str, value: Any) -> Rows:
         """Return the rows that have one value of session, speaker, role, kind or mark."""
-        members = self._facets.get(name, {}).get(value)
-        return np.empty(0, np.int64) if members is None else members.array
+        return self._facets.rows_of(name, value)
 
     def has(self, name: str, value: Any) -> bool:
         """Tell whether any entry has this session, speaker, role, kind or mark."""
-        return value in self._facets.get(name, {})
+        return self._facets.has(name, value)
 
     def values_of(self, name: str) -> list[Any]:
         """Return all values that entries have of session, speaker, role, kind or mark."""
-        return list(self._facets.get(name, {}))
+        return self._facets.values_of(name)
 
-    def allowed(self, only: Only = EVERYTHING) -> Rows:
-        """Return the rows that a search may return, rising."""
-        if only == EVERYTHING:
+    def ids(self) -> list[str]:
+        """Return the ids of all entries, in no special order."""
+        return list(self._by_id)
+
+    def allowed(self, only: Condition = ANYTHING) -> Rows:
+        """Return the rows that a search may return, rising.
+
+        One search after another asks for the same, so the last answer is kept.
+        """
+        if only == ANYTHING:
             return self._all_in_order()
+        asked = repr(only)  # tells 1 from True, which are equal
+        if self._allowed_last is None or self._allowed_last[0] != asked:
+            rows = self._allowed(only)
+            rows.flags.writeable = False
+            self._allowed_last = (asked, rows)
+        return self._allowed_last[1]
+
+    def _allowed(self, only: Condition) -> Rows:
+        if not isinstance(only, Only):
+            return np.flatnonzero(self._fulfils(only))
         chosen = self._chosen(only)
-        if only.since is not None:
-            chosen = chosen[self.times[chosen] >= only.since]
-        if only.until is not None:
-            chosen = chosen[self.times[chosen] < only.until]
+        if _MANY * len(chosen) > len(self):  # to sort them would take longer
+            return np.flatnonzero(self.mask(chosen))
         return np.sort(chosen)
 
-    def living(self) -> NDArray[np.bool_]:
+    def living(self) -> Mask:
         """Return for every row whether there is an entry in it, as a view for the moment."""
         return self._living[: len(self.entries)]
 
-    def mask(self, rows: Rows) -> NDArray[np.bool_]:
+    def mask(self, rows: Rows) -> Mask:
         """Return for every row whether it is one of these."""
         found = np.zeros(len(self.entries), np.bool_)
         found[rows] = True
         return found
+
+    def distinct(self, rows: Rows) -> Rows:
+        """Return rows rising and each once, without ``NO_ROW``."""
+        if len(self.entries) > _SORTED_AT * len(rows):
+            return distinct(rows)
+        found = np.zeros(len(self.entries) + 1, np.bool_)
+        found[rows] = True  # ``NO_ROW`` is the last
+        return found[:-1].nonzero()[0]
 
     def neighbours(self, rows: Rows, reach: int) -> list[tuple[int, Rows]]:
         """Return, for each distance from ``-reach`` to ``reach`` but 0, the rows at it.
@@ -176,15 +169,7 @@ class Catalogue:
         assert living.isdisjoint(self._free)
         assert len(living) + len(self._free) == len(self.entries)
         assert living == set(self.allowed().tolist()) == set(np.flatnonzero(self._living).tolist())
-        members: dict[tuple[str, Any], set[int]] = {}
-        for row in living:
-            for facet in _facets(self.at(row)):
-                members.setdefault(facet, set()).add(row)
-        assert members == {
-            (name, value): set(each.array.tolist())
-            for name, by_value in self._facets.items()
-            for value, each in by_value.items()
-        }
+        self._facets.check({row: self.at(row) for row in living})
         self._check_links(living)
 
     def _check_links(self, living: set[int]) -> None:
@@ -200,26 +185,38 @@ class Catalogue:
     def _describe(self, row: int, entry: Entry) -> None:
         """Note everything about an entry but its place among the others."""
         self.entries[row] = entry
-        for name, value in _facets(entry):
-            by_value = self._facets.setdefault(name, {})
-            if value not in by_value:
-                by_value[value] = RowSet()
-            by_value[value].add(row)
+        self._facets.add(row, entry)
         self.times[row] = np.nan if entry.time is None else entry.time
         self.importances[row] = entry.importance
-
-    def _forget_facets(self, row: int, entry: Entry) -> None:
-        for name, value in _facets(entry):
-            members = self._facets[name][value]
-            members.discard(row)
-            if not len(members):
-                del self._facets[name][value]
 
     def _all_in_order(self) -> Rows:
         if self._in_order is None:
             self._in_order = np.flatnonzero(self._living)
             self._in_order.flags.writeable = False  # many will see it
         return self._in_order
+
+    def _fulfils(self, condition: Condition) -> Mask:
+        """Return for every row whether a condition is true of its entry; of no entry nothing is."""
+        if isinstance(condition, Only):
+            return self.mask(self._chosen(condition))
+        if isinstance(condition, Item):
+            return self._has_item(condition)
+        if isinstance(condition, Not):
+            return self.living() & ~self._fulfils(condition.part)
+        if isinstance(condition, AllOf):
+            found = self.living().copy()
+            for part in condition.parts:
+                found &= self._fulfils(part)
+            return found
+        found = self.mask(NOBODY)
+        for part in condition.parts:
+            found |= self._fulfils(part)
+        return found
+
+    def _has_item(self, item: Item) -> Mask:
+        if item.op == "exists" and not item.value:
+            return self.living() & ~self.mask(self._facets.with_key(item.key))
+        return self.mask(self._facets.fitting(item))
 
     def _chosen(self, only: Only) -> Rows:
         wanted = [self._everyone.array, *self._wanted(only)]
@@ -231,14 +228,18 @@ class Catalogue:
         if only.without:
             unwanted = [self.rows_of("mark", mark) for mark in only.without]
             chosen = chosen[~self.mask(np.concatenate(unwanted))[chosen]]
+        if only.since is not None:
+            chosen = chosen[self.times[chosen] >= only.since]
+        if only.until is not None:
+            chosen = chosen[self.times[chosen] < only.until]
         return chosen
 
     def _wanted(self, only: Only) -> list[Rows]:
-        """For each condition that names a value, the rows that fulfil it."""
+        """For each field that names values, the rows that have one of these."""
         found = [
-            self.rows_of(name, value)
-            for name in ("session", "speaker", "role", "kind")
-            if (value := getattr(only, name)) is not None
+            np.concatenate([NOBODY, *(self.rows_of(name, each) for each in names(wanted))])
+            for name in NAMED
+            if (wanted := getattr(only, name)) is not None
         ]
         if only.marks:
             found.append(np.unique(np.concatenate([self.rows_of("mark", m) for m in only.marks])))
@@ -246,11 +247,7 @@ class Catalogue:
             rows = [self._by_id[each] for each in only.ids if each in self._by_id]
             found.append(np.array(rows, np.int64))
         items = {} if only.metadata is None else only.metadata
-        return found + [self._with_item(key, value) for key, value in items.items()]
-
-    def _with_item(self, key: str, value: Plain) -> Rows:
-        """Rows with this very item; a value that is not itself (nan) is nobody's."""
-        return self.rows_of("metadata", _item(key, value) if same(value, value) else None)
+        return found + [self._facets.with_item(key, value) for key, value in items.items()]
 
     def _link(self, row: int, entry: Entry) -> None:
         self.before[row] = self.behind[row] = self.sessions[row] = NO_ROW
@@ -294,20 +291,6 @@ def distinct(rows: Rows) -> Rows:
     keep[1:] &= rows[1:] != rows[:-1]
     kept: Rows = rows[keep]
     return kept
-
-
-def _facets(entry: Entry) -> list[tuple[str, Any]]:
-    """Everything that an entry can be chosen by, apart from its id and its time."""
-    named = [(name, getattr(entry, name)) for name in ("session", "speaker", "role", "kind")]
-    found = [facet for facet in named if facet[1] is not None]
-    found += [("mark", mark) for mark in entry.marks]
-    items: Mapping[str, Plain] = {} if entry.metadata is None else entry.metadata
-    return found + [("metadata", _item(key, value)) for key, value in items.items()]
-
-
-def _item(key: str, value: Plain) -> tuple[str, Plain, bool]:
-    """An item as a key of a dict, in which 1 and ``True`` would be the same."""
-    return key, value, isinstance(value, bool)
 
 
 def _column(kind: DTypeLike) -> NDArray[Any]:

@@ -16,14 +16,17 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, tzinfo
 from typing import Literal
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from ..embedding import Embedder, best_embedder
 from ..errors import InvalidInput
 from ..record import is_number
 from .catalogue import NO_ROW, Catalogue
-from .entries import EVERYTHING, Entry, Only, checked
-from .hits import Hit, SessionHit, WhyNot
+from .conditions import ANYTHING, Condition, refusal
+from .entries import Entry, checked
+from .hits import Hit, SessionHit, Why, WhyNot
+from .matching import LIKENESS_FLOOR, Matcher
 from .ranking import (
     Profiles,
     Ranked,
@@ -43,13 +46,24 @@ _SHOWN = 3  # entries of a session
 _PER_SESSION = 10  # candidates for each session asked for: many may be of one
 
 
+class _Asked(Struct, frozen=True):
+    """A search: what is asked of whom, and how many at least must be looked at for it."""
+
+    text: str
+    only: Condition
+    now: float | None
+    ranking: Ranking | None
+    at_least: int
+    matching: bool = False
+
+
 class Recall:
     """The entries of one owner, found by questions.
 
     ``embedder`` makes the vectors: by default the best one installed, with ``None`` words alone
     are searched. ``ranking`` holds the weights. ``reranker`` reads the best candidates beside the
     question once more. ``clock`` tells when a question is asked, unless the asker does; days begin
-    and end as in ``zone``.
+    and end as in ``zone``. From a cosine of ``floor`` on, an entry matches by its meaning alone.
     """
 
     def __init__(
@@ -60,6 +74,7 @@ class Recall:
         reranker: Reranker | None = None,
         zone: tzinfo = UTC,
         clock: Callable[[], float] = time.time,
+        floor: float = LIKENESS_FLOOR,
     ) -> None:
         self.ranking = default_ranking() if ranking is None else ranking
         self.reranker = reranker
@@ -69,12 +84,17 @@ class Recall:
         self.vectors = VectorArm(_chosen(embedder))
         self._zone = zone
         self._clock = clock
+        self._floor = floor
 
     def __len__(self) -> int:
         return len(self.catalogue)
 
     def __contains__(self, entry_id: object) -> bool:
         return entry_id in self.catalogue
+
+    def ids(self) -> list[str]:
+        """Return the ids of all entries, in no special order."""
+        return self.catalogue.ids()
 
     def get(self, entry_id: str) -> Entry | None:
         """Return an entry, or ``None`` if there is none of this id."""
@@ -110,17 +130,20 @@ class Recall:
         question: str,
         top_k: int = 10,
         *,
-        only: Only = EVERYTHING,
+        only: Condition = ANYTHING,
         now: float | None = None,
         explain: bool = False,
         ranking: Ranking | None = None,
+        matching: bool = False,
     ) -> list[Hit]:
         """Return the entries that answer a question best, the best first, then the newest.
 
         ``now`` is when it is asked (seconds since 1970): "last week" counts from there.
+        With ``matching``, only those are returned that match by themselves: by a word of the
+        question in their own text (stop words aside), or by their own meaning.
         """
         most = _count(top_k)
-        ranked = self._ranked(question, only, now, ranking, at_least=most)
+        ranked = self._ranked(_Asked(question, only, now, ranking, most, matching))
         return [self._hit(ranked, place, explain) for place in range(min(most, len(ranked)))]
 
     def sessions(
@@ -128,14 +151,14 @@ class Recall:
         question: str,
         top_k: int = 5,
         *,
-        only: Only = EVERYTHING,
+        only: Condition = ANYTHING,
         now: float | None = None,
         explain: bool = False,
         ranking: Ranking | None = None,
     ) -> list[SessionHit]:
         """Return the sessions that answer a question best, each with its best entries."""
         most, found = _count(top_k), dict[str, list[Hit]]()
-        ranked = self._ranked(question, only, now, ranking, at_least=_PER_SESSION * most)
+        ranked = self._ranked(_Asked(question, only, now, ranking, _PER_SESSION * most))
         for place, row in enumerate(ranked.rows.tolist()):
             session = self.catalogue.at(row).session
             if session is None or (session not in found and len(found) == most):
@@ -151,29 +174,28 @@ class Recall:
         entry_id: str,
         top_k: int = 10,
         *,
-        only: Only = EVERYTHING,
+        only: Condition = ANYTHING,
         now: float | None = None,
         ranking: Ranking | None = None,
+        matching: bool = False,
     ) -> WhyNot:
         """Say where an entry falls out of a search, and who is in front of it."""
-        most = _count(top_k)
+        asked = _Asked(question, only, now, ranking, _count(top_k), matching)
         row = self.catalogue.find(entry_id)
         if row == NO_ROW:
             return WhyNot("unknown", f"no entry has the id {entry_id!r}")
-        refusal = only.refusal(self.catalogue.at(row))
-        if refusal is not None:
-            return WhyNot("filtered", refusal)
-        ranked = self._ranked(question, only, now, ranking, at_least=most)
+        reason = refusal(only, self.catalogue.at(row))
+        if reason is not None:
+            return WhyNot("filtered", reason)
+        ranked = self._ranked(asked)
         place = ranked.place_of(row)
         if place is None:
-            again = self._ranked(question, only, now, ranking, at_least=most, also=(row,))
-            return self._why_unseen(row, again)
-        why = ranked.why(place)
-        if place < most:
+            return self._why_unseen(row, self._ranked(asked, also=(row,)))
+        why = self._why(ranked, place)
+        if place < top_k:
             return WhyNot("found", f"it is number {place + 1}", place + 1, why=why)
-        by = tuple(
-            self.catalogue.at(each).id for each in ranked.rows[: min(place, _NAMED)].tolist()
-        )
+        before = ranked.rows[: min(place, _NAMED)].tolist()
+        by = tuple(self.catalogue.at(each).id for each in before)
         detail = f"it is number {place + 1}, and {top_k} were asked for"
         return WhyNot("outranked", detail, place + 1, by, why)
 
@@ -204,29 +226,30 @@ class Recall:
         entry = self.catalogue.at(row)
         return entry.text if entry.title is None else f"{entry.title}. {entry.text}"
 
-    def _ranked(
-        self,
-        text: str,
-        only: Only,
-        now: float | None,
-        ranking: Ranking | None,
-        *,
-        at_least: int,
-        also: Iterable[int] = (),
-    ) -> Ranked:
-        """Rank; of each arm ``at_least`` so many candidates are looked at."""
-        if not isinstance(text, str):
-            raise TypeError(f"the question must be a str, got {type(text).__name__}")
-        now = self._clock() if now is None else now
-        when = _moment(now, self._zone)
-        question = ask(text, when, self.catalogue.values_of("speaker"))
-        ranking = self.ranking if ranking is None else ranking
-        if at_least > ranking.candidates:
-            ranking = replace(ranking, candidates=at_least)
-        ranked = Ranker(question, self.catalogue.allowed(only), self, ranking, now).rank(also)
+    def _ranked(self, asked: _Asked, *, also: tuple[int, ...] = ()) -> Ranked:
+        """Rank. ``also`` are looked at, too, whether an arm names them or not."""
+        if not isinstance(asked.text, str):
+            raise TypeError(f"the question must be a str, got {type(asked.text).__name__}")
+        now = self._clock() if asked.now is None else asked.now
+        question = ask(asked.text, _moment(now, self._zone), self.catalogue.values_of("speaker"))
+        ranking = self.ranking if asked.ranking is None else asked.ranking
+        if asked.at_least > ranking.candidates:
+            ranking = replace(ranking, candidates=asked.at_least)
+        ranker = Ranker(question, self.catalogue.allowed(asked.only), self, ranking, now)
+        ranked = ranker.rank(also)
+        if asked.matching:
+            matcher = Matcher(question, self.catalogue, self.sparse, self._floor)
+            ranked = matcher.only_matching(ranked)
+            if len(ranked) < asked.at_least and matcher.has_other_words:
+                ranked = matcher.only_matching(ranker.rank((*also, *self._with_any_word(asked))))
         if self.reranker is not None:
-            ranked = reread(ranked, text, self.reranker, self.indexed_text, ranking.reranked)
+            ranked = reread(ranked, asked.text, self.reranker, self.indexed_text, ranking.reranked)
         return varied(ranked, self.indexed_text, ranking.diversity)
+
+    def _with_any_word(self, asked: _Asked) -> list[int]:
+        """Return the best by all words, those included that are not looked for otherwise."""
+        allow = self.catalogue.mask(self.catalogue.allowed(asked.only))
+        return [row for row, _ in self.sparse.search(asked.text, asked.at_least, allow=allow)]
 
     def _why_unseen(self, row: int, ranked: Ranked) -> WhyNot:
         """Say why a row is not among those found; in ``ranked`` it was made a candidate."""
@@ -234,11 +257,20 @@ class Recall:
         if place is None:
             return WhyNot("not matched", "it shares no word with the question and is not like it")
         detail = f"no arm has it among its best; looked at, it would be number {place + 1}"
-        return WhyNot("not a candidate", detail, place + 1, why=ranked.why(place))
+        return WhyNot("not a candidate", detail, place + 1, why=self._why(ranked, place))
+
+    def _why(self, ranked: Ranked, place: int) -> Why:
+        row, index = int(ranked.rows[place]), self.vectors.index
+        why = ranked.why(place)
+        if ranked.pool.likeness is None or index is None or row not in index:
+            return why
+        return replace(why, likeness=float(ranked.pool.cosines[ranked.order[place]]))
 
     def _hit(self, ranked: Ranked, place: int, explain: bool) -> Hit:
         entry = self.catalogue.at(int(ranked.rows[place]))
-        return Hit(entry.id, ranked.score(place), entry, ranked.why(place) if explain else None)
+        return Hit(
+            entry.id, ranked.score(place), entry, self._why(ranked, place) if explain else None
+        )
 
     def _take_in(self, entry: Entry) -> int:
         """Return the row of an entry, which neither arm knows yet."""

@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..catalogue import Catalogue, Rows, distinct
+from ..catalogue import Catalogue, Rows
 from ..hits import Why
 from ..sparse.index import SparseIndex
 from ..vector_arm import VectorArm
@@ -120,7 +120,9 @@ class Ranker:
         weights = self._ranking.weights(with_vectors=pool.likeness is not None)
         signals = self._signals(rows, pool, hops)
         parts = {name: weights[name] * each for name, each in signals.items() if weights.get(name)}
-        totals = np.sum([np.zeros(len(rows)), *parts.values()], axis=0)
+        totals = np.zeros(len(rows))
+        for part in parts.values():
+            totals += part
         found = np.flatnonzero(_is_found(pool, parts))
         ages = self._memory.catalogue.ages[rows[found]]
         order = found[np.lexsort((-ages, -totals[found].round(9)))]
@@ -164,7 +166,7 @@ class Ranker:
         around = [found, *(there for _, there in memory.catalogue.neighbours(found, REACH))]
         standing = np.fromiter(memory.profiles.instructions, np.int64)[-_MOST_STANDING:]
         asked = [self._of_the_day(), self._of_the_speakers()]
-        rows = distinct(np.concatenate([*around, standing, *asked]))
+        rows = memory.catalogue.distinct(np.concatenate([*around, standing, *asked]))
         allowed: Rows = rows[self._mask[rows]]
         return allowed
 
@@ -205,7 +207,7 @@ class Ranker:
         more = np.fromiter(others, np.int64)
         if not len(more):
             return rows
-        return distinct(np.concatenate([rows, more[self._mask[more]]]))
+        return self._memory.catalogue.distinct(np.concatenate([rows, more[self._mask[more]]]))
 
 
 def _is_found(pool: Pool, parts: Signals) -> NDArray[np.bool_]:

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ..catalogue import NO_ROW, Catalogue, Rows, distinct
+from ..catalogue import NO_ROW, Catalogue, Rows
 from ..dense.index import DenseIndex
 from ..sparse.index import SparseIndex
 
@@ -20,6 +20,7 @@ Floats = NDArray[np.float64]
 Places = Mapping[int, NDArray[np.int64]]  # distance → where in some table the neighbours stand
 
 REACH = 2  # neighbours on either side that are read along
+_DISTANCES = tuple(range(-REACH, REACH + 1))
 
 
 @dataclass(frozen=True)
@@ -68,16 +69,19 @@ class Pool:
 
     def gains_at(self, distance: int) -> Floats:
         """Return the gains of the neighbours at a distance, word by word; 0 where there is none."""
-        return self.gains.take(self.places[distance], axis=1).T
+        return self._gains_around[:, _DISTANCES.index(distance)].T
 
     @cached_property
     def window(self) -> Floats:
         """The best gain of each word, of a candidate or any of its neighbours."""
-        best = self.gains_at(0)
-        for distance in range(1, REACH + 1):
-            for side in (-distance, distance):
-                np.maximum(best, self.gains_at(side), out=best)
+        best: Floats = self._gains_around.max(axis=1).T
         return best
+
+    @cached_property
+    def _gains_around(self) -> Floats:
+        """Gains by word, distance and candidate."""
+        places = np.array([self.places[distance] for distance in _DISTANCES])
+        return self.gains.take(places, axis=1)
 
     @cached_property
     def scores(self) -> Floats:
@@ -113,16 +117,15 @@ def gather(
 
 def _side_by_side(around: Mapping[int, Rows], catalogue: Catalogue) -> tuple[Rows, Places]:
     """Put candidates and neighbours in the order of their sessions; tell where each stands."""
-    rising = distinct(np.concatenate(list(around.values())))
-    order = np.lexsort((catalogue.ages[rising], catalogue.sessions[rising]))
+    rising = catalogue.distinct(np.concatenate(list(around.values())))
+    order = np.lexsort((catalogue.ages.take(rising), catalogue.sessions.take(rising)))
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
-    own = place[np.searchsorted(rising, around[0])]
-    places = {
-        distance: np.where(there == NO_ROW, NO_ROW, own + distance)
-        for distance, there in around.items()
-    }
-    return rising[order], places
+    own = place.take(rising.searchsorted(around[0]))
+    there = np.array(list(around.values()))
+    places = own + np.array(list(around))[:, np.newaxis]
+    places[there == NO_ROW] = NO_ROW
+    return rising.take(order), dict(zip(around, places, strict=True))
 
 
 def _likeness(

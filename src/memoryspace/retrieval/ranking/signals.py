@@ -101,7 +101,9 @@ def phrase_signal(
 
 def recency(ages: Floats, half_life: float) -> Floats:
     """1 for what happened just now, half of it after each half-life; 0 without a time."""
-    return np.nan_to_num(0.5 ** (np.maximum(ages, 0.0) / half_life))
+    fading: Floats = 0.5 ** (np.maximum(ages, 0.0) / half_life)
+    fading[np.isnan(fading)] = 0.0
+    return fading
 
 
 def share_of_best(values: Floats) -> Floats:

@@ -14,13 +14,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from .slots_by_key import LANES, Slots, SlotsByKey, StoredKeys
+from .slots_by_key import Slots, SlotsByKey, StoredKeys
 
-__all__ = ["Documents", "Slots"]
+__all__ = ["Chosen", "Documents", "Slots"]
+
+Chosen = NDArray[np.int64]  # slots to work with: numpy converts any other numbers each time
 
 _LEAST = 256  # slots
 _COPIED_AT_ONCE = 4  # slots per new one: done before there is no room left
 _STORED_COLUMNS = ("keys", "ages", "lengths", "homes")
+_SCRATCH = ("scores", "places")
 
 
 class Documents:
@@ -32,6 +35,7 @@ class Documents:
         self.lengths: NDArray[np.float64] = _column(_LEAST, np.float64)
         self.homes: NDArray[np.uint16] = _column(_LEAST, np.uint16)
         self.scores: NDArray[np.float64] = _column(_LEAST, np.float64)  # 0 between searches
+        self.places: NDArray[np.uint32] = _column(_LEAST, np.uint32)  # 0 between look-ups
         self._wider: dict[str, NDArray[Any]] = {}
         self._copied = 0
         self.by_key = SlotsByKey()  # the sealed and not removed
@@ -44,14 +48,14 @@ class Documents:
     def seal(self, keys: Collection[int], lengths: NDArray[np.int64], home: int) -> Slots:
         """Bring documents to life, the older first; return their slots, rising like their ages."""
         slots = self._allot(len(lengths))
-        lanes = self.by_key.lanes
-        for key, slot in zip(keys, slots.tolist(), strict=True):
-            lanes[key % LANES][key] = slot
-        self._put("keys", slots, np.fromiter(keys, np.uint64, len(slots)))
+        given = np.fromiter(keys, np.uint64, len(slots))
+        self.by_key.put(given, slots)
+        self._put("keys", slots, given)
         self._put("ages", slots, np.arange(self._age, self._age + len(slots)))
         self._put("lengths", slots, lengths)
         self._put("homes", slots, home)
         self._put("scores", slots, 0.0)
+        self._put("places", slots, 0)
         self._age += len(slots)
         self.count += len(slots)
         self.total_length += int(lengths.sum())
@@ -67,7 +71,7 @@ class Documents:
         """Give documents another home."""
         self._put("homes", slots, home)
 
-    def is_alive(self, slots: Slots) -> NDArray[np.bool_]:
+    def is_alive(self, slots: Slots | Chosen) -> NDArray[np.bool_]:
         """Tell for each slot whether its document lives."""
         return self.lengths.take(slots) < np.inf
 
@@ -94,7 +98,9 @@ class Documents:
     @property
     def nbytes(self) -> int:
         """Bytes held, the dicts and their ints included."""
-        columns: list[NDArray[Any]] = [self.keys, self.ages, self.lengths, self.homes, self.scores]
+        columns: list[NDArray[Any]] = [
+            getattr(self, name) for name in (*_STORED_COLUMNS, *_SCRATCH)
+        ]
         arrays = sum(column.nbytes for column in (*columns, *self._wider.values()))
         return arrays + self.by_key.nbytes
 
@@ -118,7 +124,7 @@ class Documents:
         self = cls()
         self._used = len(arrays["keys"])
         room = max(_LEAST, 1 << (2 * self._used).bit_length())
-        for name in (*_STORED_COLUMNS, "scores"):
+        for name in (*_STORED_COLUMNS, *_SCRATCH):
             setattr(self, name, _column(room, getattr(self, name).dtype))
         for name in _STORED_COLUMNS:
             getattr(self, name)[: self._used] = arrays[name]
@@ -143,6 +149,7 @@ class Documents:
         living = lengths[lengths < np.inf]
         assert (self.count, self.total_length) == (len(living), int(living.sum()))
         assert not self.scores[: self._used].any(), "a search left its scores behind"
+        assert not self.places[: self._used].any(), "a look-up left its places behind"
         for name, column in self._wider.items():
             same = column[: self._copied] == getattr(self, name)[: self._copied]
             assert same.all(), f"the wider {name} differ"
@@ -179,7 +186,7 @@ class Documents:
 
         Copying everything when there is no room left would be a pause that grows with the index.
         """
-        names = ("keys", "ages", "lengths", "homes", "scores")
+        names = (*_STORED_COLUMNS, *_SCRATCH)
         room = len(self.keys)
         if not self._wider:
             self._wider = {name: _column(2 * room, getattr(self, name).dtype) for name in names}

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InvalidInput
-from .documents import Documents, Slots
+from .documents import Chosen, Documents
 
 Allow = Callable[[int], bool] | NDArray[np.bool_]
 
@@ -26,12 +26,12 @@ class Mask:
         self._allowed = allowed
         self.count = int(np.count_nonzero(allowed))
 
-    def slots(self, documents: Documents) -> Slots:
+    def slots(self, documents: Documents) -> Chosen:
         """Return the slots of all documents that are allowed: quick if these are few."""
         slots = documents.by_key.find(np.flatnonzero(self._allowed))
-        return slots[slots >= 0].astype(np.uint32)
+        return slots[slots >= 0]
 
-    def marks(self, documents: Documents, slots: Slots) -> NDArray[np.bool_]:
+    def marks(self, documents: Documents, slots: Chosen) -> NDArray[np.bool_]:
         """Tell for each slot whether its document is allowed."""
         keys = documents.keys.take(slots)
         beyond = np.uint64(len(self._allowed))

@@ -48,6 +48,14 @@ class WordGains(NamedTuple):
     gains: Floats
 
 
+class _Asked(NamedTuple):
+    """A query that was looked up: nothing has changed since."""
+
+    text: str
+    terms: list[Term]  # that some document holds
+    scorer: Scorer
+
+
 class SparseIndex:
     """Documents by int key (64 bits, unsigned), searched by their words.
 
@@ -83,6 +91,7 @@ class SparseIndex:
         self._noted_size = 0
         self._graves: list[int] = []
         self._owed = 0  # merging for what was sealed: left to the next call, so that both are short
+        self._last: _Asked | None = None  # one step of a search after another asks the same
         self._buried = 0  # graves that nothing was merged for yet: a removal never merges
         self._hold(Postings(Documents(), segment_size))
         prepare()
@@ -131,6 +140,7 @@ class SparseIndex:
         slots = self._by_key.pop_many(keys)
         is_sealed = slots >= 0
         self._bury()
+        self._last = None
         self._buried += self._postings.bury(slots[is_sealed].astype(np.uint32))
         return int(is_sealed.sum()) + sum(map(self._unnote, keys[~is_sealed].tolist()))
 
@@ -158,7 +168,8 @@ class SparseIndex:
         if operator.index(top_k) < 1:
             raise InvalidInput(f"top_k must be 1 or more, got {top_k}")
         allowed = filter_of(allow)
-        query = Query(self._held_terms(text), self._scorer(), allowed)
+        asked = self._look_up(text)
+        query = Query(asked.terms, asked.scorer, allowed)
         try:
             return query.best(top_k, exact=exact)
         finally:
@@ -169,13 +180,12 @@ class SparseIndex:
 
         Keys that are not in the index score 0, too. The scores are those of an exact search.
         """
-        terms = self._held_terms(text)
+        _, terms, scorer = self._look_up(text)
         distinct, which = np.unique(_flat(keys), return_inverse=True)
         slots = self._by_key.find(distinct)
         known = np.flatnonzero(slots >= 0)
         scores = np.zeros(len(distinct))
-        found = slots[known].astype(np.uint32)
-        scores[known] = self._scorer().look_up(terms, found, scores[known])
+        scores[known] = scorer.look_up(terms, slots[known], scores[known])
         return scores[which]
 
     def gains(self, text: str, keys: NDArray[np.integer[Any]]) -> WordGains:
@@ -183,12 +193,13 @@ class SparseIndex:
 
         Words that no document has are left out; for keys that are not in the index all is 0.
         """
-        terms, scorer = self._held_terms(text), self._scorer()
+        _, terms, scorer = self._look_up(text)
         slots = self._by_key.find(_flat(keys))
         known = np.flatnonzero(slots >= 0)
-        gains = np.zeros((len(slots), len(terms)))
-        if len(known):
-            gains[known] = scorer.look_up_each(terms, slots[known].astype(np.uint32))
+        gains = scorer.look_up_each(terms, slots[known])
+        if len(known) < len(slots):
+            found, gains = gains, np.zeros((len(slots), len(terms)))
+            gains[known] = found
         return WordGains(tuple(term.word for term in terms), gains)
 
     def matched(self, text: str, key: int) -> list[tuple[str, float]]:
@@ -196,12 +207,12 @@ class SparseIndex:
 
         The words are spelled as in the query; the one that adds most comes first.
         """
-        terms = self._held_terms(text)
+        _, terms, scorer = self._look_up(text)
         found = self._by_key.find(np.array([key]))
         if found[0] < 0:
             return []
-        scorer, slots, nothing = self._scorer(), found.astype(np.uint32), np.zeros(1)
-        shares = [(term.word, scorer.look_up([term], slots, nothing).item()) for term in terms]
+        nothing = np.zeros(1)
+        shares = [(term.word, scorer.look_up([term], found, nothing).item()) for term in terms]
         return sorted((each for each in shares if each[1] > 0), key=lambda each: -each[1])
 
     def weights(self, text: str) -> dict[str, float]:
@@ -216,6 +227,7 @@ class SparseIndex:
         Nobody has to call this; who does it while idle makes later calls shorter.
         """
         deadline = self._clock() + seconds
+        self._last = None
         self._bury()
         return self._postings.merge_while(lambda: self._clock() < deadline)
 
@@ -225,6 +237,7 @@ class SparseIndex:
         A crash leaves the old one or the new one. Merges under way are finished first.
         """
         self._settle()
+        self._last = None
         self._postings.merge_while(lambda: True)
         sizes = {"seal_at": self._seal_at, "segment_size": self._postings.segment_size}
         about = {"words": self._reading(), **sizes}
@@ -271,6 +284,7 @@ class SparseIndex:
         self._postings.check()
 
     def _hold(self, postings: Postings) -> None:
+        self._last = None
         self._postings = postings
         self._documents = postings.documents
         self._by_key = self._documents.by_key
@@ -288,12 +302,20 @@ class SparseIndex:
         found = query_words(text, self._stop_words)
         return find_terms(found, self._stems.stem_hash, list(self._postings.runs.values()))
 
-    def _held_terms(self, text: str) -> list[Term]:
-        """Return those that some document holds."""
-        return [term for term in self._terms(text) if term.documents]
+    def _look_up(self, text: str) -> _Asked:
+        """Look up the words of a query that some document holds, or return them as they were."""
+        if self._last is not None and self._last.text == text and not self._is_noted():
+            return self._last
+        terms = [term for term in self._terms(text) if term.documents]
+        self._last = _Asked(text, terms, self._scorer())
+        return self._last
 
     def _scorer(self) -> Scorer:
         return Scorer(list(self._postings.runs.values()), self._documents, self._bm25)
+
+    def _is_noted(self) -> bool:
+        """Tell whether there is anything that has not taken effect."""
+        return bool(self._noted or self._graves or self._buried or self._owed)
 
     def _settle(self) -> None:
         """Let everything noted, removals and texts, take effect."""
@@ -303,11 +325,13 @@ class SparseIndex:
 
     def _keep_merging(self) -> None:
         owed, self._owed = self._owed, 0
+        self._last = None
         self._postings.keep_merging(owed)
 
     def _bury(self) -> None:
         if self._graves:
             slots = np.array(self._graves, np.uint32)
+            self._last = None
             self._graves.clear()
             self._buried += self._postings.bury(slots)
 
@@ -330,6 +354,7 @@ class SparseIndex:
         if not self._noted:
             return 0
         analysis = analyse(list(self._noted.values()), self._stems.language)
+        self._last = None
         size = self._postings.seal(self._noted, analysis)
         self._noted.clear()
         self._noted_size = 0

@@ -17,7 +17,7 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from .documents import Slots
+from .documents import Chosen
 from .filters import Asking, Mask
 from .scoring import Floats, Scorer, Term
 
@@ -27,6 +27,9 @@ _RARE_SHARE, _RARE_ANYWAY = 0.02, 2_000  # of the documents; and so few are rare
 # finds more of what an exhaustive search finds: 95 % of the first ten at a million documents.
 _COMMON_SHARE, _COMMON_ANYWAY = 0.05, 20_000
 _ALONE_SHARE, _ALONE_ANYWAY = 0.125, 50_000
+
+_SORTED_OUT = 1_000  # scores, up to which the highest are parted from the others at once
+_DRAWERS = 2_000.0
 
 _RESCORED = 1_000
 _DEEPEN = 4
@@ -49,7 +52,8 @@ class Query:
         self._documents = scorer.documents
         self._mask = allowed if isinstance(allowed, Mask) else None
         self._asking = allowed if isinstance(allowed, Asking) else None
-        self._candidates: list[Slots] = []
+        self._candidates: list[Chosen] = []
+        self._alone: Floats | None = None  # the scores, while one term has made all candidates
         self._makers = 0
 
     def best(self, top_k: int, *, exact: bool) -> list[tuple[int, float]]:
@@ -66,10 +70,11 @@ class Query:
 
     def close(self) -> None:
         """Leave the scratch as it was found."""
-        for slots in self._candidates:
-            self._documents.scores[slots] = 0.0
+        if self._alone is None:
+            for slots in self._candidates:
+                self._documents.scores[slots] = 0.0
 
-    def _best_looked_up(self, top_k: int, slots: Slots) -> list[tuple[int, float]]:
+    def _best_looked_up(self, top_k: int, slots: Chosen) -> list[tuple[int, float]]:
         scores = self._scorer.look_up(self._terms, slots, np.zeros(len(slots)))
         slots, scores = slots[scores > 0], scores[scores > 0]
         chosen = _highest(scores, top_k)
@@ -96,20 +101,21 @@ class Query:
                 marks = self._mask.marks(self._documents, slots)
                 slots, counts = slots[marks], counts[marks]
             gains = self._scorer.gains(term, counts, self._documents.lengths.take(slots))
-            if self._candidates:
-                before = scores.take(slots)
-                gains += before
-                self._candidates.append(slots[before == 0.0])
-            else:
-                self._candidates.append(slots)
+            if not self._candidates:
+                self._candidates, self._alone = [slots], gains
+                continue
+            if self._alone is not None:
+                scores[self._candidates[0]], self._alone = self._alone, None
+            before = scores.take(slots)
+            gains += before
+            self._candidates.append(slots[before == 0.0])
             scores[slots] = gains
         self._makers = wanted
 
     def _best_of_candidates(self, top_k: int) -> list[tuple[int, float]]:
         if not self._candidates:
             return []
-        slots = np.concatenate(self._candidates)
-        scores = self._documents.scores.take(slots)
+        slots, scores = self._scored()
         deeper = self._makers < len(self._terms) or self._asking is not None
         depth = max(top_k, _RESCORED) if deeper else top_k
         while True:
@@ -119,16 +125,24 @@ class Query:
                 return ranked
             depth *= _DEEPEN
 
-    def _ranked(self, slots: Slots, scores: Floats, top_k: int) -> list[tuple[int, float]]:
+    def _scored(self) -> tuple[Chosen, Floats]:
+        if self._alone is not None:
+            return self._candidates[0], self._alone
+        slots = np.concatenate(self._candidates)
+        return slots, self._documents.scores.take(slots)
+
+    def _ranked(self, slots: Chosen, scores: Floats, top_k: int) -> list[tuple[int, float]]:
         common = self._terms[self._makers :]
         if common:
             scores = self._scorer.look_up(common, slots, scores)
         if self._asking is not None:
             return self._asking.first(top_k, self._in_order(slots, scores))
-        chosen = _highest(scores, top_k)
-        return self._in_order(slots[chosen], scores[chosen])[:top_k]
+        if common:
+            chosen = _highest(scores, top_k)
+            slots, scores = slots[chosen], scores[chosen]
+        return self._in_order(slots, scores)[:top_k]
 
-    def _in_order(self, slots: Slots, scores: Floats) -> list[tuple[int, float]]:
+    def _in_order(self, slots: Chosen, scores: Floats) -> list[tuple[int, float]]:
         order = np.lexsort((-self._documents.ages[slots], -scores))
         keys = self._documents.keys[slots[order]].tolist()
         return list(zip(keys, scores[order].tolist(), strict=True))
@@ -138,5 +152,28 @@ def _highest(scores: Floats, depth: int) -> NDArray[np.int64]:
     """Positions of the ``depth`` highest scores and of all that equal the lowest of these."""
     if depth >= len(scores):
         return np.arange(len(scores))
-    lowest = np.partition(scores, len(scores) - depth)[len(scores) - depth]
-    return np.flatnonzero(scores >= lowest)
+    if len(scores) <= _SORTED_OUT:
+        return np.flatnonzero(scores >= _lowest_of(scores, depth))
+    likely = _likely(scores, depth)
+    highest = scores.take(likely)
+    chosen: NDArray[np.int64] = likely[highest >= _lowest_of(highest, depth)]
+    return chosen
+
+
+def _lowest_of(scores: Floats, depth: int) -> float:
+    """Return the lowest of the ``depth`` highest scores."""
+    return float(np.partition(scores, len(scores) - depth)[len(scores) - depth])
+
+
+def _likely(scores: Floats, depth: int) -> NDArray[np.int64]:
+    """Positions of scores, ``depth`` or more, that are higher than all others.
+
+    They are put into drawers by their size and counted: much quicker than to part them.
+    """
+    most = float(scores.max())
+    if not most > 0:
+        return np.arange(len(scores))
+    drawers = (scores * (_DRAWERS / most)).astype(np.int64)
+    sizes = np.bincount(drawers)
+    taken = int(np.searchsorted(np.cumsum(sizes[::-1]), depth)) + 1
+    return np.flatnonzero(drawers >= len(sizes) - taken)

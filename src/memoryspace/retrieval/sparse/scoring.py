@@ -13,12 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .documents import Documents, Slots
-from .runs import Piece, Run
+from .documents import Chosen, Documents
+from .runs import Counts, Piece, Run
 
 Floats = NDArray[np.float64]
 _NEARLY_NOTHING = 1e-300
+_SMALL = 1 << 18  # documents of which a number each stays near the processor
+_WALKED = 64  # postings that are walked through sooner than one document is looked for in them
 
+Joined = tuple[Chosen, Counts]
 Groups = dict[int, tuple[int, int]]  # where the documents of each family of runs stand
 
 
@@ -39,6 +42,7 @@ class Term:
     pieces: list[tuple[Run, Piece]] = field(default_factory=list)
     documents: int = 0  # that hold it, the dead not yet purged included
     living: int = -1  # of these, or not counted yet
+    joined: Joined | None = None  # the postings of the living in one piece, once they were needed
 
 
 def find_terms(
@@ -75,48 +79,73 @@ class Scorer:
             self._count_living(term)
         return math.log1p((self.documents.count - term.living + 0.5) / (term.living + 0.5))
 
-    def postings(self, term: Term) -> Piece:
+    def postings(self, term: Term) -> Joined:
         """Return the postings of the living."""
-        slots = np.concatenate([slots for _, (slots, _) in term.pieces])
-        counts = np.concatenate([counts for _, (_, counts) in term.pieces])
-        if self._unpurged:
-            alive = self.documents.is_alive(slots)
-            slots, counts = slots[alive], counts[alive]
-        term.living = len(slots)
-        return slots, counts
+        if term.joined is None:
+            slots = np.concatenate([slots for _, (slots, _) in term.pieces], dtype=np.int64)
+            counts = np.concatenate([counts for _, (_, counts) in term.pieces])
+            if self._unpurged:
+                alive = self.documents.is_alive(slots)
+                slots, counts = slots[alive], counts[alive]
+            term.joined, term.living = (slots, counts), len(slots)
+        return term.joined
 
     def gains(self, term: Term, counts: NDArray[Any], lengths: Floats) -> Floats:
         """Return what a term gives to documents that have it so often and are so long."""
-        gains = lengths * self._by_length
-        gains += self._fixed
-        gains += counts
-        if not self._fixed:
-            np.maximum(gains, _NEARLY_NOTHING, out=gains)  # an empty document divides by nothing
-        np.divide(counts, gains, out=gains)
-        gains *= term.repeats * self._scale * self.rarity(term)
+        gains = self._saturated(counts, lengths)
+        gains *= self._weight(term)
         return gains
 
-    def look_up(self, terms: Sequence[Term], slots: Slots, scores: Floats) -> Floats:
+    def look_up(self, terms: Sequence[Term], slots: Chosen, scores: Floats) -> Floats:
         """Return the scores of living documents with what the terms give added."""
-        if not len(slots):
-            return scores
-        order, groups = self._by_family(slots)
-        slots, summed = slots[order], scores[order]
-        lengths = self.documents.lengths[slots]
-        for term in terms:
-            summed += self.gains(term, _counts_in(term, slots, groups), lengths)
-        scores = np.empty_like(summed)
-        scores[order] = summed
-        return scores
+        lengths, summed = self.documents.lengths.take(slots), scores.copy()
+        for term, counts in zip(terms, self._counts(terms, slots), strict=True):
+            summed += self.gains(term, counts, lengths)
+        return summed
 
-    def look_up_each(self, terms: Sequence[Term], slots: Slots) -> Floats:
+    def look_up_each(self, terms: Sequence[Term], slots: Chosen) -> Floats:
         """Return what each term gives to each of some living documents."""
-        order, groups = self._by_family(slots)
-        slots, gains = slots[order], np.empty((len(slots), len(terms)))
-        lengths = self.documents.lengths[slots]
-        for number, term in enumerate(terms):
-            gains[order, number] = self.gains(term, _counts_in(term, slots, groups), lengths)
-        return gains
+        counts = np.array(self._counts(terms, slots)).reshape(len(terms), len(slots))
+        gains = self._saturated(counts, self.documents.lengths.take(slots))
+        gains *= np.array([self._weight(term) for term in terms])[:, np.newaxis]
+        return gains.T
+
+    def _saturated(self, counts: NDArray[Any], lengths: Floats) -> Floats:
+        """Return what being there so often is worth, from 0 to 1; terms may stand in rows."""
+        worth: Floats = lengths * self._by_length
+        worth += self._fixed
+        worth = np.add(worth, counts, out=worth) if counts.ndim == 1 else worth + counts
+        if not self._fixed:
+            np.maximum(worth, _NEARLY_NOTHING, out=worth)  # an empty document divides by nothing
+        np.divide(counts, worth, out=worth)
+        return worth
+
+    def _weight(self, term: Term) -> float:
+        return term.repeats * self._scale * self.rarity(term)
+
+    def _counts(self, terms: Sequence[Term], slots: Chosen) -> list[NDArray[Any]]:
+        """Return for each term how often it stands in these documents.
+
+        All postings of a term are walked through, and what is asked for is picked out. Where they
+        are far more than the documents, or the index is large, these are looked for in them.
+        """
+        if not len(slots):
+            return [np.zeros(0)] * len(terms)
+        most = _WALKED * len(slots) if self.documents.used_slots <= _SMALL else 0
+        is_few = [term.documents <= most for term in terms]
+        order, groups = self._by_family(slots) if not all(is_few) else (None, {})
+        places = self.documents.places
+        places[slots] = np.arange(1, len(slots) + 1, dtype=np.uint32)
+        try:
+            own = places.take(slots)  # of a document that is named twice, the later place
+            return [
+                _counts_at(self.postings(term), places, own)
+                if few
+                else _counts_in(term, slots, order, groups)
+                for term, few in zip(terms, is_few, strict=True)
+            ]
+        finally:
+            places[slots] = 0
 
     def _count_living(self, term: Term) -> None:
         term.living = term.documents
@@ -124,7 +153,7 @@ class Scorer:
             alive = (self.documents.is_alive(slots) for _, (slots, _) in term.pieces)
             term.living = sum(int(np.count_nonzero(each)) for each in alive)
 
-    def _by_family(self, slots: Slots) -> tuple[NDArray[np.int64], Groups]:
+    def _by_family(self, slots: Chosen) -> tuple[NDArray[np.int64], Groups]:
         """Sort by home and slot; tell where the documents of each family of runs stand."""
         family_of = np.zeros(1 + max((run.label for run in self._runs), default=0), np.uint16)
         for run in self._runs:
@@ -137,18 +166,33 @@ class Scorer:
         return order, dict(zip(names.tolist(), spans, strict=True))
 
 
-def _counts_in(term: Term, slots: Slots, groups: Groups) -> Floats:
-    """How often a term stands in each of these documents (sorted by family and slot)."""
-    counts = np.zeros(len(slots))
+def _counts_at(
+    postings: Joined, places: NDArray[np.uint32], own: NDArray[np.uint32]
+) -> NDArray[Any]:
+    """How often a term stands in documents that have a place; ``own`` are their places."""
+    held, times = postings
+    found = np.zeros(len(own) + 1, np.uint32)  # the first is for all who have none
+    at = places.take(held)
+    hits = (at > 0).nonzero()[0]
+    found[at.take(hits)] = times.take(hits)
+    return found.take(own)
+
+
+def _counts_in(term: Term, slots: Chosen, order: Chosen | None, groups: Groups) -> Floats:
+    """How often a term stands in each of these documents; ``order`` is by family and slot."""
+    assert order is not None
+    sorted_slots, counts = slots[order].astype(np.uint32), np.zeros(len(slots))
     for run, (held, times) in term.pieces:
         begin, end = groups.get(run.family, (0, 0))
         if len(run.segments) > 1 and begin < end:  # a piece of many: only some can be in it
-            within = slots[begin:end].searchsorted(held[:: max(1, len(held) - 1)])
+            within = sorted_slots[begin:end].searchsorted(held[:: max(1, len(held) - 1)])
             begin, end = begin + int(within[0]), min(end, begin + int(within[-1]) + 1)
         if begin < end:
-            wanted = slots[begin:end]
+            wanted = sorted_slots[begin:end]
             at = held.searchsorted(wanted)
             counts[begin:end] += (held.take(at, mode="clip") == wanted) * times.take(
                 at, mode="clip"
             )
-    return counts
+    in_place = np.empty_like(counts)
+    in_place[order] = counts
+    return in_place

@@ -21,6 +21,12 @@ LANES = 2039
 _SHARDS = 128
 _INT_BYTES = 32
 
+# Keys that are small numbers also stand in a table, which finds many of them at once. It is given
+# up for good when they lie too far apart.
+_LEAST = 1024
+_SPREAD = 8  # keys, for each that is there
+_NOWHERE = -1
+
 
 class StoredKeys:
     """Keys that were read, rising, with their slots; keys may leave, none come."""
@@ -81,35 +87,55 @@ class StoredKeys:
 
 
 class SlotsByKey:
-    """Lanes of dicts over stored keys. A key is in one of them at most."""
+    """Lanes of dicts over stored keys. A key is in one of them at most.
+
+    Without stored keys, the table repeats what the lanes say of the keys it has room for.
+    """
 
     def __init__(self, stored: StoredKeys | None = None) -> None:
         self.lanes: list[dict[int, int]] = _new_lanes()
         self.stored = stored
+        self._held = 0  # keys in lanes
+        self._table = _new_table(_LEAST) if stored is None else None
 
     def __contains__(self, key: int) -> bool:
         stored = self.stored
         return key in self.lanes[key % LANES] or (stored is not None and key in stored)
 
+    def put(self, keys: NDArray[np.uint64], slots: Slots) -> None:
+        """Take keys in that are not here, each with its slot."""
+        lanes = self.lanes
+        for key, slot in zip(keys.tolist(), slots.tolist(), strict=True):
+            lanes[key % LANES][key] = slot
+        self._held += len(keys)
+        if self._table is not None and len(keys):
+            self._make_room(int(keys.max()) + 1)
+            if self._table is not None:
+                self._table[keys.view(np.int64)] = slots
+
     def pop(self, key: int) -> int | None:
         """Take a key out; return its slot, or None."""
         slot = self.lanes[key % LANES].pop(key, None)
-        if slot is None and self.stored is not None:
-            return self.stored.pop(key)
+        if slot is None:
+            return None if self.stored is None else self.stored.pop(key)
+        self._held -= 1
+        if self._table is not None:
+            self._table[key] = _NOWHERE
         return slot
 
     def pop_many(self, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
         """Take keys out; return the slot of each, -1 for those that are not here."""
-        stored, lanes = self.stored, self.lanes
-        slots = np.full(len(keys), -1) if stored is None else stored.pop_many(keys)
+        slots = np.full(len(keys), -1) if self.stored is None else self.stored.pop_many(keys)
         for place in np.flatnonzero(slots < 0).tolist():
-            key = int(keys[place])
-            slots[place] = lanes[key % LANES].pop(key, -1)
+            slot = self.pop(int(keys[place]))
+            slots[place] = -1 if slot is None else slot
         return slots
 
     def find(self, keys: NDArray[Any]) -> NDArray[np.int64]:
         """Return the slot of each key, -1 for those that are not here."""
-        lanes = self.lanes
+        table, lanes = self._table, self.lanes
+        if table is not None and len(keys) and keys.min() >= 0 and keys.max() < len(table):
+            return table.take(keys.astype(np.int64, copy=False)).astype(np.int64)
         slots = np.array([lanes[key % LANES].get(key, -1) for key in keys.tolist()], np.int64)
         if self.stored is not None:
             missing = np.flatnonzero(slots < 0)
@@ -129,6 +155,7 @@ class SlotsByKey:
                 assert self.lanes[key % LANES] is shard, "a key in the wrong lane"
                 assert key not in found, "a key is here twice"
                 found[key] = slot
+        assert self._table is None or self._is_told_by_table(found), "the table says otherwise"
         return found
 
     @property
@@ -137,10 +164,32 @@ class SlotsByKey:
         shards = self._shards()
         entries = sum(map(len, shards))
         held = sum(map(sys.getsizeof, (self.lanes, *shards))) + 2 * _INT_BYTES * entries
+        held += 0 if self._table is None else self._table.nbytes
         return held + (0 if self.stored is None else self.stored.nbytes)
 
     def _shards(self) -> list[dict[int, int]]:
         return list({id(lane): lane for lane in self.lanes}.values())
+
+    def _make_room(self, end: int) -> None:
+        """Let the table reach so far, or give it up."""
+        assert self._table is not None
+        if end <= len(self._table):
+            return
+        if end > _LEAST + _SPREAD * self._held:
+            self._table = None
+            return
+        wider = _new_table(max(end, 2 * len(self._table)))
+        wider[: len(self._table)] = self._table
+        self._table = wider
+
+    def _is_told_by_table(self, found: dict[int, int]) -> bool:
+        assert self._table is not None
+        told = {key: slot for key, slot in enumerate(self._table.tolist()) if slot != _NOWHERE}
+        return told == found
+
+
+def _new_table(room: int) -> NDArray[np.int32]:
+    return np.full(room, _NOWHERE, np.int32)
 
 
 def _new_lanes() -> list[dict[int, int]]:

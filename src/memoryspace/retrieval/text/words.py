@@ -22,6 +22,7 @@ query of one character finds anything at all.
 
 from __future__ import annotations
 
+import re
 from itertools import groupby, pairwise
 
 from .characters import (
@@ -40,6 +41,7 @@ from .characters import (
     spell,
 )
 
+_PLAIN = re.compile(r"[a-z]+(?: +[a-z]+)*")  # every run of letters is a word as it stands
 ENDINGS = ("s", "d", "m", "ll", "re", "ve")
 
 Span = tuple[int, int]
@@ -50,6 +52,8 @@ def words(text: str) -> list[str]:
 
     They are folded, so that case, width and composition do not matter ("Straße" = "STRASSE").
     """
+    if _PLAIN.fullmatch(text):
+        return text.split()
     spelled = spell(text)
     return _Reading(spelled.casefold(), [kind_of(char) for char in spelled]).words()
 
