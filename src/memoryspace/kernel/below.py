@@ -6,7 +6,7 @@ checkpoint relies on, and to delete what nobody can ask for any longer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from .heap import Heap
@@ -58,3 +58,13 @@ class Below:
 
     def bury(self, oldest: int) -> None:
         """Delete bodies that no checkpoint from this lsn on can need."""
+
+    def needed(self, oldest: int) -> Iterable[int]:
+        """Return the stamps of all bodies that the space, or its past from this lsn on, has now.
+
+        They may be gone through later, and without the lock.
+        """
+        return ()
+
+    def scrub(self, needed: Iterable[int], before: int) -> None:
+        """Leave no byte of other bodies with stamps before this one; asked without the lock."""

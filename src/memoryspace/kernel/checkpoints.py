@@ -22,6 +22,7 @@ from .image import Image, ImageTooNew, ImageWriter, Spill
 logger = logging.getLogger(__name__)
 
 _NAME = re.compile(r"(\d{20})\.image")
+_SCRUBBED = re.compile(r"(\d{20})\.scrubbed")  # an empty file: before this lsn all is gone for good
 _TEMPORARY = ".tmp"
 
 
@@ -54,11 +55,7 @@ class CheckpointManager:
 
     def lsns(self) -> list[int]:
         """Return the lsns of all checkpoints, oldest first."""
-        try:
-            names = [_NAME.fullmatch(name) for name in self._disk.listdir(self.path)]
-        except OSError as error:
-            raise _unavailable(self.path, error) from error
-        return [int(match[1]) for match in names if match is not None]
+        return self._named(_NAME)
 
     def begin(
         self, heap: Heap, *, cold_body: Callable[[int], bytes] | None = None
@@ -150,6 +147,35 @@ class CheckpointManager:
             return 0
         return oldest
 
+    def forget_before(self, lsn: int) -> None:
+        """Remove every checkpoint before one, whatever is to be kept, and note that it was so."""
+        try:
+            self._note_scrub(lsn)
+            for old in self.lsns():
+                if old < lsn:
+                    self._disk.unlink(self.path_of(old))
+                    self._times.pop(old, None)
+            self._disk.sync_folder(self.path)
+        except OSError as error:
+            raise _unavailable(self.path, error) from error
+
+    def verify(self, lsn: int) -> None:
+        """Read a checkpoint back; ``CorruptData`` if it is damaged.
+
+        If later ones have taken its place meanwhile, there is nothing to be said against it.
+        """
+        try:
+            with Image(self.path_of(lsn)):  # looks at every checksum
+                pass
+        except OSError as error:
+            if self.newest() <= lsn:
+                raise _unavailable(self.path, error) from error
+
+    @property
+    def scrubbed_lsn(self) -> int:
+        """What was before this lsn has been scrubbed away; 0 if that never happened."""
+        return max(self._named(_SCRUBBED), default=0)
+
     def path_of(self, lsn: int) -> Path:
         """Return the file of a checkpoint."""
         return self.path / f"{lsn:020d}.image"
@@ -170,6 +196,24 @@ class CheckpointManager:
     def _too_old(self, following: int, now: float) -> bool:
         """A checkpoint is needed for the time up to the next one."""
         return now - self.time_of(following) >= self.keep_seconds
+
+    def _named(self, form: re.Pattern[str]) -> list[int]:
+        try:
+            names = [form.fullmatch(name) for name in self._disk.listdir(self.path)]
+        except OSError as error:
+            raise _unavailable(self.path, error) from error
+        return [int(match[1]) for match in names if match is not None]
+
+    def _note_scrub(self, lsn: int) -> None:
+        """Let those who ask for the past be told why it is gone, also after a restart."""
+        before = self._named(_SCRUBBED)
+        self._disk.close(self._disk.open(self._note_of(lsn), create=True))
+        for old in before:
+            if old < lsn:
+                self._disk.unlink(self._note_of(old))
+
+    def _note_of(self, lsn: int) -> Path:
+        return self.path / f"{lsn:020d}.scrubbed"
 
     def _sweep(self) -> None:
         for name in self._disk.listdir(self.path):

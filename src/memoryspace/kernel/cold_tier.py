@@ -9,7 +9,8 @@ will come again, so the copy is deleted before anything else is written.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain, islice, takewhile
 from typing import NamedTuple
 
 from ..errors import CorruptData, StoreError
@@ -19,6 +20,8 @@ from .heap import STAMP_BITS, Heap
 from .table import COLD, NOT_HOT, RECOVERED
 
 logger = logging.getLogger(__name__)
+
+_BATCH = 1024  # copies of the dead deleted in one transaction
 
 
 class Owed(NamedTuple):
@@ -152,3 +155,22 @@ class ColdTier(Below):
             logger.warning("%d copies of the dead are to be deleted later: %s", len(dead), error)
             return
         self.graves = [grave for grave in self.graves if grave[0] > oldest]
+
+    def needed(self, oldest: int) -> Iterable[int]:
+        """Return the stamps of the living, and of those who died after the oldest checkpoint."""
+        self.delete_unborn()
+        table = self._heap.table
+        stamps, living = table.stamp[: table.rows], table.living()  # copies, to be gone through
+        return chain(
+            (stamps[slot] for slot in living),
+            [stamp for lsn, stamp in self.graves if lsn > oldest],
+        )
+
+    def scrub(self, needed: Iterable[int], before: int) -> None:
+        """Delete what is not needed, whether it has a grave or a crash lost it, and its traces."""
+        needed = frozenset(needed)
+        old = takewhile(lambda stamp: stamp < before, self.storage.keys())
+        dead = (stamp for stamp in old if stamp not in needed)
+        while batch := list(islice(dead, _BATCH)):
+            self.storage.delete_many(batch)
+        self.storage.scrub()

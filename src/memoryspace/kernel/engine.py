@@ -7,6 +7,7 @@ the program's own calls: the collection under way and the checkpoint under way.
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -65,6 +66,7 @@ class Engine(ClosingNow):
         self.reading = self.writing = YieldingLock()
         if lock is not None:
             self.reading, self.writing = lock.read, lock.write
+        self.scrubbing = threading.Lock()  # one scrub at a time; taken before ``writing``
         self.on_reload: list[Callable[[], None]] = []
         self.below = self.open_below()
         self.collecting = Collecting(self)
@@ -253,6 +255,11 @@ class Engine(ClosingNow):
                 raise InvalidInput(f"object {object_id!r} exists; update it, or free it first")
             self.free([self.heap.table.handle[slot]], "expired")
 
+    def require_open(self) -> None:
+        """Raise unless changes can be made."""
+        if self._closed:
+            self._refuse()
+
     def _refuse(self) -> NoReturn:
         raise InvalidInput("this space is closed; open it again")
 
@@ -260,6 +267,9 @@ class Engine(ClosingNow):
 
     def demote(self, enough: Callable[[], bool]) -> None:
         """Move objects to a colder tier until there is room; here there is none."""
+
+    def drain(self) -> None:
+        """Return when nothing is on its way to a colder tier that was sent before this call."""
 
     def look_after(self, *, now: bool = False) -> None:
         """Do what is due, a slice at a time; called after every call that changes something.

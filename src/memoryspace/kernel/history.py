@@ -73,7 +73,13 @@ class PastSpace(MemoryManager):
         if self.heap.table.address[slot] != NOT_HOT:
             return self.heap.read(slot)
         assert isinstance(self._space, TieredMemoryManager)  # only such a space has cold objects
-        return self._space.cold.load(self.heap.table.stamp[slot])
+        try:
+            return self._space.cold.load(self.heap.table.stamp[slot])
+        except KeyError:
+            raise InvalidInput(
+                f"the body of object {self.heap.id_of(slot)!r} is no longer kept: this moment was "
+                "dropped, by later checkpoints or by scrub(), while it was looked at"
+            ) from None
 
     def _refuse(self) -> NoReturn:
         raise InvalidInput("the past cannot be changed; restore it, or fork it and change the fork")
@@ -229,6 +235,12 @@ def _moment(space: MemoryManager, lsn: int | None, time: float | None) -> int:
     if lsn is None:
         assert time is not None
         lsn = max(space.wal.lsn_at(time), checkpoints.lsn_at(time))  # a restore has no record
+    scrubbed = checkpoints.scrubbed_lsn
+    if 0 <= lsn < min(oldest, scrubbed):
+        raise InvalidInput(
+            f"the past before change {scrubbed} was erased by scrub() and cannot come back; "
+            f"what is kept goes from {oldest} to {space.last_lsn}"
+        )
     if not oldest <= lsn <= space.last_lsn:
         raise InvalidInput(
             f"there is no change {lsn}: the past that is kept goes from {oldest} to "

@@ -34,10 +34,13 @@ class Imaged(Protocol):
     clock: Callable[[], float]
     writing: AbstractContextManager[Any]
 
+    def require_open(self) -> None:
+        """Raise unless changes can be made."""
+
 
 class Imaging:
-    """The checkpoint of a space that is being written. ``complete`` and ``finish`` need no lock,
-    everything else does."""
+    """The checkpoint of a space that is being written. ``complete``, ``renew`` and ``finish`` need
+    no lock, everything else does."""
 
     def __init__(self, space: Imaged) -> None:
         self._space = space
@@ -56,6 +59,7 @@ class Imaging:
         """Start to write a checkpoint."""
         if self._space.checkpoint_manager is None:
             raise InvalidInput("this space has no checkpoint manager; open it in a folder")
+        self._space.require_open()  # a closed space's folder may be another's by now
         self.writer = self._space.checkpoint_manager.begin(self._space.heap)
         return self.writer
 
@@ -94,6 +98,18 @@ class Imaging:
         with writing:
             self.conclude(writer)
         return writer.lsn
+
+    def renew(self) -> int:
+        """See a checkpoint that was begun after this call to its end; return its lsn.
+
+        One that is under way has taken in objects that were freed since: they are holes in it, but
+        their bytes are there.
+        """
+        with self._space.writing:
+            is_under_way = self.writer is not None
+        if is_under_way:
+            self.complete()
+        return self.complete()
 
     def capture(self, writer: CheckpointWriter) -> None:
         """Let a checkpoint take in a slice of the heap."""

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from ..retrieval import SparseIndex
 from ..retrieval.persistence import OutdatedIndex, load_arrays, save_arrays
+from .disk import Disk
 from .table import SLOT_MASK, ObjectTable
 
 logger = logging.getLogger(__name__)
@@ -65,6 +66,13 @@ class KeptIndex:
         index.save(path)
         save_arrays(path, _ROWS, {_ROWS: fingerprints(table)}, {})
         self._remove_all_but(lsn)
+
+    def remove(self) -> None:
+        """Leave no index in the folder, for good; ``OSError`` if that cannot be."""
+        for lsn in self._lsns():
+            shutil.rmtree(self._path(lsn))
+        if self._folder.is_dir():
+            Disk().sync_folder(self._folder)
 
     def _open(self, lsn: int, last: int) -> Kept | None:
         path = self._path(lsn)

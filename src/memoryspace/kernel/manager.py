@@ -43,6 +43,7 @@ from .reading import (
     reachable_ids,
     target_ids,
 )
+from .scrubbing import scrub
 from .searching import Retriever
 from .table import PINNED, ROOT, SLOT_MASK
 from .updating import Update
@@ -367,6 +368,17 @@ class MemoryManager(Engine):
         while (lsn := self.imaging.complete()) < wanted:
             pass  # that one had been captured, for itself, before the last change
         return lsn
+
+    def scrub(self) -> int:
+        """Leave no byte of what was freed before this call in any file; return the oldest lsn kept.
+
+        The past before the scrub can no longer be looked at or restored, whatever ``keep`` says.
+        It takes time in proportion to what lives, and room on the disk for a copy of it. Others
+        may go on working: they are stopped for slices of ``pause``, for a few syncs while files
+        are dropped, and where they need the cold tier while that is rewritten. If it fails, or the
+        process dies, all that lives is there; scrub again.
+        """
+        return scrub(self)
 
     def flush(self) -> None:
         """Make every change so far outlive a power cut, whatever the journal's policy."""

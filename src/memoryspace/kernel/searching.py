@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
+from ..errors import StoreUnavailable
 from ..events import EventStream
 from .heap import Heap
 from .object import decode_body
@@ -62,7 +63,7 @@ class Searching:
         from .kept_index import living_slots
 
         self.retriever = retriever
-        self._tidying = retriever if isinstance(retriever, Tidying) else None
+        self._tidying: Tidying | None = retriever if isinstance(retriever, Tidying) else None
         self._heap = heap
         self._events = events
         self._text_of = text_of
@@ -119,6 +120,9 @@ class Searching:
     def save(self) -> None:
         """Keep what is indexed; what was handed in is for others to keep."""
 
+    def scrub(self) -> None:
+        """Forget the dead for good; what was handed in is for others to scrub."""
+
     def check(self) -> None:
         """Verify that every object can be found."""
         self.catch_up(math.inf)
@@ -168,9 +172,34 @@ class OwnSearching(Searching):
         self._index = kept.texts
         self._files = files
         self._has_changed = bool(removed) or not is_saved
+        # It may still hold words of the dead: an index purges them when it merges, if ever.
+        self._knows_the_dead = bool(len(kept.rows)) or bool(removed)
 
     def clear(self) -> None:
         """Leave everything: what the index knows is of use to the heap that comes next."""
+
+    def scrub(self) -> None:
+        """Remove the index that was kept, and begin anew if this one knows words of the dead."""
+        from ..retrieval import SparseIndex
+        from .kept_index import living_slots
+
+        if self._files is not None:
+            try:
+                self._files.remove()
+            except OSError as error:
+                raise StoreUnavailable(
+                    f"the index that was kept cannot be removed ({error}); make its folder "
+                    "writable and scrub again"
+                ) from error
+        self._has_changed = True
+        if self._knows_the_dead:
+            self._backlog, self._next = living_slots(self._heap.table), 0
+            self.retriever = self._tidying = self._index = SparseIndex()
+            self._knows_the_dead = False
+
+    def _remove(self, slot: int) -> None:
+        self._knows_the_dead = True
+        super()._remove(slot)
 
     def kept(self) -> Kept:
         """Return the index with what it knows, for another heap to begin with."""

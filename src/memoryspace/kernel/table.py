@@ -195,6 +195,7 @@ class Interned(Generic[T]):
         self.users[number] -= 1
         if not self.users[number]:
             del self._numbers[self.values[number]]
+            self.values[number] = self.values[0]  # checkpoints hold no name of what is gone
             self.free.append(number)
 
     def load(self, values: list[T], users: list[int], free: list[int]) -> None:
@@ -202,6 +203,8 @@ class Interned(Generic[T]):
         self.values, self.users, self.free = values, users, free
         gone = set(free)
         self._numbers = {value: number for number, value in enumerate(values) if number not in gone}
+        for number in free:  # images of earlier versions still name them
+            values[number] = values[0]
 
     def find(self, value: T) -> int | None:
         """Return the number of a value that is in use."""

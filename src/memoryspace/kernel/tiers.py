@@ -7,6 +7,7 @@ know one population. What moves is the body: ``Mover`` says how, ``ColdTier`` wh
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
@@ -98,6 +99,7 @@ class TieredMemoryManager(MemoryManager):
         self._owns_cold = cold_store is None
         self._cold = cold_store
         self._flusher: WriteBack | None = None
+        self._flushing = threading.Lock()  # taken before ``writing``
         try:
             super().__init__(
                 hot_capacity,
@@ -157,10 +159,10 @@ class TieredMemoryManager(MemoryManager):
             logger.warning("the cold tier was not brought up to date: %s", error)
         finally:
             try:
-                super().let_go()
-            finally:
                 if self._owns_cold:
-                    self.cold.close()
+                    self.cold.close()  # before others may have the folder
+            finally:
+                super().let_go()
 
     # -- reading -----------------------------------------------------------------------------------
 
@@ -219,14 +221,20 @@ class TieredMemoryManager(MemoryManager):
 
     def flush_some(self) -> None:
         """Write some cold copies; others may work while the engine does."""
-        with self.writing:
-            if self._closed:
-                return
-            batch = self.mover.owed()
-        self.mover.tier.write(batch)
-        with self.writing:
-            if not self._closed:
-                self.mover.note_written(batch)
+        with self._flushing:
+            with self.writing:
+                if self._closed:
+                    return
+                batch = self.mover.owed()
+            self.mover.tier.write(batch)
+            with self.writing:
+                if not self._closed:
+                    self.mover.note_written(batch)
+
+    def drain(self) -> None:
+        """Return when no batch is being written that was owed before this call."""
+        with self._flushing:
+            pass
 
     def look_after(self, *, now: bool = False) -> None:
         """Do what is due, write as the policy says, and keep the limits of the hot tier."""

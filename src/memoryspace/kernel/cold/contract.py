@@ -138,6 +138,14 @@ class ColdStorage(ClosingNow, ABC):
         """Return once everything saved so far would outlive a power cut."""
         self._ask(self._flush)
 
+    def scrub(self) -> None:
+        """Rewrite the files so that no byte of a deleted value is left; takes room for a copy.
+
+        A crash leaves the old files or the new ones. Who writes meanwhile waits, and whoever the
+        engine cannot let read at the same time.
+        """
+        self._ask(self._rewrite)
+
     def check(self) -> None:
         """Read everything; ``CorruptData`` tells what is damaged first. Counts as no reading."""
         self._ask(self._verify)
@@ -201,6 +209,13 @@ class ColdStorage(ClosingNow, ABC):
     @abstractmethod
     def _shut(self) -> None:
         """Let go of files."""
+
+    def _rewrite(self) -> None:
+        """Write everything anew; an engine that cannot is fit for all but scrubbing."""
+        raise StoreError(
+            f"{self.place}: this engine cannot erase what was deleted from its files; "
+            "move what is in it to another engine"
+        )
 
     def _explain(self, error: Exception) -> MemorySpaceError:
         """Return the error of ours that says what happened, where, and what to do."""

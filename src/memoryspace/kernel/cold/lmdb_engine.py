@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from struct import Struct as Layout
 from typing import TypeVar
@@ -26,9 +28,12 @@ from ...errors import (
 from ..disk import Disk
 from ..locks import ReadWriteLock
 from .contract import ColdStorage, refuse_other
+from .lmdb_copy import write_copy
 
 FORMAT = 1
 MAP_SIZE = 2**26  # bytes at first; it doubles when full
+
+_COPY = ".copy"  # behind the name of a file that is being rewritten
 
 # Shorter than any of our keys, so it sorts before them and never disturbs appending.
 _MARK_KEY = b"\0"
@@ -56,8 +61,11 @@ class LMDBColdStorage(ColdStorage):
             raise InvalidInput(f"map_size must be a number of bytes above 0, got {map_size!r}")
         self.path = Path(path).absolute()
         super().__init__(str(self.path), durable=durable)
-        # Many may use the map at a time; who moves it (to grow, to close) must be alone.
+        # Many may use the map at a time; who moves it (to grow, to swap, to close) must be alone.
         self._map = ReadWriteLock()
+        # Taken before the map's lock by whoever writes, and by who must not miss a write.
+        self._changing = threading.Lock()
+        self._copy = self.path.with_name(self.path.name + _COPY)
         self._environment = self._open(map_size)
         try:
             self._ask(self._take)
@@ -66,15 +74,21 @@ class LMDBColdStorage(ColdStorage):
             raise
 
     def _open(self, map_size: int) -> lmdb.Environment:
-        is_new = not self.path.exists()
         try:
             environment = lmdb.open(
                 str(self.path), map_size=map_size, subdir=False, sync=self.durable, max_spare_txns=4
             )
         except lmdb.Error as error:
             raise self._explain(error) from error
-        if is_new and os.name == "posix":
-            Disk().sync_folder(self.path.parent)
+        try:
+            Disk().unlink(self._copy)  # of a process that was killed
+            if os.name == "posix":
+                # Its name is safe before anything is written: that of a new file, or of one that
+                # took another's place just before a crash.
+                Disk().sync_folder(self.path.parent)
+        except OSError as error:
+            environment.close()
+            raise self._refused(error) from error
         return environment
 
     def _take(self) -> None:
@@ -103,12 +117,13 @@ class LMDBColdStorage(ColdStorage):
 
         When the map is full the transaction is undone, the map grows, and the work starts anew.
         """
-        while True:
-            try:
-                with self._map.read, self._environment.begin(write=True) as transaction:
-                    return work(transaction)
-            except lmdb.MapFullError:
-                self._grow()
+        with self._changing:
+            while True:
+                try:
+                    with self._map.read, self._environment.begin(write=True) as transaction:
+                        return work(transaction)
+                except lmdb.MapFullError:
+                    self._grow()
 
     def _grow(self) -> None:
         with self._map.write:
@@ -156,6 +171,46 @@ class LMDBColdStorage(ColdStorage):
     def _flush(self) -> None:
         with self._map.read:
             self._environment.sync(True)
+
+    def _rewrite(self) -> None:
+        """Copy what is there into another file, which then takes the place of this one.
+
+        Reading goes on all the while.
+        """
+        disk = Disk()
+        with self._changing:
+            try:
+                with self._map.read:
+                    write_copy(self._environment, self.path, self._copy, disk)
+                self._swap(disk)
+            except OSError as error:
+                raise self._refused(error) from error
+            finally:
+                with suppress(OSError):  # removed when the storage is next opened
+                    disk.unlink(self._copy)
+
+    def _swap(self, disk: Disk) -> None:
+        """Give the copy its name and go on with it.
+
+        From the rename on the old file is nobody's: what would be written to it, or to a file
+        whose name a power cut may undo, would be lost. So if anything fails then, this closes.
+        """
+        with self._map.write:
+            self._refuse_if_closed()  # by another thread, while the copy was written
+            map_size = self._environment.info()["map_size"]
+            disk.replace(self._copy, self.path)
+            self._environment.close()
+            try:
+                self._environment = self._open(map_size)
+            except BaseException:
+                self._closed = True
+                raise
+
+    def _refused(self, error: OSError) -> StoreUnavailable:
+        return StoreUnavailable(
+            f"{self.place}: {error.strerror or error}; make room, make sure the folder is "
+            "writable, and try again"
+        )
 
     def _verify(self) -> None:
         """Reading everything is all that can be done: LMDB keeps no checksums of its pages."""

@@ -62,6 +62,9 @@ class RamColdStorage(ColdStorage):
     def _flush(self) -> None:
         """There is no disk."""
 
+    def _rewrite(self) -> None:
+        """There are no files."""
+
     def _verify(self) -> None:
         with self._lock:
             assert self._sorted is None or self._sorted == sorted(self._frames)

@@ -153,7 +153,18 @@ class SQLiteColdStorage(ColdStorage):
     def _flush(self) -> None:
         if not self.durable:
             with self._lock:
-                self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                self._empty_wal()
+
+    def _rewrite(self) -> None:
+        """Let SQLite build the file anew, as one transaction, then empty what it went through."""
+        with self._lock:
+            self._connection.execute("VACUUM")
+            self._empty_wal()
+
+    def _empty_wal(self) -> None:
+        (busy, _, _) = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if busy:
+            raise StoreBusy(f"{self.place}-wal is still in use by another process; close that one")
 
     def _verify(self) -> None:
         with self._lock:

@@ -45,6 +45,11 @@ def spare_paths(disk: Disk, folder: Path) -> list[Path]:
     return [folder / name for name in disk.listdir(folder) if name.endswith(SPARE)]
 
 
+def log_paths(disk: Disk, folder: Path) -> list[Path]:
+    """Return the files that are segments by name."""
+    return [folder / name for name in disk.listdir(folder) if _NAME.fullmatch(name)]
+
+
 def parts_of(disk: Disk, folder: Path) -> tuple[list[Part], list[Path]]:
     """Return the segments that count, oldest first, and the files others stand for."""
     kept: list[Part] = []

@@ -151,6 +151,26 @@ class WriteAheadLog(ClosingNow):
             self.sync()
             self._writer.drop_before(before)
 
+    def renew(self) -> int:
+        """Begin a new segment and make what was before durable; return the lsn it begins with."""
+        first = self._writer.renew()
+        self.sync()
+        return first
+
+    def forget_before(self, lsn: int) -> None:
+        """Remove every file with a record before this lsn, and every stray one, for good.
+
+        The record must be the first of a segment, as ``renew`` makes it.
+        """
+        self.sync()
+        self._writer.drop_before(lsn)
+        self._writer.sweep()
+        if self.first_lsn < lsn:
+            raise JournalUnavailable(
+                f"the journal in {self.path} was repaired meanwhile, and records before {lsn} "
+                "stand beside later ones; nothing was lost: try again"
+            )
+
     def skip_to(self, lsn: int) -> None:
         """Let the next record be ``lsn + 1``, as after restoring a state that is ahead."""
         if lsn < self.last_lsn:

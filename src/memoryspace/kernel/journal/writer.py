@@ -18,7 +18,7 @@ from pathlib import Path
 from ...events import EventStream
 from ..disk import Disk
 from .damage import JournalUnavailable, unavailable
-from .folder import ENDLESS, Part
+from .folder import ENDLESS, Part, log_paths, spare_paths
 from .frames import HEADER_BYTES, MOST_AROUND, Frame, Header, encode
 from .recovery import read_parts
 from .segments import Segment
@@ -142,6 +142,19 @@ class Writer:
         self._plan()
         return segment
 
+    def renew(self) -> int:
+        """Let the next record begin a segment with nothing behind it; return its lsn."""
+        with self.lock:
+            self._require_files()
+            if self._broken:
+                self._repair()
+            newest = self.segments[-1]
+            if newest.end == HEADER_BYTES:
+                self._cut_off_refused(newest)
+            else:
+                self.start_segment(self.last_lsn + 1)
+            return self.last_lsn + 1
+
     def parts(self) -> list[Part]:
         """Return what a reader needs to know, of this very moment."""
         with self.lock:
@@ -163,6 +176,24 @@ class Writer:
                 except OSError as error:
                     raise unavailable("remove", oldest.path, error) from error
                 del self.segments[0]
+
+    def sweep(self) -> None:
+        """Remove, for good, what is no part of the log: files that a repair could not remove.
+
+        A spare holds nothing but zeros; one with other bytes was to become a segment and did not.
+        """
+        with self.lock:
+            known = {each.path for each in self.segments}
+            try:
+                for path in log_paths(self._disk, self._folder):
+                    if path not in known:
+                        self._disk.unlink(path)
+                for path in spare_paths(self._disk, self._folder):
+                    if self._disk.read(path).strip(b"\0"):
+                        self._disk.unlink(path)
+                self._disk.sync_folder(self._folder)
+            except OSError as error:
+                raise unavailable("tidy up", self._folder, error) from error
 
     def skip_to(self, lsn: int) -> None:
         """Start a segment that admits to the gap; only if nothing waits to be synced."""
@@ -217,6 +248,15 @@ class Writer:
         """An empty segment takes a record of any size; any other makes place for a new one."""
         newest = self.segments[-1]
         return newest if newest.end == HEADER_BYTES else self.start_segment(self.last_lsn + 1)
+
+    def _cut_off_refused(self, segment: Segment) -> None:
+        """Behind the end there may be a part of a record that the disk did not take."""
+        try:
+            self._disk.truncate(segment.fd, segment.end)
+        except OSError as error:
+            raise unavailable("cut", segment.path, error) from error
+        segment.size = 0
+        self._plan()
 
     def _look_ahead(self, segment: Segment) -> None:
         """After an append: tell who must sync it, and see to the next segment."""
