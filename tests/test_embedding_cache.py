@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import io
+import json
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -215,6 +221,164 @@ def test_writers_at_the_same_time_leave_whole_files(tmp_path: Path) -> None:
     assert len(npy_files(tmp_path)) <= 5
 
 
+# The file format, and the order of going
+
+
+@pytest.mark.parametrize(
+    ("identifier", "name"),
+    [
+        ("a", "ac8d8342bbb2362d13f0a559a3621bb407011368895164b628a54f7fc33fc43c"),
+        (
+            {"b": [1, 2.5, None], "a": "ä"},
+            "cecd50ae940f833ef54a5705dbf8e0655dd0f8a6fcc280d68f14f9d2133d569f",
+        ),
+    ],
+)
+def test_a_file_is_named_by_the_hash_of_its_identifier(
+    cache: FileEmbeddingCache, identifier: Any, name: str
+) -> None:
+    asyncio.run(cache.store(ONE, identifier))
+    (path,) = npy_files(Path(cache.cache_dir))
+    text = json.dumps(identifier, ensure_ascii=False, sort_keys=True)
+    assert path.stem == hashlib.sha256(text.encode()).hexdigest()
+    assert path.name == f"{name}.npy"
+
+
+@pytest.mark.parametrize("vectors", [ONE, [[1, 2]], [], [[]], np.ones((2, 3), np.float32)])
+def test_a_file_is_what_numpy_saves_and_loads(cache: FileEmbeddingCache, vectors: Any) -> None:
+    asyncio.run(cache.store(vectors, "a"))
+    (path,) = npy_files(Path(cache.cache_dir))
+    saved = io.BytesIO()
+    np.save(saved, vectors)
+    assert path.read_bytes() == saved.getvalue()
+    assert np.load(path).tolist() == np.asarray(vectors).tolist()
+    assert asyncio.run(cache.retrieve("a")) == np.asarray(vectors).tolist()
+
+
+def test_files_that_numpy_saved_are_read_whatever_their_layout(cache: FileEmbeddingCache) -> None:
+    turned = np.asfortranarray(np.arange(6.0).reshape(2, 3))
+    for number, array in enumerate([turned, turned.astype(">f4"), turned.astype(np.float16)]):
+        np.save(Path(cache.cache_dir) / cache.files.path(number).name, array)
+        assert asyncio.run(cache.retrieve(number)) == turned.tolist()
+        asyncio.run(cache.store(array, [number]))  # type: ignore[arg-type]  # arrays serve as well
+        assert asyncio.run(cache.retrieve([number])) == turned.tolist()
+
+
+def test_reading_does_not_make_a_file_newer_and_overwriting_does(tmp_path: Path) -> None:
+    cache = FileEmbeddingCache(str(tmp_path), max_file_number=3)
+
+    async def scene() -> None:
+        await fill(cache, "abc")
+        assert await cache.retrieve("a") == ONE
+        await cache.store(TWO, "b", overwrite=True)
+        await cache.store(ONE, "d")
+        await cache.store(ONE, "e")
+        found = [await cache.retrieve(name) is not None for name in "abcde"]
+        assert found == [False, True, False, True, True]
+
+    asyncio.run(scene())
+
+
+def test_what_is_there_is_not_even_touched(tmp_path: Path) -> None:
+    cache = FileEmbeddingCache(str(tmp_path))
+    asyncio.run(fill(cache, "a"))
+    before = cache.files.path("a").stat()
+    smaller = FileEmbeddingCache(str(tmp_path), max_cache_size=0)
+    asyncio.run(smaller.store(TWO, "a"))
+    after = cache.files.path("a").stat()
+    assert (before.st_mtime_ns, before.st_ino) == (after.st_mtime_ns, after.st_ino)
+
+
+def test_exactly_at_the_limit_everything_stays(tmp_path: Path) -> None:
+    size = 128 + 4 * 8
+    cache = FileEmbeddingCache(str(tmp_path), max_file_number=3, max_cache_size=3 * size / 2**20)
+    asyncio.run(fill(cache, "abc"))
+    assert len(npy_files(tmp_path)) == 3
+
+
+def test_both_limits_hold_and_what_others_put_there_is_neither_counted_nor_dropped(
+    tmp_path: Path,
+) -> None:
+    size = 128 + 4 * 8
+    (tmp_path / "notes.txt").write_bytes(b"x" * 10_000)
+    (tmp_path / "folder.npy").mkdir()
+    cache = FileEmbeddingCache(str(tmp_path), max_file_number=4, max_cache_size=2.5 * size / 2**20)
+
+    async def scene() -> None:
+        await fill(cache, "abcdef")
+        assert [name for name in "abcdef" if await cache.retrieve(name)] == ["e", "f"]
+
+    asyncio.run(scene())
+    assert (tmp_path / "notes.txt").exists()
+    assert (tmp_path / "folder.npy").is_dir()
+
+
+def test_the_limits_are_those_it_was_given() -> None:
+    cache = FileEmbeddingCache("x", 3, 1.5)
+    assert (cache.max_file_number, cache.max_cache_size) == (3, 1.5)
+
+
+# Several processes
+
+WRITER = """
+import sys
+import numpy as np
+from memoryspace.embedding import VectorFiles
+folder, number, stores = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+files = VectorFiles(folder, max_files=50)
+for step in range(stores):
+    name = f"{(step + number * 7) % 90}"
+    files.put(name, np.full(300, float(name)))
+    found = files.get(f"{step % 90}")
+    assert found is None or found.tolist() == [step % 90] * 300
+    if step == 20:
+        print("busy", flush=True)
+"""
+
+
+def writers(folder: Path, count: int, stores: int) -> list[subprocess.Popen[str]]:
+    return [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(folder), str(number), str(stores)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(count)
+    ]
+
+
+def check_that_all_files_are_whole(folder: Path) -> None:
+    known = {VectorFiles(folder).path(str(name)): name for name in range(90)}
+    for path in npy_files(folder):
+        assert np.load(path).tolist() == [known[path]] * 300
+
+
+def test_processes_at_work_in_one_folder_keep_it_whole_and_small(tmp_path: Path) -> None:
+    at_work = writers(tmp_path, 3, 200)
+    assert [process.communicate()[1] for process in at_work] == [""] * 3
+    assert [process.returncode for process in at_work] == [0] * 3
+    check_that_all_files_are_whole(tmp_path)
+    assert len(npy_files(tmp_path)) <= 50 + 3 * 64  # what each may not yet know of
+    VectorFiles(tmp_path, max_files=50).put("one more", [1.0])
+    assert len(npy_files(tmp_path)) == 50
+    assert {path.suffix for path in tmp_path.iterdir()} == {".npy"}
+
+
+def test_a_process_that_is_killed_leaves_whole_files(tmp_path: Path) -> None:
+    at_work = writers(tmp_path, 2, 1_000_000)
+    for process in at_work:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "busy\n"
+        process.kill()
+        process.communicate()
+    check_that_all_files_are_whole(tmp_path)
+    for path in tmp_path.iterdir():
+        os.utime(path, (1, 1))
+    VectorFiles(tmp_path, max_files=50).put("one more", [1.0])
+    assert {path.suffix for path in tmp_path.iterdir()} == {".npy"}
+
+
 # An embedder with a cache
 
 
@@ -257,3 +421,18 @@ def test_a_remembered_vector_that_cannot_be_one_is_made_anew(
     embedder = CachedEmbedder(CallableEmbedder(Counting(), "length/2", 2), files)
     files.put({"embedder": "length/2", "text": "aa"}, wrong)
     assert np.allclose(embedder.embed(["aa"]), [[2 / 5**0.5, 1 / 5**0.5]])
+
+
+@pytest.mark.parametrize(
+    "limits", [{"max_file_number": "x"}, {"max_cache_size": "x"}, {"max_cache_size": -1}]
+)
+def test_a_limit_that_is_no_number_is_refused(tmp_path: Path, limits: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput, match="must be a number from 0 on"):
+        FileEmbeddingCache(str(tmp_path), **limits)
+
+
+async def test_vectors_of_different_lengths_are_refused(tmp_path: Path) -> None:
+    cache = FileEmbeddingCache(str(tmp_path))
+    with pytest.raises(InvalidInput, match="one length each"):
+        await cache.store([[1.0], [1.0, 2.0]], "x")
+    assert await cache.retrieve("x") is None

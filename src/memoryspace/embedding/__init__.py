@@ -1,7 +1,8 @@
 """Texts to vectors: models that run here, servers, functions; and a cache in files.
 
 ``Embedder`` is what the engine asks for. The names of AgentScope v1 (``EmbeddingModelBase``,
-``OpenAITextEmbedding``, ``FileEmbeddingCache``, ...) stand beside it.
+``OpenAITextEmbedding``, ``FileEmbeddingCache``, ...) stand beside it; ``LocalTextEmbedding`` gives
+an embedder their shape.
 """
 
 from __future__ import annotations
@@ -11,15 +12,25 @@ from .best import best_embedder
 from .cache import CachedEmbedder, FileEmbeddingCache, VectorFiles
 from .contract import Embedder
 from .endpoint import EmbeddingFailed, EmbeddingUnavailable
+from .local import LocalTextEmbedding
 from .minilm import MiniLMEmbedder
-from .openai import OpenAIEmbedder, OpenAITextEmbedding
+from .multimodal import DashScopeMultiModalEmbedding
+from .openai import OpenAIEmbedder
 from .own import CallableEmbedder
+from .providers import (
+    DashScopeTextEmbedding,
+    GeminiTextEmbedding,
+    OllamaTextEmbedding,
+    OpenAITextEmbedding,
+)
 from .scripts import can_rank, dominant_script, script_shares, scripts_of
 from .static import StaticEmbedder
 
 __all__ = [
     "CachedEmbedder",
     "CallableEmbedder",
+    "DashScopeMultiModalEmbedding",
+    "DashScopeTextEmbedding",
     "Embedder",
     "EmbeddingCacheBase",
     "EmbeddingFailed",
@@ -28,7 +39,10 @@ __all__ = [
     "EmbeddingUnavailable",
     "EmbeddingUsage",
     "FileEmbeddingCache",
+    "GeminiTextEmbedding",
+    "LocalTextEmbedding",
     "MiniLMEmbedder",
+    "OllamaTextEmbedding",
     "OpenAIEmbedder",
     "OpenAITextEmbedding",
     "StaticEmbedder",

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float32]
+Numbers = NDArray[np.int64]
 
 _GELU_ROWS = 16  # at once: they stay in the first-level cache through all the steps
 _SCORES = 1 << 19  # attention scores computed at once
@@ -70,6 +71,18 @@ class Bert:
 
     def mean_vectors(self, texts: Sequence[Sequence[int]]) -> Floats:
         """Return the mean of each text's token vectors. Texts of one length should be adjacent."""
+        rows, starts, lengths = self._read(texts)
+        means: Floats = np.add.reduceat(rows, starts, axis=0)
+        means /= lengths[:, np.newaxis].astype(np.float32)
+        return means
+
+    def token_vectors(self, texts: Sequence[Sequence[int]]) -> list[Floats]:
+        """Return a row for each token of each text. Texts of one length should be adjacent."""
+        rows, starts, _ = self._read(texts)
+        return np.split(rows, starts[1:])
+
+    def _read(self, texts: Sequence[Sequence[int]]) -> tuple[Floats, Numbers, Numbers]:
+        """Return the rows of all tokens, where each text begins among them, and its length."""
         lengths = np.array([len(tokens) for tokens in texts])
         ends = np.cumsum(lengths)
         starts = ends - lengths
@@ -79,9 +92,7 @@ class Bert:
         groups = list(_groups(lengths.tolist(), self._heads))
         for layer in self._layers:
             rows = self._apply(layer, rows, groups)
-        means: Floats = np.add.reduceat(rows, starts, axis=0)
-        means /= lengths[:, np.newaxis].astype(np.float32)
-        return means
+        return rows, starts, lengths
 
     def _apply(self, layer: Layer, rows: Floats, groups: list[tuple[slice, int]]) -> Floats:
         mixed = self._attend(layer.attention(rows), groups)

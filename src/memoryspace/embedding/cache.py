@@ -2,6 +2,10 @@
 
 A file is written whole or not at all; one that does not read back counts as missing and is written
 anew. Several threads and processes may share the folder. No file can run code: no pickle.
+
+What a cache loses is made again, so it does not wait for the disk: after a power cut the newest
+files may be missing or cut short, and both read as missing. ``durable=True`` waits, for vectors
+that are dear, and for file systems that may bring back a file with zeros in it.
 """
 
 from __future__ import annotations
@@ -10,9 +14,12 @@ import asyncio
 import hashlib
 import io
 import json
+import math
 import os
+import struct
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +45,11 @@ class VectorFiles:
         *,
         max_files: int | None = None,
         max_bytes: int | None = None,
+        durable: bool = False,
     ) -> None:
-        self._files = FileMap(folder, suffix=_SUFFIX, max_files=max_files, max_bytes=max_bytes)
+        self._files = FileMap(
+            folder, suffix=_SUFFIX, max_files=max_files, max_bytes=max_bytes, durable=durable
+        )
 
     @property
     def folder(self) -> Path:
@@ -48,17 +58,17 @@ class VectorFiles:
 
     def get(self, identifier: JSONSerializableObject) -> NDArray[Any] | None:
         """Return an array, or None if there is none that reads back."""
-        try:
-            return _decode(self._files[_name_of(identifier)])
-        except (KeyError, IsADirectoryError, PermissionError):
-            return None
+        return self._found(_name_of(identifier))
 
     def put(self, identifier: JSONSerializableObject, vectors: ArrayLike) -> None:
         """Keep an array in the place of whatever is there."""
-        path = self.path(identifier)
-        if path.exists() and not path.is_file():
-            raise RuntimeError(f"{path} is no file; nothing can be kept there")
-        self._files[_name_of(identifier)] = _encode(vectors)
+        self._keep(_name_of(identifier), vectors)
+
+    def add(self, identifier: JSONSerializableObject, vectors: ArrayLike) -> None:
+        """Keep an array unless there is one that reads back."""
+        name = _name_of(identifier)
+        if self._found(name) is None:
+            self._keep(name, vectors)
 
     def drop(self, identifier: JSONSerializableObject) -> None:
         """Forget an array; ``FileNotFoundError`` if there is none."""
@@ -77,6 +87,19 @@ class VectorFiles:
         """Return where an array is or would be."""
         return self.folder / (_name_of(identifier) + _SUFFIX)
 
+    def _found(self, name: str) -> NDArray[Any] | None:
+        try:
+            return _decode(self._files[name])
+        except (KeyError, IsADirectoryError, PermissionError):
+            return None
+
+    def _keep(self, name: str, vectors: ArrayLike) -> None:
+        try:
+            self._files[name] = _encode(vectors)
+        except IsADirectoryError:
+            path = self.folder / (name + _SUFFIX)
+            raise RuntimeError(f"{path} is no file; nothing can be kept there") from None
+
 
 class FileEmbeddingCache(EmbeddingCacheBase):
     """AgentScope's cache in files; ``max_cache_size`` is in MB. File work runs in a thread."""
@@ -86,13 +109,22 @@ class FileEmbeddingCache(EmbeddingCacheBase):
         cache_dir: str = "./.cache/embeddings",
         max_file_number: int | None = None,
         max_cache_size: float | None = None,
+        *,
+        durable: bool = False,
     ) -> None:
+        for name, limit in (
+            ("max_file_number", max_file_number),
+            ("max_cache_size", max_cache_size),
+        ):
+            if limit is not None and (not isinstance(limit, int | float) or limit < 0):
+                raise InvalidInput(f"{name} must be a number from 0 on, got {type(limit).__name__}")
         self.max_file_number = max_file_number
         self.max_cache_size = max_cache_size
         self.files = VectorFiles(
             cache_dir,
             max_files=max_file_number if max_file_number else None,  # 0 means no limit, too
             max_bytes=int(max_cache_size * _MEGABYTE) if max_cache_size is not None else None,
+            durable=durable,
         )
 
     @property
@@ -108,7 +140,8 @@ class FileEmbeddingCache(EmbeddingCacheBase):
         overwrite: bool = False,
     ) -> None:
         """Keep vectors; those that are there and read back stay unless ``overwrite``."""
-        await asyncio.to_thread(self._store, embeddings, identifier, overwrite)
+        keep = self.files.put if overwrite else self.files.add
+        await asyncio.to_thread(keep, identifier, embeddings)
 
     async def retrieve(self, identifier: JSONSerializableObject) -> list[Embedding] | None:
         """Return the vectors, or None: nothing there, or a file that does not read back."""
@@ -122,12 +155,6 @@ class FileEmbeddingCache(EmbeddingCacheBase):
     async def clear(self) -> None:
         """Forget all vectors. Other files in the folder stay."""
         await asyncio.to_thread(self.files.clear)
-
-    def _store(
-        self, embeddings: list[Embedding], identifier: JSONSerializableObject, overwrite: bool
-    ) -> None:
-        if overwrite or self.files.get(identifier) is None:
-            self.files.put(identifier, embeddings)
 
 
 class CachedEmbedder:
@@ -188,18 +215,55 @@ def _name_of(identifier: JSONSerializableObject) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def _check_limit(name: str, limit: float | None) -> None:
+    if limit is not None and (not isinstance(limit, int | float) or limit < 0):
+        raise InvalidInput(f"{name} must be a number from 0 on, got {type(limit).__name__}")
+
+
 def _encode(vectors: ArrayLike) -> bytes:
-    array = np.asarray(vectors)
+    """Return an array as ``numpy.save`` writes it."""
+    try:
+        array = np.asarray(vectors)
+    except ValueError as error:  # of different lengths
+        raise InvalidInput("embeddings must be numbers of one length each") from error
     if array.dtype.kind not in "fiu":
         raise InvalidInput(f"embeddings must be numbers of one length each, got {array.dtype}")
+    return _header(array.shape, array.dtype.str) + array.tobytes()
+
+
+@lru_cache(maxsize=256)
+def _header(shape: tuple[int, ...], dtype: str) -> bytes:
+    """Return what stands before the numbers: the same for all vectors of one length."""
     file = io.BytesIO()
-    np.save(file, array, allow_pickle=False)
+    form = {"descr": dtype, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, form)
     return file.getvalue()
 
 
 def _decode(data: bytes) -> NDArray[Any] | None:
+    """Return what ``numpy.save`` wrote, or None for anything else. Nothing in it is run."""
     try:
-        found = np.load(io.BytesIO(data), allow_pickle=False)
-    except (ValueError, EOFError, OSError, SyntaxError, TypeError):
+        end = _end_of_header(data)
+        shape, is_turned, dtype = _form(data[:end])
+        if dtype.kind not in "fiu":
+            return None
+        numbers = np.frombuffer(data, dtype, math.prod(shape), end)
+        return numbers.reshape(shape, order="F" if is_turned else "C").copy()
+    except (ValueError, EOFError, SyntaxError, TypeError, struct.error):
         return None
-    return found if isinstance(found, np.ndarray) and found.dtype.kind in "fiu" else None
+
+
+def _end_of_header(data: bytes) -> int:
+    """The magic, two bytes of version, the length in two bytes (later in four), and the header."""
+    form = "<H" if data[6:7] == b"\x01" else "<I"
+    begin = 8 + struct.calcsize(form)
+    return begin + int(struct.unpack(form, data[8:begin])[0])
+
+
+@lru_cache(maxsize=256)
+def _form(header: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Return what a header says, as numpy reads it: the same for all vectors of one length."""
+    file = io.BytesIO(header)
+    is_first = np.lib.format.read_magic(file) == (1, 0)
+    read = np.lib.format.read_array_header_1_0 if is_first else np.lib.format.read_array_header_2_0
+    return read(file)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -53,17 +53,35 @@ class MiniLMEmbedder:
         """Return what the network makes of each text, at length 1."""
         checked = check_texts(texts)
         rows = np.zeros((len(checked), self.dimensions), np.float32)
-        tokenizer, bert = self._load()
-        tokens = [tokenizer.encode(text, MAX_TOKENS) for text in checked]
-        said = [
-            number
-            for number, each in enumerate(tokens)
-            if any(token != tokenizer.unknown for token in each[1:-1])
-        ]
-        said.sort(key=lambda number: len(tokens[number]))
-        for batch in _batches(said, tokens):
+        bert, tokens = self._tokens(checked)
+        for batch in _batches(tokens):
             rows[batch] = bert.mean_vectors([tokens[number] for number in batch])
         return normalised(rows)
+
+    def embed_tokens(self, texts: Sequence[str]) -> list[Vectors]:
+        """Return what the network makes of each token of each text, a row each, at length 1.
+
+        A text that says nothing to the network has no rows.
+        """
+        checked = check_texts(texts)
+        found = [np.zeros((0, self.dimensions), np.float32) for _ in checked]
+        bert, tokens = self._tokens(checked)
+        for batch in _batches(tokens):
+            rows = bert.token_vectors([tokens[number] for number in batch])
+            for number, each in zip(batch, rows, strict=True):
+                found[number] = normalised(each[1:-1])  # not the signs of begin and end
+        return found
+
+    def _tokens(self, texts: Sequence[str]) -> tuple[Bert, dict[int, list[int]]]:
+        """Return the network, and the tokens of those texts that say anything to it."""
+        tokenizer, bert = self._load()
+        tokens = {number: tokenizer.encode(text, MAX_TOKENS) for number, text in enumerate(texts)}
+        said = {
+            number: each
+            for number, each in tokens.items()
+            if any(token != tokenizer.unknown for token in each[1:-1])
+        }
+        return bert, said
 
     def _load(self) -> tuple[WordPiece, Bert]:
         with self._lock:
@@ -92,11 +110,11 @@ def _read(folder: Path, dimensions: int) -> tuple[WordPiece, Bert]:
         raise CorruptData(f"{folder} does not hold all-MiniLM-L6-v2 ({error})") from error
 
 
-def _batches(numbers: list[int], tokens: list[list[int]]) -> Iterator[list[int]]:
-    """Yield adjacent texts, so many that their tokens fit into a batch."""
+def _batches(tokens: Mapping[int, list[int]]) -> Iterator[list[int]]:
+    """Yield texts of like length together, so many that their tokens fit into a batch."""
     batch: list[int] = []
     size = 0
-    for number in numbers:
+    for number in sorted(tokens, key=lambda number: len(tokens[number])):
         if batch and size + len(tokens[number]) > _BATCH:
             yield batch
             batch, size = [], 0

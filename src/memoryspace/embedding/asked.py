@@ -1,0 +1,100 @@
+"""Models as AgentScope calls them: asked for what a cache does not have, each thing by itself.
+
+Things are asked for once, in batches, and come back in the order they were given in. What is known
+of an answer is kept as soon as it comes, so a request that fails loses none of those before it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+from ..message import TextBlock
+from ..types import Embedding, JSONSerializableObject
+from .agentscope import EmbeddingCacheBase, EmbeddingModelBase, EmbeddingResponse, EmbeddingUsage
+from .endpoint import EmbeddingFailed
+
+
+class AskedEmbedding(EmbeddingModelBase):
+    """A model with a cache in front. ``batch_size_limit`` things go into one request."""
+
+    batch_size_limit: int = 128
+
+    def __init__(
+        self,
+        model_name: str,
+        dimensions: int,
+        embedding_cache: EmbeddingCacheBase | None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        super().__init__(model_name, dimensions)
+        self.embedding_cache = embedding_cache
+        self._clock = clock
+
+    @abstractmethod
+    def _ask(self, things: Sequence[Any]) -> tuple[list[Embedding], int]:
+        """Return a vector for each thing and the tokens they took. It runs in a thread."""
+
+    @abstractmethod
+    def _identifier(self, thing: Any) -> JSONSerializableObject:
+        """Name everything that the vector of a thing depends on."""
+
+    async def _embedded(self, things: Sequence[Any]) -> EmbeddingResponse:
+        """Return a vector for each thing; ``source`` is "cache" if nothing had to be asked for."""
+        began, tokens = self._clock(), 0
+        keys = [json.dumps(thing, sort_keys=True) for thing in things]
+        by_key = dict(zip(keys, things, strict=True))
+        found = {key: await self._cached(thing) for key, thing in by_key.items()}
+        missing = [key for key, vector in found.items() if vector is None]
+        for begin in range(0, len(missing), self.batch_size_limit):
+            some = missing[begin : begin + self.batch_size_limit]
+            vectors, counted = await self._asked([by_key[key] for key in some])
+            found.update(zip(some, vectors, strict=True))
+            tokens += counted
+        seconds = self._clock() - began if missing else 0.0
+        return EmbeddingResponse(
+            [vector for key in keys if (vector := found[key]) is not None],
+            usage=EmbeddingUsage(time=seconds, tokens=tokens),
+            source="api" if missing or not things else "cache",
+        )
+
+    async def _cached(self, thing: Any) -> Embedding | None:
+        if self.embedding_cache is None:
+            return None
+        found = await self.embedding_cache.retrieve(self._identifier(thing))
+        return found[0] if found and len(found[0]) == self.dimensions else None
+
+    async def _asked(self, things: list[Any]) -> tuple[list[Embedding], int]:
+        vectors, tokens = await asyncio.to_thread(self._ask, things)
+        length = next((len(each) for each in vectors if len(each) != self.dimensions), None)
+        if length is not None:
+            raise EmbeddingFailed(
+                f"model {self.model_name!r} gave a vector of {length} numbers, not of "
+                f"{self.dimensions}; set dimensions to what it gives"
+            )
+        if self.embedding_cache is not None:
+            for thing, vector in zip(things, vectors, strict=True):
+                await self.embedding_cache.store([vector], self._identifier(thing), overwrite=True)
+        return vectors, tokens
+
+
+class TextEmbedding(AskedEmbedding):
+    """Such a model for texts."""
+
+    supported_modalities: ClassVar[tuple[str, ...]] = ("text",)
+
+    async def __call__(self, text: list[str | TextBlock]) -> EmbeddingResponse:
+        """Return a vector for each text (or text block), as the model gave it."""
+        return await self._embedded([_text_of(item) for item in text])
+
+
+def _text_of(item: str | TextBlock) -> str:
+    if isinstance(item, str):
+        return item
+    if isinstance(item, dict) and isinstance(item.get("text"), str):
+        return item["text"]
+    raise ValueError(f"a text or a text block is needed, got {type(item).__name__}")
