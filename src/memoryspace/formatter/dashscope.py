@@ -1,0 +1,48 @@
+"""DashScope's own messages. What is text alone is also good for its OpenAI-compatible address."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .arranging import Order
+from .chat import ChatFormatter
+from .dialect import Message, text_of
+from .media import Media
+from .multi_agent import MultiAgentFormatter
+from .openai import OpenAIDialect, tool_messages, with_calls
+from .turns import Part, Turn
+
+
+class DashScopeDialect(OpenAIDialect):
+    """Text alone is a string; with media, content is a list of ``{kind: value}``."""
+
+    order = Order(system="first", user_first=True)
+
+    def takes(self, media: Media) -> bool:
+        """Whatever is inline or on the web."""
+        return media.is_inline or media.is_on_the_web
+
+    def render(self, turn: Turn) -> list[Message]:
+        """Return one message, or one for each result."""
+        if turn.role == "tool":
+            return tool_messages(turn)
+        content: str | list[Any] = text_of(turn.parts)
+        if any(isinstance(part, Media) for part in turn.parts):
+            content = [_part(part) for part in turn.parts]
+        return [with_calls({"role": turn.role, "content": content}, turn)]
+
+
+def _part(part: Part) -> dict[str, str]:
+    return {part.kind: part.url} if isinstance(part, Media) else {"text": part.text}
+
+
+class DashScopeChatFormatter(ChatFormatter):
+    """For DashScope: one user, one assistant."""
+
+    dialect = DashScopeDialect()
+
+
+class DashScopeMultiAgentFormatter(MultiAgentFormatter):
+    """For DashScope: many speakers."""
+
+    dialect = DashScopeDialect()

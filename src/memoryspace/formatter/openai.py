@@ -1,0 +1,94 @@
+"""OpenAI's chat messages, also for every server that speaks the same: vLLM, Ollama's ``/v1``."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from .arranging import Order
+from .chat import ChatFormatter
+from .dialect import Dialect, Message, text_of_result
+from .media import Media
+from .multi_agent import MultiAgentFormatter
+from .turns import Call, Part, Turn
+
+_IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+_AUDIO_FORMATS = {"audio/wav": "wav", "audio/wave": "wav", "audio/mpeg": "mp3"}
+_NOT_IN_SPEAKERS = re.compile(r"[\s<|\\/>]")
+_LONGEST_SPEAKER = 64
+
+
+class OpenAIDialect(Dialect):
+    """Content is a list of parts; a call's arguments are JSON; results are messages of a tool."""
+
+    order = Order()
+    call_ids = re.compile(r"[!-~]{1,40}", re.ASCII)
+
+    def takes(self, media: Media) -> bool:
+        """Images inline or on the web, sounds inline."""
+        if media.kind == "image":
+            return media.is_on_the_web or media.media_type in _IMAGES
+        return media.kind == "audio" and media.media_type in _AUDIO_FORMATS
+
+    def render(self, turn: Turn) -> list[Message]:
+        """Return one message, or one for each result."""
+        if turn.role == "tool":
+            return tool_messages(turn)
+        message: Message = {"role": turn.role}
+        speaker = _NOT_IN_SPEAKERS.sub("_", turn.name)[:_LONGEST_SPEAKER]
+        if speaker:
+            message["name"] = speaker
+        message["content"] = [_part(part) for part in turn.parts] or None
+        return [with_calls(message, turn)]
+
+
+def tool_messages(turn: Turn) -> list[Message]:
+    """Return results as messages of a tool."""
+    return [
+        {
+            "role": "tool",
+            "tool_call_id": result.id,
+            "content": text_of_result(result),
+            "name": result.name,
+        }
+        for result in turn.results
+    ]
+
+
+def with_calls(message: Message, turn: Turn) -> Message:
+    """Return a message with the calls of a turn, if there are any."""
+    if turn.calls:
+        message["tool_calls"] = [function_call(call) for call in turn.calls]
+    return message
+
+
+def function_call(call: Call) -> dict[str, Any]:
+    """Return a call with its arguments as JSON."""
+    arguments = json.dumps(call.arguments, ensure_ascii=False)
+    return {
+        "id": call.id,
+        "type": "function",
+        "function": {"name": call.name, "arguments": arguments},
+    }
+
+
+def _part(part: Part) -> dict[str, Any]:
+    if not isinstance(part, Media):
+        return {"type": "text", "text": part.text}
+    if part.kind == "image":
+        return {"type": "image_url", "image_url": {"url": part.url}}
+    audio = {"data": part.data, "format": _AUDIO_FORMATS[part.media_type]}
+    return {"type": "input_audio", "input_audio": audio}
+
+
+class OpenAIChatFormatter(ChatFormatter):
+    """For OpenAI, and for servers that take its messages: one user, one assistant."""
+
+    dialect = OpenAIDialect()
+
+
+class OpenAIMultiAgentFormatter(MultiAgentFormatter):
+    """For OpenAI, and for servers that take its messages: many speakers."""
+
+    dialect = OpenAIDialect()

@@ -1,0 +1,51 @@
+"""From turns to a prompt, for both ways to tell a conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any
+
+from ..message import Msg
+from .arranging import arranged
+from .dialect import Dialect
+from .media import Media
+from .plain import plain_text
+from .turns import Part, Result, Text, Turn, has_content, turns_of
+
+
+def prompt_of(turns: Iterable[Turn], dialect: Dialect) -> list[dict[str, Any]]:
+    """Return turns as messages of a dialect, in an order that it takes."""
+    fitted = [dialect.fitted(turn) for turn in turns]
+    in_order = arranged([turn for turn in fitted if has_content(turn)], dialect.order)
+    return [message for turn in in_order for message in dialect.render(turn)]
+
+
+def kinds_of(*, images: bool, audios: bool, videos: bool) -> frozenset[str]:
+    """Return the kinds of media that are promoted."""
+    chosen = {"image": images, "audio": audios, "video": videos}
+    return frozenset(kind for kind, is_chosen in chosen.items() if is_chosen)
+
+
+def turns_with_media(
+    group: list[Msg], dialect: Dialect, promoted: Collection[str]
+) -> Iterator[Turn]:
+    """Yield the turns of a group, and one in which the user shows what its results hold.
+
+    That is for kinds of media that are promoted, and that a result cannot hold itself.
+    """
+    turns = turns_of(group)
+    yield from turns
+    if dialect.media_in_results:
+        return
+    results = [result for turn in turns for result in turn.results]
+    shown = [part for result in results for part in _shown(result, dialect, promoted)]
+    if shown:
+        yield Turn("user", parts=tuple(shown))
+
+
+def _shown(result: Result, dialect: Dialect, promoted: Collection[str]) -> Iterator[Part]:
+    media = [part for part in result.parts if isinstance(part, Media) and dialect.takes(part)]
+    media = [part for part in media if part.kind in promoted]
+    if media:
+        yield Text(f"This is what the result of {plain_text(result.name)} shows:")
+        yield from media

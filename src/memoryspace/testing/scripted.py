@@ -1,0 +1,80 @@
+"""``ScriptedModel``: a chat model that says what it was told to, and knows what it was asked."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from ..errors import ModelFailed
+from ..message import ContentBlock
+from ..model import Answer, ChatModelBase, ChatResponse, ToolChoice
+from ..model.base import StructuredModel
+
+# A text, blocks, a whole response, an error to be raised, or what makes one of these of a prompt.
+Line: TypeAlias = (
+    str
+    | list[ContentBlock]
+    | ChatResponse
+    | BaseException
+    | Callable[[list[dict[str, Any]]], "Line"]
+)
+
+
+@dataclass(frozen=True)
+class ScriptedCall:
+    """What a model was asked."""
+
+    messages: list[dict[str, Any]]
+    tools: list[dict[str, Any]] | None
+    tool_choice: ToolChoice | None
+    structured_model: StructuredModel | None
+
+
+class ScriptedModel(ChatModelBase):
+    """Answers with one line of the script after another; ``ModelFailed`` when it is over.
+
+    With ``stream`` an answer grows block by block, each text in two pieces.
+    """
+
+    def __init__(self, *lines: Line, stream: bool = False, model_name: str = "scripted") -> None:
+        super().__init__(model_name, stream)
+        self.lines = list(lines)
+        self.calls: list[ScriptedCall] = []
+
+    async def __call__(
+        self,
+        messages: list[dict[str, Any]],
+        tools: list[dict[str, Any]] | None = None,
+        tool_choice: ToolChoice | None = None,
+        structured_model: StructuredModel | None = None,
+    ) -> Answer:
+        """Say the next line."""
+        self.calls.append(ScriptedCall(messages, tools, tool_choice, structured_model))
+        if not self.lines:
+            raise ModelFailed(f"the script of {self.name!r} is over; give it another line")
+        response = _response(self.lines.pop(0), messages)
+        return _streamed(response) if self.stream else response
+
+
+def _response(line: Line, messages: list[dict[str, Any]]) -> ChatResponse:
+    if isinstance(line, BaseException):
+        raise line
+    if isinstance(line, ChatResponse):
+        return line
+    if isinstance(line, str):
+        return ChatResponse([{"type": "text", "text": line}])
+    if isinstance(line, list):
+        return ChatResponse(line)  # type: ignore[arg-type]  # a script may hold any blocks
+    return _response(line(messages), messages)
+
+
+async def _streamed(response: ChatResponse) -> AsyncGenerator[ChatResponse, None]:
+    so_far: list[Any] = []
+    for block in response.content:
+        if block["type"] == "text" and len(block["text"]) > 1:
+            half = block["text"][: len(block["text"]) // 2]
+            yield ChatResponse([*so_far, {"type": "text", "text": half}], id=response.id)
+        so_far.append(block)
+        yield ChatResponse([*so_far], id=response.id)
+    yield response
