@@ -1,20 +1,39 @@
 """For those who build on memoryspace: the contracts as checks, and small tools for tests."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..extras import Lazy, lazily
 from .cold_contract import COLD_CONTRACT, ColdCheck
 from .memory_contract import MEMORY_CONTRACT, MemoryCheck, MemoryMaker
+from .scripted import ScriptedCall, ScriptedModel
 from .store_contract import STORE_CONTRACT, StoreCheck, StoreMaker
 from .tools import ManualClock, capture, fresh_scope
+
+if TYPE_CHECKING:
+    from .service_contract import SERVICE_CONTRACT, ServiceCheck, ServiceMaker
 
 __all__ = [
     "COLD_CONTRACT",
     "MEMORY_CONTRACT",
+    "SERVICE_CONTRACT",
     "STORE_CONTRACT",
     "ColdCheck",
     "ManualClock",
     "MemoryCheck",
     "MemoryMaker",
+    "ScriptedCall",
+    "ScriptedModel",
+    "ServiceCheck",
+    "ServiceMaker",
     "StoreCheck",
     "StoreMaker",
     "capture",
     "fresh_scope",
 ]
+
+__getattr__ = lazily(
+    __name__,
+    dict.fromkeys(("SERVICE_CONTRACT", "ServiceCheck", "ServiceMaker"), Lazy("service_contract")),
+)

@@ -1,0 +1,315 @@
+"""Memory services beside agentscope-runtime 1.0.5, measured in one run: `make bench-service`.
+
+Both sides hold the same messages of one user (20 sessions, 8 to 30 words each, seeds fixed) and
+do the same work in turns; a figure is a time per call, the ratio is theirs over ours, the median
+of the rounds counts. Ours search by words alone here, as theirs do. Redis is one as it comes, which
+keeps its data in memory; "synced" is one that writes every change to disk before it answers, and
+what that costs beside the rest is told by a bare HSET. The raw times go to results/.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+import statistics
+import sys
+import time
+import warnings
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+warnings.filterwarnings("ignore")
+
+from agentscope_runtime.engine.schemas import agent_schemas as their_schema  # noqa: E402
+from agentscope_runtime.engine.services import memory as their_services  # noqa: E402
+
+import memoryspace.service as our_services  # noqa: E402
+import memoryspace.service.schema as our_schema  # noqa: E402
+
+import servers  # noqa: E402
+from side_by_side import (  # noqa: E402
+    Case,
+    Timed,
+    environment,
+    measure,
+    save,
+    shown,
+    table,
+)
+
+ROUNDS, FLAT_ROUNDS = 5, 10
+PACKAGES = ("memoryspace", "agentscope-runtime", "redis", "msgspec", "numpy")
+SESSIONS = 20
+USER, SHORT, ALONE = "user", "short", "alone"  # of 50k, 10k, and 10k messages in one session
+BACKENDS = ("in-memory", "redis")
+SYNCED = "redis-synced"
+SYLLABLES = [
+    "ba",
+    "de",
+    "fi",
+    "go",
+    "lu",
+    "ma",
+    "ne",
+    "po",
+    "ri",
+    "su",
+    "ta",
+    "ve",
+    "wo",
+    "xi",
+    "ya",
+    "zu",
+    "kro",
+    "ple",
+    "sti",
+    "tra",
+]
+RARE = "quixotry"  # said in one message of a thousand
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two packages: the same names under another root."""
+
+    name: str
+    services: Any
+    schema: Any
+
+    def message(self, text: str) -> Any:
+        content = [self.schema.TextContent(type="text", text=text)]
+        return self.schema.Message(role="user", content=content)
+
+    def in_memory(self) -> Any:
+        if self is THEIRS:
+            return self.services.InMemoryMemoryService()
+        return self.services.InMemoryMemoryService(settings=_words())
+
+    def redis(self, url: str) -> Any:
+        if self is THEIRS:
+            return self.services.RedisMemoryService(redis_url=url)
+        return self.services.RedisMemoryService(url, settings=_words())
+
+
+OURS = Side("memoryspace", our_services, our_schema)
+THEIRS = Side("agentscope-runtime", their_services, their_schema)
+
+
+def _words() -> Any:
+    return our_services.ServiceSettings(embedder=None)
+
+
+class Texts:
+    """Messages of invented words, some common and most rare, as in a language."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+        self.words = ["".join(self._random.choices(SYLLABLES, k=3)) for _ in range(20_000)]
+        self._weights = list(accumulate(1 / rank for rank in range(1, len(self.words) + 1)))
+
+    def many(self, count: int) -> list[str]:
+        return [self._one(number) for number in range(count)]
+
+    def question(self, words: int = 8) -> str:
+        return " ".join(self._some(words))
+
+    def _one(self, number: int) -> str:
+        said = self._some(self._random.randint(8, 30))
+        return " ".join([*said, RARE] if number % 1000 == 500 else said)
+
+    def _some(self, count: int) -> list[str]:
+        return self._random.choices(self.words, cum_weights=self._weights, k=count)
+
+
+class PlainRedis(servers.Redis):
+    """Redis that writes nothing to disk, as one does that nobody has told to."""
+
+    def command(self) -> list[str]:
+        place = ["--bind", "127.0.0.1", "--port", str(self.port), "--dir", str(self.folder)]
+        return [super().command()[0], *place, "--save", ""]
+
+
+TEXTS = Texts(1)
+SERVICES: dict[tuple[str, str], Any] = {}  # by side and backend: started and filled once
+
+
+@asynccontextmanager
+async def services() -> AsyncIterator[None]:
+    """Start and fill a service for each side and backend: a user of 50k messages, two of 10k."""
+    long, short = TEXTS.many(50_000), TEXTS.many(10_000)
+    plain = PlainRedis()
+    try:
+        plain.start()
+        urls = {"redis": plain.url, SYNCED: servers.shared_url("redis")}
+        for side in (THEIRS, OURS):
+            for backend in (*BACKENDS, SYNCED):
+                print(f"filling {backend} of {side.name}", file=sys.stderr, flush=True)
+                service = side.redis(urls[backend]) if backend in urls else side.in_memory()
+                await service.start()
+                await _fill(side, service, USER, long if backend != SYNCED else [])
+                await _fill(side, service, SHORT, short)
+                await _fill(side, service, ALONE, short, sessions=1)
+                SERVICES[side.name, backend] = service
+        yield
+        for service in SERVICES.values():
+            await service.stop()
+    finally:
+        plain.remove()
+
+
+async def _fill(
+    side: Side, service: Any, user: str, texts: list[str], sessions: int = SESSIONS
+) -> None:
+    per_session = max(1, len(texts) // sessions)
+    for start in range(0, len(texts), per_session):
+        messages = [side.message(text) for text in texts[start : start + per_session]]
+        await service.add_memory(user, messages, f"session-{start // per_session}")
+
+
+async def _per_call(calls: list[Callable[[], Awaitable[object]]]) -> float:
+    """Return the median time of a call, after one that warms up."""
+    await calls[0]()
+    times = []
+    for call in calls:
+        start = time.perf_counter()
+        await call()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def searching(backend: str, ask: Callable[[], str]) -> Timed:
+    async def run(side: Side) -> float:
+        service = SERVICES[side.name, backend]
+        questions = [side.message(ask()) for _ in range(3 if side is THEIRS else 50)]
+        return await _per_call([_search(service, question) for question in questions])
+
+    return run
+
+
+def _search(service: Any, question: Any) -> Callable[[], Awaitable[object]]:
+    return lambda: service.search_memory(USER, [question], {"top_k": 10})
+
+
+def adding(backend: str, calls: int, user: str = SHORT) -> Timed:
+    async def run(side: Side) -> float:
+        service = SERVICES[side.name, backend]
+        messages = [side.message(text) for text in TEXTS.many(calls + 1)]
+        return await _per_call(
+            [lambda m=m: service.add_memory(user, [m], "session-0") for m in messages]
+        )
+
+    return run
+
+
+def setting(backend: str, calls: int) -> Timed:
+    """The least that keeping one message in Redis can cost: the same for both."""
+
+    async def run(side: Side) -> float:
+        client = SERVICES[OURS.name, backend].store.client
+        texts = TEXTS.many(calls + 1)
+        return await _per_call([lambda t=t: client.hset("bare", t[:20], t) for t in texts])
+
+    return run
+
+
+def listing(backend: str, page: int) -> Timed:
+    async def run(side: Side) -> float:
+        filters = {"page_num": page, "page_size": 10}
+        service = SERVICES[side.name, backend]
+        calls = 2 if side is THEIRS and backend == "redis" else 30
+        return await _per_call([lambda: service.list_memory(USER, filters)] * calls)
+
+    return run
+
+
+def rare() -> str:
+    return RARE
+
+
+def common() -> str:
+    return TEXTS.words[2]
+
+
+CASES = [
+    Case("in-memory: search, 50k stored, rare word", 50, searching("in-memory", rare)),
+    Case("in-memory: search, 50k stored, common word", 50, searching("in-memory", common)),
+    Case("in-memory: search, 50k stored, 8 words", 50, searching("in-memory", TEXTS.question)),
+    Case("Redis: search, 50k stored, rare word", 50, searching("redis", rare)),
+    Case("Redis: search, 50k stored, 8 words", 50, searching("redis", TEXTS.question)),
+    Case("in-memory: add, 10k stored", None, adding("in-memory", 500)),
+    Case("Redis: add, 10k stored in 20 sessions", 50, adding("redis", 30)),
+    Case("Redis: add, 10k stored in one session", 50, adding("redis", 30, ALONE)),
+    Case("Redis, synced: add, 10k stored in 20 sessions", None, adding(SYNCED, 30)),
+    Case("Redis, synced: a bare HSET of one message", None, setting(SYNCED, 30)),
+    Case("in-memory: list, 50k stored, page 1 of 10", None, listing("in-memory", 1)),
+    Case("in-memory: list, 50k stored, page 2500 of 10", None, listing("in-memory", 2500)),
+    Case("Redis: list, 50k stored, page 1 of 10", 100, listing("redis", 1)),
+    Case("Redis: list, 50k stored, page 2500 of 10", 100, listing("redis", 2500)),
+]
+
+OTHERS = [0, 50_000, 200_000]  # records of other users beside those of the one who asks
+
+
+async def flatness() -> list[dict[str, Any]]:
+    """Our cost of a search beside more and more records of others: flat if it stays.
+
+    There is nothing to compare it with in turns, so the best of some rounds counts: what else the
+    machine does only adds to it.
+    """
+    rows = []
+    for backend in BACKENDS:
+        service, there = SERVICES[OURS.name, backend], 0
+        for others in OTHERS:
+            for number in range(there, others, 1000):
+                await _fill(OURS, service, f"other-{number}", TEXTS.many(1000))
+            there = others
+            asking = searching(backend, TEXTS.question)
+            seconds = min([await asking(OURS) for _ in range(FLAT_ROUNDS)])
+            rows.append({"backend": backend, "others": others, "seconds": seconds})
+    return rows
+
+
+def report(rows: list[dict[str, Any]], flat: list[dict[str, Any]]) -> str:
+    lines = table(rows, THEIRS, OURS)
+    if flat:
+        lines += [
+            "",
+            "| backend | records of others | memoryspace, search of 8 words |",
+            "|---|---|---|",
+        ]
+    lines += [f"| {row['backend']} | {row['others']:,} | {shown(row['seconds'])} |" for row in flat]
+    return "\n".join(lines)
+
+
+async def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--only", default="", help="cases whose name contains this")
+    parser.add_argument("--output", type=Path, default=ROOT / "results" / "service.json")
+    options = parser.parse_args()
+    chosen = [case for case in CASES if options.only in case.name]
+    rows = []
+    async with services():
+        for number, case in enumerate(chosen, 1):
+            print(f"[{number}/{len(chosen)}] {case.name}", file=sys.stderr, flush=True)
+            rows.append(await measure(case, THEIRS, OURS, options.rounds))
+        flat = await flatness() if not options.only else []
+    text = report(rows, flat)
+    print(text)
+    if not options.only:
+        document = {"environment": environment(PACKAGES), "cases": rows, "flatness": flat}
+        save(options.output, document, text)
+
+
+if __name__ == "__main__":
+    try:
+        asyncio.run(main())
+    finally:
+        servers.stop_all()

@@ -1,0 +1,168 @@
+"""``MemoryService``: long-term memory, by user and session. The contract, and what is optional.
+
+Seven verbs are a service: ``start``, ``stop``, ``health``, ``add_memory``, ``search_memory``,
+``list_memory``, ``delete_memory``. A service of your own implements these; the others say that
+they are not offered until it does.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from ..lifecycle import Running
+from .forms import query_text
+from .memory import Memory, Said
+
+if TYPE_CHECKING:  # what they are made of takes its time to load
+    from .results import Deleted, Erasure, MemoryHit, Page
+
+DEFAULT_SESSION = "default"
+
+Filters = Mapping[str, Any]
+
+
+class MemoryService(Running, ABC):
+    """What many users' agents have learnt, each user's apart from all others'.
+
+    Messages may be ``Message``, ``Msg``, dicts with ``role`` and ``content``, or plain text; they
+    come back in the form they were given, as copies. ``async with`` starts and stops.
+    """
+
+    @abstractmethod
+    async def start(self) -> None:
+        """Open what is needed. Calling it twice does nothing the second time."""
+
+    @abstractmethod
+    async def stop(self) -> None:
+        """Give back what was opened here. The service can be started again."""
+
+    @abstractmethod
+    async def health(self) -> bool:
+        """Tell whether the service is started and what it stands on answers."""
+
+    @abstractmethod
+    async def add_memory(
+        self,
+        user_id: str,
+        messages: Sequence[Said] | Said,
+        session_id: str | None = None,
+    ) -> list[str]:
+        """Remember messages, at the end of a session (``"default"`` if none is named).
+
+        Returns the ids of those that are new: one whose id is in the session already is skipped.
+        """
+
+    @abstractmethod
+    async def search_memory(
+        self,
+        user_id: str,
+        messages: Sequence[Said] | Said,
+        filters: Filters | None = None,
+    ) -> list[Any]:
+        """Return what answers the last of the messages: the best first, equals as they were said.
+
+        ``filters`` may hold ``top_k`` (of equals the newest are taken), ``session_id``, ``role``,
+        ``kind``, ``marks``, ``since``, ``until``, ``min_score``, ``metadata``, and ``AND``, ``OR``,
+        ``NOT`` with lists of such conditions. A key that is not known is an error.
+        """
+
+    @abstractmethod
+    async def list_memory(self, user_id: str, filters: Filters | None = None) -> list[Any]:
+        """Return one page of what is remembered, in the order it was said or last changed.
+
+        ``filters`` may hold ``page_num`` (from 1), ``page_size`` (10), and the conditions of
+        ``search_memory``.
+        """
+
+    @abstractmethod
+    async def delete_memory(self, user_id: str, session_id: str | None = None) -> Deleted:
+        """Forget a session, or with ``None`` everything of a user; return what that was.
+
+        What was derived from it goes too. An empty session id is an error, never "everything".
+        """
+
+    async def get(
+        self, user_id: str, memory_id: str, *, session_id: str | None = None
+    ) -> Memory | None:
+        """Return a memory, or ``None``; of several sessions' with one id, the newest."""
+        self._not_offered("get")
+
+    async def update(
+        self,
+        user_id: str,
+        memory_id: str,
+        value: Said | None = None,
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        importance: float | None = None,
+        version: int | None = None,
+        session_id: str | None = None,
+    ) -> Memory:
+        """Change a memory and return its new version; the old one stays in ``history``.
+
+        With ``version``, only if it is still at that one; else ``VersionConflict``.
+        """
+        self._not_offered("update")
+
+    async def delete(
+        self, user_id: str, memory_ids: str | Sequence[str], *, session_id: str | None = None
+    ) -> Deleted:
+        """Forget memories by their ids, with what was derived from them; return what that was."""
+        self._not_offered("delete")
+
+    async def count(self, user_id: str, filters: Filters | None = None) -> int:
+        """Return how many memories there are."""
+        self._not_offered("count")
+
+    async def history(
+        self, user_id: str, memory_id: str, *, session_id: str | None = None
+    ) -> list[Memory]:
+        """Return every version of a memory, the oldest first, the present one last."""
+        self._not_offered("history")
+
+    async def search(
+        self,
+        user_id: str,
+        query: Sequence[Said] | Said,
+        *,
+        top_k: int = 10,
+        filters: Filters | None = None,
+        neighbours: bool = True,
+        explain: bool = False,
+        now: float | None = None,
+    ) -> list[MemoryHit]:
+        """Return the best memories with their scores, the best first.
+
+        With ``neighbours``, what was said beside a match may be found for its sake. ``explain``
+        tells why each is there. ``now`` is when it is asked: "last week" counts from there.
+        """
+        self._not_offered("search")
+
+    async def page(
+        self,
+        user_id: str,
+        *,
+        cursor: str | None = None,
+        limit: int = 50,
+        newest: bool = False,
+        filters: Filters | None = None,
+    ) -> Page:
+        """Return memories one page after another, however many there are.
+
+        Begin without a cursor; what comes or goes between two pages never shifts a page. What is
+        changed counts as new: it moves to the end.
+        """
+        self._not_offered("page")
+
+    async def verify_erasure(self, user_id: str) -> Erasure:
+        """Look everywhere for something left of a user, and tell what there is."""
+        self._not_offered("verify_erasure")
+
+    async def get_query_text(self, message: Said) -> str:
+        """Return the text that a message asks for."""
+        return query_text(message)
+
+    def _not_offered(self, verb: str) -> NoReturn:
+        raise NotImplementedError(f"{type(self).__name__} does not offer {verb}()")

@@ -1,0 +1,1 @@
+"""What was said becomes what is known: decided by a deriver, carried out once."""

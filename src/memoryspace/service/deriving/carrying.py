@@ -1,0 +1,199 @@
+"""Carrying decisions out, each so that doing it again changes nothing.
+
+What comes from memories that are held back is added, held back like them; it changes nothing that
+is trusted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import replace as change
+
+from ...errors import InvalidInput, UnknownMemory
+from ...record import Origin, Record, Scope, Where, is_number
+from ...store.contract import admit
+from ..admission import SUSPICION
+from ..envelope import details_of, memory_from, record_of
+from ..erasing import HELD_UNTIL, SOURCE_VERSIONS, SUPERSEDED_BY, is_source
+from ..kinds import SUPERSEDED
+from ..memory import QUARANTINED, Draft, Memory
+from ..shelf import Edit, Shelf
+from .contract import BadDecision, Deriver
+from .jobs import Stored, draft_from
+
+ADJUSTED_BY = "adjusted_by"  # the details that name the last decisions carried out on a memory
+_REMEMBERED = 50  # of them
+
+Plan = Sequence[Mapping[str, Any]]
+Judge = Callable[[Memory], Memory]  # holds back what looks like an attack
+
+
+class Carrier:
+    """Carries out the decisions of one job."""
+
+    def __init__(self, shelf: Shelf, stored: Stored, deriver: Deriver, judge: Judge) -> None:
+        self._shelf = shelf
+        self._judge = judge
+        self._stored = stored
+        self._everywhere = Scope(stored.scope.user)
+        self._deriver = deriver
+
+    def check(self, plan: Plan) -> None:
+        """Find out before anything is written whether everything could be stored."""
+        drafts = [draft_from(each["draft"]) for each in plan if "draft" in each]
+        for draft in drafts:
+            if draft.kind not in self._deriver.kinds:
+                raise BadDecision(
+                    f"{self._deriver.name} made a memory of kind {draft.kind!r}, which it has not "
+                    f"announced; its kinds are {', '.join(self._deriver.kinds)}"
+                )
+        try:
+            admit([record_of(each) for each in self._memories(drafts, _Sources())])
+        except (InvalidInput, TypeError) as error:
+            raise BadDecision(
+                f"{self._deriver.name} made what no store can hold: {error}"
+            ) from error
+
+    async def carry_out(self, plan: Plan) -> list[Record]:
+        """Do all that concerns memories that are there; return what is to be added."""
+        drafts = [draft_from(each["draft"]) for each in plan if "draft" in each]
+        sources = await self._sources(plan)
+        for decision in plan:
+            if sources.held_back.isdisjoint(self._sources_of(decision)):
+                await self._change(decision)
+        return [record_of(each) for each in self._memories(drafts, sources)]
+
+    async def _change(self, decision: Mapping[str, Any]) -> None:
+        match decision["do"]:
+            case "supersede":
+                await self._supersede(decision)
+            case "adjust":
+                await self._adjust(decision)
+            case "drop":
+                await self._drop(decision["id"])
+
+    async def _supersede(self, decision: Mapping[str, Any]) -> None:
+        def end(memory: Memory) -> Memory | None:
+            if SUPERSEDED in memory.marks:
+                return None
+            details = {**memory.details, SUPERSEDED_BY: decision["draft"]["id"]}
+            if memory.valid_to is not None:
+                details[HELD_UNTIL] = memory.valid_to
+            return change(
+                memory,
+                valid_to=float(decision["valid_to"]),
+                marks=memory.marks | {SUPERSEDED},
+                details=details,
+            )
+
+        await self._edit(decision["id"], end)
+
+    async def _adjust(self, decision: Mapping[str, Any]) -> None:
+        def adjust(memory: Memory) -> Memory | None:
+            done = list(memory.details.get(ADJUSTED_BY, ()))
+            if decision["by"] in done:
+                return None
+            details = {**memory.details, **decision.get("details", {})}
+            for name, by in decision.get("counters", {}).items():
+                before = memory.details.get(name, 0)
+                details[name] = before + by if is_number(before) else by
+            details[ADJUSTED_BY] = [*done, decision["by"]][-_REMEMBERED:]
+            return self._reworded(change(memory, details=details), decision)
+
+        await self._edit(decision["id"], adjust, keep=decision.get("text") is not None)
+
+    def _reworded(self, memory: Memory, decision: Mapping[str, Any]) -> Memory:
+        """Give a memory the words and the importance that were decided; words have a source."""
+        text, importance = decision.get("text"), decision.get("importance")
+        if importance is not None:
+            memory = change(memory, importance=importance)
+        if text is None:
+            return memory
+        old = Origin() if memory.origin is None else memory.origin
+        sources = dict.fromkeys((*old.derived_from, *self._sources_of(decision)))
+        value = text if isinstance(memory.value, str) else memory.value
+        origin = Origin(old.author, tuple(sources))
+        return self._judge(change(memory, text=text, value=value, origin=origin))
+
+    def _sources_of(self, decision: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return the memories a decision comes from; all of the job's if it names none."""
+        named = _named(decision["draft"]["origin"]) if "draft" in decision else ()
+        named = tuple(decision.get("derived_from", named))
+        return named if named else tuple(self._stored.task.memories)
+
+    async def _edit(self, memory_id: str, edit: Edit, *, keep: bool = True) -> None:
+        try:
+            await self._shelf.edit(self._everywhere, memory_id, edit, keep=keep)
+        except UnknownMemory:
+            return  # it was deleted in the meantime, and what is deleted stays so
+
+    async def _drop(self, memory_id: str) -> None:
+        found = await self._shelf.find(self._everywhere, memory_id)
+        if found is not None and found.kind in self._deriver.kinds:
+            scope = Scope(found.user_id, found.session_id)
+            await self._shelf.store.delete(scope, Where(ids=frozenset({memory_id})))
+            await self._shelf.forget_versions(scope, [memory_id])
+
+    async def _sources(self, plan: Plan) -> _Sources:
+        named = {each for decision in plan for each in self._sources_of(decision)}
+        ids = frozenset({*named, *self._stored.task.memories})
+        there = await self._shelf.store.select(self._everywhere, Where(ids=ids))
+        session, own = self._stored.scope.session, self._stored.task.memories
+        return _Sources({each.id: each for each in there if is_source(each, session, own)})
+
+    def _memories(self, drafts: Sequence[Draft], sources: _Sources) -> list[Memory]:
+        """Return drafts as memories; one may name another that is made with it as its source."""
+        known = {*self._stored.task.memories, *sources.there, *(each.id for each in drafts)}
+        made: list[Memory] = []
+        for draft in drafts:
+            made.append(self._memory(draft, sources, known))
+            if made[-1].is_quarantined:
+                sources.held_back.add(made[-1].id)
+        return made
+
+    def _memory(self, draft: Draft, sources: _Sources, known: Collection[str | None]) -> Memory:
+        """Return a draft as a memory that names its sources and shares their fate."""
+        named = tuple(each for each in _named(draft.origin) if each in known)
+        from_ = named if named else tuple(self._stored.task.memories)
+        marks = draft.marks | {QUARANTINED} if sources.held_back & set(from_) else draft.marks
+        expires = draft.expires_at if draft.expires_at is not None else sources.last_end(from_)
+        origin = Origin(self._deriver.name, from_)
+        details = {**draft.details, SOURCE_VERSIONS: self._versions_of(from_)}
+        complete = change(draft, origin=origin, marks=marks, expires_at=expires, details=details)
+        assert draft.id is not None  # ``numbered`` gave it one
+        user, session = self._stored.scope.user, self._stored.scope.session or ""
+        memory = memory_from(complete, draft.id, user, session, self._shelf.now())
+        return memory if sources.were_released(from_) else self._judge(memory)
+
+    def _versions_of(self, ids: Sequence[str]) -> dict[str, int]:
+        meant = self._stored.task.memories
+        return {each: meant[each].version for each in ids if each in meant}
+
+
+class _Sources:
+    """The memories that drafts come from, as they are now."""
+
+    def __init__(self, there: Mapping[str, Record] | None = None) -> None:
+        self.there = {} if there is None else there
+        self.held_back = {each.id for each in self.there.values() if QUARANTINED in each.marks}
+
+    def were_released(self, ids: Sequence[str]) -> bool:
+        """Tell whether somebody has looked at one of these already and let it pass."""
+        there = [self.there[each] for each in ids if each in self.there]
+        return any(
+            SUSPICION in details_of(each) and QUARANTINED not in each.marks for each in there
+        )
+
+    def last_end(self, ids: Sequence[str]) -> float | None:
+        """Return when the last of these expires; ``None`` if one of them does not."""
+        ends = [self.there[each].expires_at for each in ids if each in self.there]
+        given = [each for each in ends if each is not None]
+        return max(given) if given and len(given) == len(ends) else None
+
+
+def _named(origin: Origin | Mapping[str, Any] | None) -> tuple[str, ...]:
+    if isinstance(origin, Mapping):  # as it was written down
+        return tuple(origin.get("derived_from", ()))
+    return () if origin is None else origin.derived_from

@@ -1,0 +1,58 @@
+"""What a deriver may ask about a user's memory: only what holds, and nothing held back."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from ...record import Scope, Where
+from ...retrieval import Only
+from ...retrieval.conditions import AllOf, AnyOf
+from ..kinds import SUPERSEDED
+from ..likeness import likeness
+from ..memory import QUARANTINED, Memory
+from ..search import Query, Searcher
+from ..shelf import Shelf
+
+_OUT = frozenset({QUARANTINED, SUPERSEDED})
+_LOOKED_AT = 4  # times as many as are asked for: the likest need not be the best answer
+
+
+class KnownMemories:
+    """One user's memories, for a deriver."""
+
+    def __init__(self, user: str, shelf: Shelf, searcher: Searcher) -> None:
+        self._scope = Scope(user)
+        self._shelf = shelf
+        self._searcher = searcher
+
+    async def similar(
+        self, text: str, *, kinds: Sequence[str], top_k: int = 5
+    ) -> list[tuple[Memory, float]]:
+        """Return memories like a text, the likest first."""
+        if not text.strip() or not kinds:
+            return []
+        only = AllOf((AnyOf(tuple(Only(kind=kind) for kind in kinds)), Only(without=_OUT)))
+        found = await self._searcher.search(
+            self._scope.user, Query(text=text, top_k=top_k * _LOOKED_AT, only=only)
+        )
+        seqs = {each.seq for each in found}
+        ids = frozenset(each.id for each in found)
+        memories = await self._shelf.select(self._scope, Where(ids=ids)) if ids else []
+        rated = [(each, likeness(text, each.text)) for each in memories if each.seq in seqs]
+        rated.sort(key=lambda pair: (-pair[1], -pair[0].seq))
+        return rated[:top_k]
+
+    async def of_kind(self, kind: str, *, limit: int = 1000) -> list[Memory]:
+        """Return the newest memories of a kind, in the order they were made."""
+        where = Where(kind=kind, without=_OUT, limit=limit, newest=True)
+        return await self._shelf.select(self._scope, where)
+
+    async def there(self, memory_ids: Collection[str]) -> set[str]:
+        """Return which of these memories are there, whatever their state."""
+        where = Where(ids=frozenset(memory_ids))
+        return {each.id for each in await self._shelf.store.select(self._scope, where)}
+
+    async def get(self, memory_id: str) -> Memory | None:
+        """Return one memory, unless it is held back."""
+        found = await self._shelf.find(self._scope, memory_id)
+        return None if found is None or found.marks & _OUT else found

@@ -1,0 +1,79 @@
+"""Sentences, and which of them state something: what the rules of both languages share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ...retrieval.text.analysis import tokens
+from ...retrieval.text.stopwords import STOP_WORDS
+
+_LONGEST_TEXT = 20_000  # characters that are read of one message
+_LONGEST_SENTENCE = 400  # what is longer was pasted rather than said
+
+_CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]+`", re.DOTALL)
+_CITED = re.compile(r"^\s*>.*$", re.MULTILINE)
+# Words of somebody else: what is in quotes and speaks of I.
+_SPEECH = re.compile(
+    r"[\"“][^\"”\n]*\b(?:I|I'm|me|my|My|we|We)\b[^\"”\n]*[\"”]|“[^”\n]*[我咱][^”\n]*”|「[^」\n]*我[^」\n]*」"
+)
+# A dot ends no sentence after a title, an initial, or in "e.g." and "p.m. today".
+_END = re.compile(
+    r"(?<![\s(][A-Z]\.)(?<!\bMr\.)(?<!\bMs\.)(?<!\bDr\.)(?<!\bSt\.)(?<!\bMrs\.)(?<!\bvs\.)"
+    r"(?<!e\.g\.)(?<!i\.e\.)(?<!\betc\.)(?<!\b[ap]\.m\.)(?<=[.!?…])[\"”')\]]*\s+"
+    r"|(?<=[.!?])(?=[A-Z][a-z]+\s)|(?<=[。！？；;!?~～])[”」』）]*|\n+"
+)
+_HAN = re.compile("[\u4e00-\u9fff]")
+_LATIN = re.compile("[A-Za-z]+")
+_QUESTION = re.compile(
+    r"(?:,|;|\s-|\.\.\.)\s*(?:(?:so|and|but|now)\s)?(?=(?:what|how|who|whom|which|where|when|why|can|"
+    r"could|would|will|do|does|did|is|are|am|was|were|have|has|had|should|shall|may|any|got|know|"
+    r"right|isn't|don't|won't|haven't)\b)|[，,；;]",
+    re.IGNORECASE,
+)
+_ASKS = re.compile(r"[?？][\"”')」』）\]\s!！~～.。:)]*$")
+
+
+def sentences(text: str) -> Iterator[str]:
+    """Yield the sentences that somebody says in a text, each with its closing sign.
+
+    Code, cited lines, what others are quoted with and overlong sentences are left out.
+    """
+    plain = _CITED.sub("", _CODE.sub(" ", text[:_LONGEST_TEXT])).replace("’", "'")
+    for part in _END.split(_SPEECH.sub('"…"', plain)):
+        sentence = " ".join(part.split())
+        if 0 < len(sentence) <= _LONGEST_SENTENCE:
+            yield sentence
+
+
+def word_set(text: str) -> frozenset[str]:
+    """Return the words of a table that is written as a text."""
+    return frozenset(text.split())
+
+
+def is_chinese(text: str) -> bool:
+    """Tell whether a text is Chinese rather than English."""
+    return len(_HAN.findall(text)) > len(_LATIN.findall(text))
+
+
+def stated_part(sentence: str) -> str:
+    """Return a sentence without the question it ends with: "I don't eat meat" of "I don't eat meat,
+    what can I cook?". Of a mere question nothing is left.
+    """
+    if _ASKS.search(sentence) is None:
+        return sentence
+    asked = [match.start() for match in _QUESTION.finditer(sentence)]
+    return sentence[: asked[-1]] if asked else ""
+
+
+def value_words(value: str) -> frozenset[str]:
+    """Return the telling words of a value, without their endings, to compare it by."""
+    found = frozenset(tokens(value))
+    telling = frozenset(word for word in found if word not in STOP_WORDS)
+    return telling if telling else found
+
+
+def overlap(one: frozenset[str], other: frozenset[str]) -> float:
+    """Return how much of their words two values share, from 0 to 1 (Dice)."""
+    total = len(one) + len(other)
+    return 2 * len(one & other) / total if total else 1.0

@@ -1,0 +1,120 @@
+"""``Entry``: a fact that holds, and how it stands to a new one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from ..likeness import likeness
+from ..memory import Memory
+from .language import overlap, value_words
+from .personal_facts import EVENT, PLAN, Fact, slot_of
+
+_SAME_TEXT = 0.92  # likeness from which on two sentences say the same
+_SAME_VALUE = 0.75  # overlap of words from which on two values are one
+
+
+class Relation(Enum):
+    """How a known fact stands to a new one."""
+
+    SAME = "same"
+    CONTRADICTED = "contradicted"
+    OTHER = "other"
+
+
+@dataclass
+class Entry:
+    """A fact that holds: a stored one, or (``place``) one that this job adds."""
+
+    id: str
+    subject: str
+    attribute: str
+    value: str
+    polarity: int
+    ended: bool
+    text: str
+    said_at: float
+    since: float
+    event: tuple[float, float] | None
+    sources: set[str]
+    confirmed_by: list[str] = field(default_factory=list)
+    place: int | None = None  # of its decision
+
+    @classmethod
+    def of(cls, memory: Memory) -> Entry:
+        """Return a stored fact; one that somebody wrote by hand may lack any detail."""
+        details = memory.details
+        subject, attribute = slot_of(details)
+        event = details.get("event_time")
+        derived = memory.origin.derived_from if memory.origin is not None else ()
+        confirmed = [str(each) for each in details.get("confirmed_by") or ()]
+        return cls(
+            memory.id,
+            subject,
+            attribute,
+            str(details.get("value", "")),
+            -1 if details.get("polarity") == -1 else 1,
+            bool(details.get("ended", False)),
+            memory.text,
+            memory.created_at,
+            memory.valid_from if memory.valid_from is not None else memory.created_at,
+            (float(event[0]), float(event[1])) if event else None,
+            {*derived, *confirmed},
+            confirmed,
+        )
+
+
+def related(entry: Entry, fact: Fact, words: frozenset[str]) -> Relation:
+    """Tell how a known fact stands to a new one, by subject, attribute, value and time.
+
+    ``words`` are those of the new value, which many are compared with.
+    """
+    if (entry.subject, entry.attribute) != (fact.subject, fact.attribute):
+        return Relation.OTHER
+    is_one = _is_one_value(entry.value, fact, words)
+    if entry.ended != fact.ended or entry.polarity != fact.polarity:
+        return Relation.CONTRADICTED if is_one else Relation.OTHER
+    if is_one:
+        return Relation.SAME if _at_one_time(entry, fact) else Relation.OTHER
+    is_rival = fact.is_exclusive and not fact.ended
+    return Relation.CONTRADICTED if is_rival else Relation.OTHER
+
+
+def says_the_same(entry: Entry, fact: Fact) -> bool:
+    """Tell whether a known fact has nearly the words of a new one, and means the same time."""
+    if entry.polarity != fact.polarity or entry.ended != fact.ended:
+        return False
+    return likeness(entry.text, fact.text) >= _SAME_TEXT and _at_one_time(entry, fact)
+
+
+def _is_one_value(value: str, fact: Fact, new: frozenset[str]) -> bool:
+    if value.casefold() == fact.value.casefold():
+        return True
+    if _beginnings(value).isdisjoint(_beginnings(fact.value)):
+        return False  # at a fraction of the cost of finding their words
+    known = value_words(value)
+    if fact.is_exclusive or fact.ended:
+        return known <= new or new <= known
+    return overlap(known, new) >= _SAME_VALUE and _numbers(known) == _numbers(new)
+
+
+def _beginnings(value: str) -> set[str]:
+    """What words that have a stem in common share, and Chinese words a character of."""
+    lower = value.casefold()
+    return {word[:2] for word in lower.split()} if lower.isascii() else set(lower)
+
+
+def _numbers(words: frozenset[str]) -> frozenset[str]:
+    return frozenset(word for word in words if any(char.isdigit() for char in word))
+
+
+def _at_one_time(entry: Entry, fact: Fact) -> bool:
+    """Whether two events may be one: "I went to the gym today" is said of many days."""
+    if fact.type not in (EVENT, PLAN) or entry.event is None or fact.event is None:
+        return True
+    return entry.event[0] < fact.event[1] and fact.event[0] < entry.event[1]
+
+
+def says_more(fact: Fact, entry: Entry) -> bool:
+    """Whether a new value is the old one and something more: "Lyon, France" after "Lyon"."""
+    return fact.is_exclusive and value_words(entry.value) < value_words(fact.value)

@@ -1,0 +1,103 @@
+"""Lessons by a model: asked for once, and all of them checked in one more call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from msgspec import Struct, to_builtins
+
+from ...model import ChatModel, Spending, ask, prompt_messages, read_prompt
+from .task_rules import Lesson
+from .task_trajectory import Trajectory, clipped
+
+_PACKAGE = "memoryspace.service.deriving"
+_MAX_LESSONS = 8  # of one trajectory
+_MAX_TEXT = 600  # characters of each part of a lesson
+_MAX_STEPS = 60
+
+
+class TaughtLesson(Struct):
+    """A lesson as a model words it."""
+
+    type: Literal["success", "failure", "comparison"]
+    when_to_use: str
+    lesson: str
+    tools: list[str]
+
+
+class Lessons(Struct):
+    """All that a model learns from one trajectory."""
+
+    lessons: list[TaughtLesson]
+
+
+class Verdict(Struct):
+    """Whether one lesson, named by its id, is worth keeping."""
+
+    id: str
+    keep: bool
+    score: float
+
+
+class Verdicts(Struct):
+    """A verdict on each lesson."""
+
+    verdicts: list[Verdict]
+
+
+class Teacher:
+    """Asks a model what a trajectory teaches."""
+
+    def __init__(self, model: ChatModel, spending: Spending | None, min_score: float) -> None:
+        self._model = model
+        self._spending = spending
+        self._min_score = min_score
+
+    async def lessons(
+        self,
+        trajectory: Trajectory,
+        outcome: Mapping[str, Any],
+        earlier: Sequence[Mapping[str, Any]],
+    ) -> list[Lesson]:
+        """Return lessons that a second look found worth keeping. Raises ``ModelFailed``."""
+        data = {"trajectory": _told(trajectory), "outcome": outcome, "earlier_attempts": earlier}
+        prompt = prompt_messages(read_prompt(_PACKAGE, "task_lessons.md"), data)
+        answer = await ask(
+            self._model, prompt, Lessons, spending=self._spending, purpose="task lessons"
+        )
+        found = [_lesson(each) for each in answer.lessons[:_MAX_LESSONS]]
+        return await self._checked([each for each in found if each.lesson], data)
+
+    async def _checked(self, lessons: Sequence[Lesson], data: Mapping[str, Any]) -> list[Lesson]:
+        if not lessons:
+            return []
+        named = {f"lesson-{number}": lesson for number, lesson in enumerate(lessons, 1)}
+        asked = [{"id": name, **to_builtins(lesson)} for name, lesson in named.items()]
+        prompt = prompt_messages(read_prompt(_PACKAGE, "task_check.md"), {**data, "lessons": asked})
+        answer = await ask(
+            self._model, prompt, Verdicts, spending=self._spending, purpose="task check"
+        )
+        kept = {each.id for each in answer.verdicts if each.keep and each.score >= self._min_score}
+        return [lesson for name, lesson in named.items() if name in kept]
+
+
+def _lesson(taught: TaughtLesson) -> Lesson:
+    return Lesson(
+        taught.type,
+        clipped(taught.when_to_use, _MAX_TEXT),
+        clipped(taught.lesson, _MAX_TEXT),
+        tuple(dict.fromkeys(taught.tools)),
+    )
+
+
+def _told(trajectory: Trajectory) -> dict[str, Any]:
+    steps = trajectory.steps
+    if len(steps) > _MAX_STEPS:  # how it began and how it ended
+        steps = steps[: _MAX_STEPS // 2] + steps[-_MAX_STEPS // 2 :]
+    return {
+        "task": trajectory.statement,
+        "steps": [to_builtins(step) for step in steps],
+        "steps_in_all": len(trajectory.steps),
+        "last_answer": trajectory.conclusion,
+    }

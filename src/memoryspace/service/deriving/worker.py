@@ -1,0 +1,347 @@
+"""The worker: derives in the background, one job of a user at a time, and again what failed.
+
+Nothing of it need survive: every job stands in the store until it is done. Whoever does a job
+while another process does the same one loses nothing but its effort.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from typing import Any, TypeVar
+from weakref import WeakValueDictionary
+
+from msgspec.structs import replace as change
+
+from ...errors import ModelFailed, StoreError
+from ...loops import PerLoop, finish
+from ...record import Record, Scope, Where
+from ..erasing import Eraser, drop_orphans
+from ..kinds import OUTBOX
+from ..memory import RAW, Memory
+from ..results import Status
+from ..search import Searcher
+from ..shelf import Edit, Shelf
+from .carrying import Carrier, Judge
+from .contract import BadDecision, Deriver, Job
+from .jobs import MOST_ERROR, Jobs, Meant, Stored, Task, digest, numbered, without
+from .knowing import KnownMemories
+
+logger = logging.getLogger(__name__)
+
+FIRST_PAUSE = 1.0  # seconds before a failed job is tried again; each time twice as long
+LONGEST_PAUSE = 300.0
+ROUNDS = 10  # of deciding, while what is thought about is being changed
+CANCEL_AGAIN = 0.5  # seconds
+AT_ONCE = 8  # users whose left jobs are done at the same time
+NOTE_GRACE = 60.0  # seconds after which a note whose job is not there means nothing
+
+T = TypeVar("T")
+Attempted = asyncio.Future[None]
+Afterwards = Callable[[Scope], Awaitable[None]]  # what is to be done when a job of a session is
+
+
+class Worker:
+    """Does the jobs of a service."""
+
+    def __init__(
+        self,
+        shelf: Shelf,
+        searcher: Searcher,
+        eraser: Eraser,
+        deriver: Deriver,
+        *,
+        judge: Judge,
+        max_attempts: int,
+        afterwards: Afterwards,
+    ) -> None:
+        self.deriver = deriver
+        self.jobs = Jobs(shelf.store)
+        self._shelf = shelf
+        self._searcher = searcher
+        self._eraser = eraser
+        self._judge = judge
+        self._max_attempts = max_attempts
+        self._afterwards = afterwards
+        self._turns = PerLoop[WeakValueDictionary[str, asyncio.Lock]](WeakValueDictionary)
+        self._running: set[asyncio.Task[None]] = set()
+        self._is_stopped = True
+
+    def start(self) -> None:
+        """Begin to work, first on what a process that is gone has left."""
+        self._is_stopped = False
+        self._run(self._heal())
+
+    async def stop(self) -> None:
+        """Leave off. What was not done stands in the store."""
+        self._is_stopped = True
+        while self._running:  # a driver may swallow a cancellation: then it is told again
+            for task in self._running:
+                task.cancel()
+            await asyncio.wait(self._running, timeout=CANCEL_AGAIN)
+
+    async def record(
+        self, scope: Scope, records: Sequence[Record], details: Mapping[str, Any]
+    ) -> list[str]:
+        """Store raw memories with the job to derive from them, and begin with it."""
+        added, attempted = await finish(self._recorded(scope, records, details))
+        await self._wait_if_quick(attempted)
+        return added
+
+    async def edit(
+        self, scope: Scope, memory_id: str, edit: Edit, *, version: int | None = None
+    ) -> Memory:
+        """Change a memory; if it says something else then, derive anew from what it says."""
+        new, attempted = await finish(self._edited(scope, memory_id, edit, version))
+        await self._wait_if_quick(attempted)
+        return new
+
+    async def is_waited_for(self, scope: Scope) -> bool:
+        """Tell whether something of a session is still to be thought about."""
+        return any(not each.task.is_given_up for each in await self.jobs.of(scope))
+
+    async def status(self, user: str) -> Status:
+        """Return how far derivation is for a user."""
+        stored = await self.jobs.of(Scope(user))
+        failed = [each for each in stored if each.task.is_given_up]
+        errors = {each.id: each.task.error or "" for each in stored if each.task.error}
+        return Status(len(stored) - len(failed), len(failed), errors)
+
+    async def retry(self, user: str) -> int:
+        """Begin again with jobs that were given up; return how many."""
+        failed = [each for each in await self.jobs.of(Scope(user)) if each.task.is_given_up]
+        for job in failed:
+            if await self.jobs.revise(job, change(job.task, attempts=0, is_given_up=False)):
+                await self._wait_if_quick(self._begin(job.scope, job.id))
+        return len(failed)
+
+    async def settle(self, user: str) -> None:
+        """Do now everything that waits for a user, each thing once."""
+        for job in await self.jobs.of(Scope(user)):
+            if not job.task.is_given_up:
+                await self._do(job.scope, job.id)
+
+    # -- beginning ---------------------------------------------------------------------------------
+
+    async def _recorded(
+        self, scope: Scope, records: Sequence[Record], details: Mapping[str, Any]
+    ) -> tuple[list[str], Attempted]:
+        job_id, added = await self.jobs.add(scope, records, details)
+        return added, self._begin(scope, job_id)
+
+    async def _edited(
+        self, scope: Scope, memory_id: str, edit: Edit, version: int | None
+    ) -> tuple[Memory, Attempted]:
+        job_id = await self.jobs.announce(scope.user)
+
+        def beside(seen: Memory, new: Memory) -> list[Record]:
+            if new.kind != RAW or new.text == seen.text:
+                return []
+            meant = Meant(seen.version + 1, digest(new.text))
+            return [self.jobs.record(job_id, Task({new.id: meant}, is_anew=True))]
+
+        try:
+            new = await self._shelf.edit(scope, memory_id, edit, version=version, beside=beside)
+        except BaseException:
+            await self.jobs.forget_note(scope.user, job_id)
+            raise
+        return new, self._begin(Scope(scope.user, new.session_id), job_id)
+
+    def _begin(self, scope: Scope, job_id: str) -> Attempted:
+        """Do a job in the background; what is returned is done when it was tried once."""
+        attempted: Attempted = asyncio.get_running_loop().create_future()
+        if self._is_stopped:  # it stands in the store, for whoever starts next
+            attempted.set_result(None)
+        else:
+            self._run(self._do_until_done(scope, job_id, attempted))
+        return attempted
+
+    def _run(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
+    async def _wait_if_quick(self, attempted: Attempted) -> None:
+        if self.deriver.is_quick:
+            await attempted  # whoever gives up waiting leaves the work going on
+
+    async def _heal(self) -> None:
+        """Take up what a process that is gone has left, some users at a time."""
+        users = asyncio.Semaphore(AT_ONCE)
+
+        async def heal_one(user: str) -> None:
+            async with users:
+                await self._until_reached(lambda: self._heal_user(user))
+
+        async with asyncio.TaskGroup() as group:
+            for user in await self._until_reached(self.jobs.users):
+                group.create_task(heal_one(user))
+
+    async def _until_reached(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Do something with the store, again while it cannot be reached."""
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                return await work()
+            except StoreError as error:
+                logger.warning("what was left to derive waits for the store: %s", error)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+    async def _heal_user(self, user: str) -> None:
+        stored = await self.jobs.of(Scope(user))
+        for job in stored:
+            if not (job.task.is_given_up or await self._do(job.scope, job.id)):
+                self._begin(job.scope, job.id)
+        await self._forget_empty_notes(user, {each.id for each in stored})
+
+    async def _do_until_done(self, scope: Scope, job_id: str, attempted: Attempted) -> None:
+        pause = FIRST_PAUSE
+        try:
+            while not await self._do(scope, job_id):
+                if not attempted.done():
+                    attempted.set_result(None)
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, LONGEST_PAUSE)
+        finally:
+            if not attempted.done():
+                attempted.set_result(None)
+
+    # -- doing -------------------------------------------------------------------------------------
+
+    async def _do(self, scope: Scope, job_id: str) -> bool:
+        """Do a job; tell whether it is over: done, given up, or gone."""
+        async with self._turn(scope.user):
+            try:
+                return await self._step(scope, job_id)
+            except StoreError as error:
+                logger.warning("job %s waits for the store: %s", job_id, error)
+                return False
+
+    async def _step(self, scope: Scope, job_id: str) -> bool:
+        stored = await self.jobs.find(scope, job_id)
+        if stored is None:
+            await self.jobs.forget_note(scope.user, job_id)
+            return True
+        if stored.task.is_given_up:
+            return True
+        try:
+            await self._go_on_with(stored)
+        except StoreError:
+            raise
+        except asyncio.CancelledError as error:
+            if self._is_stopped:
+                raise
+            await self._note_failure(stored, error)  # somebody's inside the deriver, not ours
+        except Exception as error:  # whatever a deriver does, what was said is safe
+            await self._note_failure(stored, error)
+        left = await self.jobs.find(scope, job_id)
+        return left is None or left.task.is_given_up
+
+    async def _go_on_with(self, stored: Stored) -> None:
+        """Decide; carry out what was decided, once it is sure to be about the same words."""
+        for _ in range(ROUNDS):
+            there = await self._meant(stored)
+            changed = set(stored.task.memories) - {each.id for each in there}
+            if changed:  # or deleted; whoever changed them has made a job of it
+                stored = await self._revised(stored, without(stored.task, changed))
+            elif stored.task.decisions is None:
+                stored = await self._decided(stored, there)
+            else:
+                await self._carry_out(stored, stored.task.decisions)
+                return
+
+    async def _decided(self, stored: Stored, memories: Sequence[Memory]) -> Stored:
+        """Have the deriver decide, and write that down before any of it is done."""
+        user = stored.scope.user
+        if stored.task.is_anew:
+            versions = {key: meant.version for key, meant in stored.task.memories.items()}
+            await self._eraser.forget_derived(stored.scope, versions)
+        job = Job(
+            id=stored.id,
+            user_id=user,
+            session_id=stored.scope.session or "",
+            memories=memories,
+            details=stored.task.details,
+            now=self._shelf.now(),
+        )
+        known = KnownMemories(user, self._shelf, self._searcher)
+        decisions = await self.deriver.derive(job, known) if memories else []
+        plan = numbered(stored, decisions)
+        self._carrier(stored).check(plan)
+        return await self._revised(stored, change(stored.task, decisions=plan))
+
+    async def _revised(self, stored: Stored, task: Task) -> Stored:
+        """Write a task down and return it; as somebody else has left it, if they were quicker."""
+        await self.jobs.revise(stored, task)
+        there = await self.jobs.find(stored.scope, stored.id)
+        return there if there is not None else change(stored, task=_NOTHING_LEFT)
+
+    def _carrier(self, stored: Stored) -> Carrier:
+        return Carrier(self._shelf, stored, self.deriver, self._judge)
+
+    async def _carry_out(self, stored: Stored, plan: Sequence[Mapping[str, Any]]) -> None:
+        records = await self._carrier(stored).carry_out(plan)
+        if await self.jobs.finish(stored, records):
+            await drop_orphans(self._shelf, stored.scope, records, _is_meant(stored))
+            self._shelf.store.events.emit(
+                "memories_derived", scope=stored.scope, count=len(records)
+            )
+        await self._afterwards(stored.scope)
+
+    async def _meant(self, stored: Stored) -> list[Memory]:
+        """Return the memories of a job that still say what they said."""
+        where = Where(ids=frozenset(stored.task.memories), kind=RAW)
+        records = await self._shelf.store.select(stored.scope, where)
+        return self._shelf.read(stored.scope.user, filter(_is_meant(stored), records))
+
+    async def _note_failure(self, stored: Stored, error: BaseException) -> None:
+        """Count a failure. Few errors are quoted: others may hold what a user said."""
+        stored = await self._present(stored)
+        attempts = stored.task.attempts + 1
+        is_given_up = attempts >= self._max_attempts
+        name = type(error).__name__
+        said = f"{name}: {error}" if isinstance(error, ModelFailed | BadDecision) else name
+        await self.jobs.revise(
+            stored,
+            change(
+                stored.task, attempts=attempts, error=said[:MOST_ERROR], is_given_up=is_given_up
+            ),
+        )
+        level = logging.ERROR if is_given_up else logging.WARNING
+        logger.log(level, "job %s failed, attempt %d: %s", stored.id, attempts, name)
+        self._shelf.store.events.emit(
+            "derivation_failed", scope=stored.scope, id=stored.id, attempts=attempts, error=error
+        )
+
+    async def _present(self, stored: Stored) -> Stored:
+        there = await self.jobs.find(stored.scope, stored.id)
+        return stored if there is None else there
+
+    async def _forget_empty_notes(self, user: str, known: set[str]) -> None:
+        """Remove notes whose jobs are done; a fresh one may belong to a job about to be written."""
+        notes = await self._shelf.store.select(Scope(OUTBOX, user))
+        settled = self._shelf.now() - NOTE_GRACE
+        for note in notes:
+            if note.id not in known and note.created_at < settled:
+                await self.jobs.forget_note(user, note.id)
+
+    def _turn(self, user: str) -> asyncio.Lock:
+        """Return the lock under which a user's jobs are done, so that each knows the one before."""
+        return self._turns.get().setdefault(user, asyncio.Lock())
+
+
+_NOTHING_LEFT = Task({}, decisions=[])
+
+
+def _is_meant(stored: Stored) -> Callable[[Record], bool]:
+    """Return the test that a record is as the job means it; what is not of the job always is."""
+    session, own = stored.scope.session, stored.task.memories
+
+    def test(record: Record) -> bool:
+        if record.kind != RAW or record.id not in own:
+            return True
+        return record.session == session and own[record.id].digest == digest(record.text)
+
+    return test

@@ -1,0 +1,160 @@
+"""``MemoryServiceFactory``: a started service by the name of its backend.
+
+Options come from keywords or from the environment: ``MEMORY_BACKEND`` names the backend and
+``MEMORY_<BACKEND>_<OPTION>`` an option of it, read as the type the option has. An option the
+backend does not know is an error, wherever it comes from.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Collection, Mapping
+from importlib import import_module
+from types import NoneType, UnionType
+from typing import Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
+
+from ..embedding import MiniLMEmbedder, StaticEmbedder
+from ..errors import InvalidInput
+from .base import MemoryService
+from .settings import ServiceSettings
+
+Maker = Callable[..., MemoryService]
+
+_TRUTHS = {"1": True, "true": True, "yes": True, "on": True}
+_TRUTHS |= {"0": False, "false": False, "no": False, "off": False}
+_EMBEDDERS: Mapping[str, Callable[[], Any]] = {
+    "best": lambda: "best",
+    "none": lambda: None,
+    "static": StaticEmbedder,
+    "minilm": MiniLMEmbedder,
+}
+
+
+class MemoryServiceFactory:
+    """Makes services. Backends of your own join by ``register_backend``."""
+
+    _own: ClassVar[dict[str, Maker]] = {}
+
+    _built_in: ClassVar[Mapping[str, tuple[str, str]]] = {
+        "in_memory": ("in_memory", "InMemoryMemoryService"),
+        "redis": ("redis", "RedisMemoryService"),
+        "sql": ("sql", "SQLMemoryService"),
+        "space": ("space", "SpaceMemoryService"),
+        "mem0": ("mem0", "Mem0MemoryService"),
+        "tablestore": ("tablestore", "TablestoreMemoryService"),
+        "personal": ("personal", "PersonalMemoryService"),
+        "task": ("task", "TaskMemoryService"),
+        "tool": ("tool", "ToolMemoryService"),
+        "reme_personal": ("personal", "PersonalMemoryService"),
+        "reme_task": ("task", "TaskMemoryService"),
+    }
+
+    @classmethod
+    def register_backend(cls, name: str, maker: Maker) -> None:
+        """Make a backend known: a class of services, or a function that makes one."""
+        if not isinstance(name, str) or not name.isidentifier():
+            raise InvalidInput(f"a backend's name must be an identifier, got {name!r}")
+        cls._own[name.lower()] = maker
+
+    @classmethod
+    async def create(cls, backend_type: str | None = None, **options: Any) -> MemoryService:
+        """Make and start a service; keywords win over the environment."""
+        name = (
+            os.environ.get("MEMORY_BACKEND", "in_memory") if backend_type is None else backend_type
+        )
+        name = name.lower()
+        maker, known = cls._maker(name), {*cls._built_in, *cls._own}
+        service = maker(**_sorted_out(name, maker, {**_environment(name, maker, known), **options}))
+        await service.start()
+        return service
+
+    @classmethod
+    def _maker(cls, name: str) -> Maker:
+        if name in cls._own:
+            return cls._own[name]
+        if name not in cls._built_in:
+            known = ", ".join(sorted({*cls._built_in, *cls._own}))
+            raise InvalidInput(f"the backend {name!r} is not known; there are {known}")
+        module, kind = cls._built_in[name]
+        _ = getattr(import_module(__package__), kind)  # says which extra is missing, if one is
+        found: Maker = getattr(import_module(f".{module}", __package__), kind)
+        return found
+
+
+def _sorted_out(name: str, maker: Maker, options: dict[str, Any]) -> dict[str, Any]:
+    """Put options that are settings into the settings; refuse what nobody knows."""
+    known = inspect.signature(maker).parameters
+    if any(each.kind is each.VAR_KEYWORD for each in known.values()):
+        return options
+    settings = {key: options.pop(key) for key in list(options) if _is_setting(key, known)}
+    unknown = [key for key in options if key not in known]
+    if unknown:
+        there = ", ".join(sorted({*known, *(_settings() if "settings" in known else ())}))
+        raise InvalidInput(f"the backend {name!r} has no option {unknown[0]!r}; there are {there}")
+    if settings:
+        if options.get("settings") is not None:
+            raise InvalidInput(f"give {', '.join(settings)} in the settings, or no settings")
+        options["settings"] = ServiceSettings(**settings)
+    return options
+
+
+def _is_setting(key: str, known: Mapping[str, Any]) -> bool:
+    return "settings" in known and key not in known and key in _settings()
+
+
+def _settings() -> tuple[str, ...]:
+    return ServiceSettings.__struct_fields__
+
+
+def _environment(name: str, maker: Maker, others: Collection[str]) -> dict[str, Any]:
+    """Return the options that the environment names of a backend, not of one with a longer name."""
+    prefix = f"MEMORY_{name.upper()}_"
+    longer = [f"MEMORY_{each.upper()}_" for each in others if each.startswith(f"{name}_")]
+    types = _types(maker)
+    found = {}
+    for variable, text in os.environ.items():
+        if variable.startswith(prefix) and not variable.startswith(tuple(longer)):
+            option = variable.removeprefix(prefix).lower()
+            found[option] = _read(variable, text, option, types.get(option, str))
+    return found
+
+
+def _types(maker: Maker) -> dict[str, Any]:
+    target = maker.__init__ if inspect.isclass(maker) else maker
+    try:
+        own = get_type_hints(target)
+    except NameError:  # a type that is only there for checkers: such an option is read as text
+        own = {}
+    return {**get_type_hints(ServiceSettings), **own}
+
+
+def _read(variable: str, text: str, option: str, kind: Any) -> Any:
+    if option == "embedder" and text.lower() in _EMBEDDERS:
+        return _EMBEDDERS[text.lower()]()
+    for each in _alternatives(kind):
+        try:
+            return _as(each, text)
+        except ValueError:
+            continue
+    raise InvalidInput(f"{variable} must be of the type {kind}; what is given is something else")
+
+
+def _alternatives(kind: Any) -> list[Any]:
+    """Return what a type allows, numbers first: any text is a ``str``."""
+    each = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+    return sorted(each, key=lambda one: (one is str, one is NoneType))
+
+
+def _as(kind: Any, text: str) -> Any:
+    if kind is bool:
+        if text.lower() not in _TRUTHS:
+            raise ValueError(text)
+        return _TRUTHS[text.lower()]
+    if kind in (int, float, str):
+        return kind(text)
+    if kind is NoneType and text.lower() in ("", "none"):
+        return None
+    if get_origin(kind) is Literal and text in get_args(kind):
+        return text
+    raise ValueError(text)

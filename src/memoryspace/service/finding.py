@@ -1,0 +1,84 @@
+"""Finding: a question is put to the index, and what it names is read from the store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace as change
+
+from ..errors import InvalidInput
+from ..record import Scope, Where, is_number
+from ..retrieval.hits import WhyNot
+from .filters import Asked
+from .forms import query_text
+from .memory import Said
+from .results import MemoryHit
+from .search import Found, Query, Searcher
+from .shelf import Shelf
+
+_ASKED_AGAIN = 3  # times, while what was found is being deleted, or does not read back
+
+
+class Finding:
+    """Searches of a store; for memories of ``kinds``, unless others are asked for."""
+
+    def __init__(self, shelf: Shelf, searcher: Searcher, kinds: Sequence[str]) -> None:
+        self._shelf = shelf
+        self._searcher = searcher
+        self._kinds = tuple(kinds)
+
+    def query(
+        self,
+        said: Sequence[Said] | Said,
+        asked: Asked,
+        *,
+        neighbours: bool = True,
+        explain: bool = False,
+        now: float | None = None,
+    ) -> Query:
+        """Return what is asked for as an index takes it."""
+        if now is not None and not is_number(now):
+            raise InvalidInput(f"now must be a number of seconds since 1970, got {now!r}")
+        return Query(
+            text=query_text(said),
+            top_k=asked.top_k,
+            only=asked.condition(self._kinds),
+            now=now,
+            neighbours=neighbours,
+            explain=explain,
+        )
+
+    async def hits(
+        self, scope: Scope, query: Query, *, min_score: float | None = None
+    ) -> list[MemoryHit]:
+        """Return the best memories; where some of those named cannot be read, the next best."""
+        if not query.text.strip():
+            return []
+        hits: list[MemoryHit] = []
+        wanted = query
+        for _ in range(_ASKED_AGAIN):
+            found = await self._searcher.search(scope.user, wanted)
+            hits = await self._read(scope, found)
+            if len(hits) >= query.top_k or len(found) < wanted.top_k:
+                break
+            wanted = change(wanted, top_k=wanted.top_k + len(found) - len(hits))
+        least = float("-inf") if min_score is None else min_score
+        return [hit for hit in hits[: query.top_k] if hit.score >= least]
+
+    async def why_not(self, scope: Scope, query: Query, memory_id: str) -> WhyNot:
+        """Say where a memory falls out of a search, and who is in front of it."""
+        memory = await self._shelf.find(scope, memory_id)
+        if memory is None:
+            return WhyNot("unknown", f"user {scope.user!r} has no memory {memory_id!r}")
+        return await self._searcher.why_not(scope.user, query, memory.seq)
+
+    async def _read(self, scope: Scope, found: Sequence[Found]) -> list[MemoryHit]:
+        if not found:
+            return []
+        ids = frozenset(each.id for each in found)
+        by_seq = {each.seq: each for each in await self._shelf.select(scope, Where(ids=ids))}
+        return [
+            MemoryHit(by_seq[each.seq], each.score, each.why)
+            for each in found
+            if each.seq in by_seq
+        ]

@@ -1,0 +1,122 @@
+"""``ReMeToolLongTermMemory``: how tools are best used, from calls an agent made."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Sequence
+
+from ...errors import InvalidInput
+from ...message import Msg
+from ...model import ChatModel
+from ...tool import ToolResponse, failed, told
+from ..deriving.task_trajectory import answered_calls, is_failure
+from ..deriving.tool_call import ToolCallResult, call_from
+from ..memory import Memory
+from ..settings import ServiceSettings
+from ..tool import ToolMemoryService
+from .reme import ReMeLongTermMemoryBase
+from .service_memory import ECHO, as_messages, as_texts
+
+
+class ReMeToolLongTermMemory(ReMeLongTermMemoryBase[ToolMemoryService]):
+    """How tools are best used; ``keywords`` are names of tools."""
+
+    _about = "tool memory"
+
+    def _made(self, model: ChatModel | None, settings: ServiceSettings) -> ToolMemoryService:
+        return ToolMemoryService(model=model, settings=settings)
+
+    async def record(self, msgs: list[Msg | None]) -> list[str]:
+        """Remember the calls of tools in messages, and results that are given as JSON text."""
+        self._check_started()
+        messages = [msg for msg in as_messages(msgs) if msg.name != ECHO]
+        return await self._add_calls([*_calls_in(messages), *_calls_told(messages)])
+
+    async def record_to_memory(self, thinking: str, content: list[str]) -> ToolResponse:
+        """Remember how calls of tools went, so that they are used better the next time.
+
+        Args:
+            thinking (`str`):
+                Why this is worth remembering, in your own words.
+            content (`list[str]`):
+                The results, each a JSON object with create_time, tool_name, input, output,
+                token_cost, success and time_cost.
+        """
+        self._check_started()
+        try:
+            calls = _valid_calls(as_texts("content", content))
+            if calls:
+                await self._add_calls(calls)
+        except Exception as error:  # whatever it is, the model must be told that it failed
+            return failed(f"recording {self._about}", error)
+        if not calls:
+            return told("No valid tool call results to record.")
+        return told(
+            f"Successfully recorded {len(calls)} tool execution result(s) "
+            "and generated usage guidelines."
+        )
+
+    async def retrieve_from_memory(self, keywords: list[str], limit: int = 5) -> ToolResponse:
+        """Look up how tools are best used. Use it before calling a tool that may be difficult.
+
+        Args:
+            keywords (`list[str]`):
+                The names of the tools, exactly as they are called.
+            limit (`int`, defaults to 5):
+                For how many of them to return guidelines at most.
+        """
+        self._check_started()
+        try:
+            names = as_texts("keywords", keywords)
+            found = await self._asked(names, limit)
+        except Exception as error:  # whatever it is, the model must be told that it failed
+            return failed(f"retrieving {self._about}", error)
+        if not found:
+            return told(f"No tool guidelines found for: {','.join(names)}")
+        return told(self._rendered(found))
+
+    async def _asked(self, texts: Sequence[str], limit: int) -> list[Memory]:
+        if type(limit) is not int or limit < 1:
+            raise InvalidInput(f"limit must be a whole number from 1, got {limit!r}")
+        names = [name for text in texts for name in (text, *re.split(r"[\s,;]+", text)) if name]
+        return (await self.service.guidelines(self.user_id, list(dict.fromkeys(names))))[:limit]
+
+    async def _add_calls(self, calls: Sequence[ToolCallResult]) -> list[str]:
+        if not calls:
+            return []
+        return await self.service.add_tool_call_results(self.user_id, calls, self.session_id)
+
+
+def _valid_calls(texts: Sequence[str]) -> list[ToolCallResult]:
+    calls = []
+    for number, text in enumerate(texts):
+        try:
+            calls.append(call_from(text))
+        except InvalidInput as error:
+            warnings.warn(f"content[{number}] is skipped: {error}", stacklevel=3)
+    return calls
+
+
+def _calls_in(messages: Sequence[Msg]) -> list[ToolCallResult]:
+    """Return the calls that were answered, each known by when it was made."""
+    return [
+        ToolCallResult(
+            tool_name=tool,
+            input=arguments if isinstance(arguments, dict) else str(arguments),
+            output=output,
+            success=not is_failure(output),
+            create_time=messages[number].timestamp,
+        )
+        for number, tool, arguments, output in answered_calls(list(messages))
+        if output
+    ]
+
+
+def _calls_told(messages: Sequence[Msg]) -> list[ToolCallResult]:
+    calls = []
+    for msg in messages:
+        text = msg.get_text_content()
+        if text is not None and text.lstrip().startswith("{"):
+            calls += _valid_calls([text])
+    return calls

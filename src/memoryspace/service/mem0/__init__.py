@@ -1,0 +1,24 @@
+"""mem0 behind our contracts: a memory service, and a long-term memory for agents.
+
+The package ``mem0ai`` is imported when a memory is opened, not when a name is taken from here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...extras import Lazy, lazily
+
+if TYPE_CHECKING:
+    from .long_term import Mem0LongTermMemory
+    from .service import Mem0MemoryService
+
+__all__ = ["Mem0LongTermMemory", "Mem0MemoryService"]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        "Mem0LongTermMemory": Lazy("long_term"),
+        "Mem0MemoryService": Lazy("service"),
+    },
+)

@@ -1,0 +1,78 @@
+"""Forgetting in mem0, counted: what is reported as gone was there and is no longer.
+
+mem0's own ``delete_all`` is not trusted to the end: 1.x stops after a hundred, 2.x logs what it
+could not delete and says that all is well. What it leaves is deleted one by one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from ...errors import StoreError
+from ..memory import RAW, Memory
+from ..results import Deleted, Erasure
+from .calls import Found, Ids, Mem0Calls
+from .reading import Reading
+from .remains import Remains
+from .shapes import held
+
+
+class Forgetting:
+    """Takes memories out of a client, and out of what it writes beside them."""
+
+    def __init__(self, calls: Mem0Calls, reading: Reading) -> None:
+        self._calls = calls
+        self._reading = reading
+        self._remains = Remains(calls.client)
+
+    async def all_of(self, user: str, session: str | None) -> Deleted:
+        """Forget everything of a user, or of one of the user's sessions."""
+        own = {} if session is None else {"run_id": session}
+        gone: list[Found] = []
+        for owner in (user, held(user)):
+            gone += await self._all_in({"user_id": owner, **own})
+        memories = [self._reading.as_memory(user, each) for each in gone]
+        return await self._told({"user_id": user, **own}, memories, messages=True)
+
+    async def _all_in(self, ids: Ids) -> list[Found]:
+        before = await self._calls.everything(ids, expired=True)
+        left = before
+        if before and self._calls.style.hosted:  # there it is one request instead of many
+            await self._calls.delete_all(ids)
+            left = await self._calls.everything(ids, expired=True)
+        await self._one_by_one([str(each["id"]) for each in left])
+        return before
+
+    async def some(self, user: str, memory_ids: Sequence[str], session: str | None) -> Deleted:
+        """Forget memories by their ids; those that are not this user's are none."""
+        wanted = dict.fromkeys(memory_ids)
+        found = [await self._reading.find(user, each, session) for each in wanted]
+        memories = [each for each in found if each is not None]
+        await self._one_by_one([each.id for each in memories])
+        return await self._told({"user_id": user}, memories, messages=False)
+
+    async def left_of(self, user: str) -> Erasure:
+        """Look for everything of a user: memories, and last messages beside them."""
+        memories = 0
+        for owner in (user, held(user)):
+            memories += len(await self._calls.everything({"user_id": owner}, expired=True))
+        messages = await asyncio.to_thread(self._remains.messages, {"user_id": user})
+        return Erasure(user, {RAW: memories, "last message": messages}, 0)
+
+    async def _one_by_one(self, memory_ids: Sequence[str]) -> None:
+        for memory_id in memory_ids:
+            try:
+                await self._calls.delete(memory_id)
+            except StoreError:
+                if await self._calls.get(memory_id) is not None:  # else somebody was quicker
+                    raise
+
+    async def _told(self, ids: Ids, gone: Sequence[Memory], *, messages: bool) -> Deleted:
+        forget, memory_ids = self._remains.forget, [each.id for each in gone]
+        versions = await asyncio.to_thread(forget, ids, memory_ids, messages=messages)
+        return Deleted(
+            raw=tuple(each.id for each in gone if each.kind == RAW),
+            derived=tuple(each.id for each in gone if each.kind != RAW),
+            versions=versions,
+        )

@@ -1,0 +1,351 @@
+"""``Mem0MemoryService``: mem0 as a memory service, hosted or of one's own, 1.x or 2.x.
+
+mem0 gives every memory its id and says when it was written. What it cannot do is said by an error:
+comparing versions, importance. A user's or session's id that mem0 would change or read as a
+wildcard is refused, so that nobody's memories are ever reached under another name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import replace as change
+
+from ...errors import InvalidInput, StoreError, UnknownMemory
+from ...events import EventStream
+from ...loops import PerLoop
+from ...record import RESERVED_PREFIX, Scope
+from ..admission import Admission
+from ..arguments import as_ids, check_own, not_started
+from ..base import DEFAULT_SESSION, Filters, MemoryService
+from ..filters import FOR_LIST, FOR_SEARCH, MOST_HITS, Asked, count_in, read
+from ..forms import query_text
+from ..memory import QUARANTINED, Memory, Said
+from ..results import Deleted, Erasure, MemoryHit, Page
+from ..settings import ServiceSettings
+from . import opening
+from .calls import Mem0Calls
+from .forgetting import Forgetting
+from .paging import page_of
+from .reading import Reading, place
+from .writing import Writing, as_given
+
+_PROBE = {"user_id": RESERVED_PREFIX + "health"}
+
+
+class Mem0MemoryService(MemoryService):
+    """Long-term memory that mem0 keeps and, with ``infer``, derives by its own model.
+
+    ``client`` is an ``AsyncMemoryClient``, an ``AsyncMemory``, or anything with their coroutines;
+    it stays the caller's to close. Without one, ``config`` opens an ``AsyncMemory`` as mem0's own
+    ``from_config`` does, and without that the platform is asked, with ``api_key`` or the variable
+    ``MEM0_API_KEY``. With ``infer`` mem0 keeps what its model makes of messages; without, their
+    words. Text that looks like instructions to a model is kept word for word and held back, unless
+    ``quarantine`` is off.
+    """
+
+    def __init__(
+        self,
+        client: Any = None,
+        *,
+        api_key: str | None = None,
+        host: str | None = None,
+        config: Mapping[str, Any] | None = None,
+        infer: bool = True,
+        quarantine: bool = True,
+        events: EventStream | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        if client is not None and (config is not None or api_key is not None or host is not None):
+            raise InvalidInput("give a client or what one is opened with, not both")
+        if config is not None and (api_key is not None or host is not None):
+            raise InvalidInput("config opens a memory of one's own, which has no api_key or host")
+        self.events = EventStream(clock=clock) if events is None else events
+        self._client, self._config = client, config
+        self._api_key, self._host = api_key, host
+        self._infer, self._quarantine = infer, quarantine
+        self._clock = clock
+        self._admission = Admission(ServiceSettings(embedder=None, quarantine=quarantine))
+        self._opened: Any = None
+        self._calls: Mem0Calls | None = None
+        self._changing = PerLoop(asyncio.Lock)
+
+    @property
+    def dropped(self) -> int:
+        """How many memories of others mem0 handed out since the start; nobody got to see them."""
+        return 0 if self._calls is None else self._calls.dropped
+
+    # -- lifecycle ---------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        async with self._changing.get():
+            if self._calls is not None:
+                return
+            opening.quieten()
+            if self._client is None:
+                self._opened = await asyncio.to_thread(self._open)
+            client = self._opened if self._client is None else self._client
+            try:
+                self._use(Mem0Calls(client, events=self.events))
+            except BaseException:
+                await self._let_go()
+                raise
+
+    async def stop(self) -> None:
+        async with self._changing.get():
+            self._calls = None
+            await self._let_go()
+
+    async def health(self) -> bool:
+        if self._calls is None:
+            return False
+        try:
+            await self._calls.everything(_PROBE)
+        except (StoreError, OSError):
+            return False
+        return True
+
+    def _open(self) -> Any:
+        if self._config is not None:
+            return opening.open_memory(self._config)
+        return opening.open_platform(self._api_key, self._host)
+
+    def _use(self, calls: Mem0Calls) -> None:
+        self._reading = Reading(calls, quarantine=self._quarantine)
+        self._writing = Writing(calls, infer=self._infer, events=self.events)
+        self._forgetting = Forgetting(calls, self._reading)
+        self._calls = calls
+
+    async def _let_go(self) -> None:
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            await opening.close(opened)
+
+    # -- writing -----------------------------------------------------------------------------------
+
+    async def add_memory(
+        self,
+        user_id: str,
+        messages: Sequence[Said] | Said,
+        session_id: str | None = None,
+    ) -> list[str]:
+        """Remember messages, at the end of a session (``"default"`` if none is named).
+
+        Returns mem0's ids of what is new. The platform of mem0 2.x works on it afterwards and
+        names none; with ``infer``, there may be more or fewer than messages.
+        """
+        session = DEFAULT_SESSION if session_id is None else session_id
+        scope, now = self._scope(user_id, session), self._clock()
+        memories = await self._admission.admit(scope, messages, now)
+        added = await self._writing.add({"user_id": user_id, "run_id": session}, memories, now)
+        held_back = [each.id for each in memories if each.is_quarantined]
+        if held_back:
+            self.events.emit("memories_quarantined", scope=scope, ids=held_back)
+        return added
+
+    async def update(
+        self,
+        user_id: str,
+        memory_id: str,
+        value: Said | None = None,
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        importance: float | None = None,
+        version: int | None = None,
+        session_id: str | None = None,
+    ) -> Memory:
+        """Change a memory and return its new version; the old text stays in ``history``.
+
+        mem0 compares nothing while it writes: ``version`` is refused, the last writer wins.
+        """
+        scope = self._scope(user_id, session_id)
+        if version is not None or importance is not None:
+            raise InvalidInput("mem0 keeps no importance and compares no version; leave them out")
+        if value is None and metadata is None:
+            raise InvalidInput("update() was told nothing to change: value or metadata")
+        memory = await self._known(scope, memory_id)
+        await self._writing.update(self._admission.edited(memory, value, metadata))
+        return (await self.history(user_id, memory_id))[-1]
+
+    async def release(self, user_id: str, memory_ids: str | Sequence[str]) -> list[str]:
+        """Let quarantined memories be recalled; return their ids, which may be new ones."""
+        scope = self._scope(user_id, None)
+        released: list[str] = []
+        for memory_id in as_ids(memory_ids):
+            memory = await self._known(scope, memory_id)
+            if memory.is_quarantined:
+                released += await self._released(memory)
+        return released
+
+    async def _released(self, memory: Memory) -> list[str]:
+        free = change(memory, marks=memory.marks - {QUARANTINED})
+        if not await self._reading.is_held_apart(memory):
+            await self._writing.update(free)
+            return [memory.id]
+        ids = {"user_id": memory.user_id, "run_id": memory.session_id}
+        added = await self._writing.keep(ids, [as_given(free)], self._clock())
+        await self._forgetting.some(
+            memory.user_id, [memory.id], None
+        )  # written first, then removed
+        return added
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    async def search_memory(
+        self,
+        user_id: str,
+        messages: Sequence[Said] | Said,
+        filters: Filters | None = None,
+    ) -> list[Said]:
+        """Return what answers the last of the messages: the best first, equals as they were said.
+
+        What mem0 derived is a ``Message`` whose metadata say its id, score and time.
+        """
+        self._scope(user_id, None)
+        hits = await self._hits(user_id, messages, read(filters, also=FOR_SEARCH))
+        hits.sort(key=lambda hit: (-hit.score, place(hit.memory)))
+        return [_said(hit.memory, hit.score) for hit in hits]
+
+    async def search(
+        self,
+        user_id: str,
+        query: Sequence[Said] | Said,
+        *,
+        top_k: int = 10,
+        filters: Filters | None = None,
+        neighbours: bool = True,
+        explain: bool = False,
+        now: float | None = None,
+    ) -> list[MemoryHit]:
+        """Return the best memories with mem0's scores, the best first.
+
+        mem0 ranks: it knows no neighbours, gives no reasons, and takes the time for now.
+        """
+        self._scope(user_id, None)
+        asked = read(filters, also=("min_score",))
+        asked = change(asked, top_k=count_in("top_k", top_k, MOST_HITS))
+        return await self._hits(user_id, query, asked)
+
+    async def _hits(
+        self, user_id: str, said: Sequence[Said] | Said, asked: Asked
+    ) -> list[MemoryHit]:
+        text = query_text(said)
+        if not text.strip():
+            return []
+        return await self._reading.hits(user_id, text, asked.top_k, asked)
+
+    async def list_memory(self, user_id: str, filters: Filters | None = None) -> list[Said]:
+        """Return one page of what is remembered, in the order it was said. It reads all of it."""
+        self._scope(user_id, None)
+        asked = read(filters, also=FOR_LIST)
+        memories = await self._reading.select(user_id, asked)
+        first = (asked.page_num - 1) * asked.page_size
+        return [_said(each, None) for each in memories[first : first + asked.page_size]]
+
+    async def page(
+        self,
+        user_id: str,
+        *,
+        cursor: str | None = None,
+        limit: int = 50,
+        newest: bool = False,
+        filters: Filters | None = None,
+    ) -> Page:
+        self._scope(user_id, None)
+        memories = await self._reading.select(user_id, read(filters))
+        return page_of(memories, cursor, count_in("limit", limit, MOST_HITS), newest=newest)
+
+    async def count(self, user_id: str, filters: Filters | None = None) -> int:
+        self._scope(user_id, None)
+        return len(await self._reading.select(user_id, read(filters)))
+
+    async def quarantined(self, user_id: str) -> list[Memory]:
+        """Return what is held back, for review, in the order it was said."""
+        self._scope(user_id, None)
+        memories = await self._reading.select(user_id, read({"quarantined": True}))
+        return [each for each in memories if each.is_quarantined]
+
+    async def get(
+        self, user_id: str, memory_id: str, *, session_id: str | None = None
+    ) -> Memory | None:
+        scope = self._scope(user_id, session_id)
+        return await self._reading.find(user_id, memory_id, scope.session)
+
+    async def history(
+        self, user_id: str, memory_id: str, *, session_id: str | None = None
+    ) -> list[Memory]:
+        """Return every version of a memory, the oldest first; of old ones mem0 keeps the text."""
+        memory = await self.get(user_id, memory_id, session_id=session_id)
+        return [] if memory is None else await self._reading.versions(memory)
+
+    # -- forgetting --------------------------------------------------------------------------------
+
+    async def delete_memory(self, user_id: str, session_id: str | None = None) -> Deleted:
+        scope = self._scope(user_id, session_id)
+        return self._told(scope, await self._forgetting.all_of(user_id, session_id))
+
+    async def delete(
+        self, user_id: str, memory_ids: str | Sequence[str], *, session_id: str | None = None
+    ) -> Deleted:
+        scope = self._scope(user_id, session_id)
+        ids = as_ids(memory_ids)
+        return self._told(scope, await self._forgetting.some(user_id, ids, scope.session))
+
+    async def verify_erasure(self, user_id: str) -> Erasure:
+        """Look for something left of a user: memories, and an own memory's last messages.
+
+        What the platform keeps behind its interface cannot be seen from here.
+        """
+        self._scope(user_id, None)
+        return await self._forgetting.left_of(user_id)
+
+    def _told(self, scope: Scope, deleted: Deleted) -> Deleted:
+        self.events.emit("memories_deleted", scope=scope, ids=deleted.ids)
+        return deleted
+
+    # -- arguments ---------------------------------------------------------------------------------
+
+    def _scope(self, user_id: str, session_id: str | None) -> Scope:
+        if self._calls is None:
+            raise not_started(self)
+        check_entity("user id", user_id)
+        if session_id is not None:
+            check_entity("session id", session_id)
+        return Scope(user_id, session_id)
+
+    async def _known(self, scope: Scope, memory_id: str) -> Memory:
+        memory = await self._reading.find(scope.user, memory_id, scope.session)
+        if memory is None:
+            raise UnknownMemory(f"user {scope.user!r} has no memory {memory_id!r}")
+        return memory
+
+
+def check_entity(what: str, value: str) -> str:
+    """Return an id that mem0 holds as it is; say why not otherwise.
+
+    mem0 strips blanks off ids or refuses them, and reads ``*`` as anybody.
+    """
+    check_own(what, value)
+    if value == "*" or any(sign.isspace() for sign in value):
+        raise InvalidInput(f"{what} {value!r} cannot be used with mem0: no blanks, and not '*'")
+    return value
+
+
+def _said(memory: Memory, score: float | None) -> Said:
+    said = memory.said()
+    if said is memory.value:
+        return said
+    assert not isinstance(said, str)
+    facts: dict[str, Any] = {"mem0_id": memory.id, "created_at": memory.created_at}
+    if score is not None:
+        facts["score"] = score
+    _metadata_of(said).update(facts)
+    return said
+
+
+def _metadata_of(said: Any) -> dict[str, Any]:
+    metadata: dict[str, Any] = said.metadata
+    return metadata

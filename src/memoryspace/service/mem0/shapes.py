@@ -1,0 +1,211 @@
+"""Memories as mem0 holds them, and back.
+
+What is kept word for word carries its whole envelope as one JSON text in mem0's metadata, so it
+comes back in the form it was given. What mem0 derived has none: it is a fact, and a ``Message``.
+A user's metadata also stands there item by item, for mem0's own filters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace as change
+
+from ...errors import CorruptData, InvalidInput
+from ...record import RESERVED_PREFIX, Origin, Record, is_number
+from ...retrieval import Entry
+from ..envelope import entry_of, memory_of, record_of
+from ..filters import moment
+from ..memory import QUARANTINED, Memory
+from ..schema import Message, Role, TextContent
+from ..schema.message import AgentRole
+from ..trust import suspicion
+from .calls import Found
+
+FACT = "fact"  # the kind of what mem0 derived
+
+# What is held back stands under another name: mem0 shows its model a user's other memories.
+_HELD = RESERVED_PREFIX + "held:"
+
+ENVELOPE = "memoryspace"
+GIVEN_ID = "memoryspace_id"
+
+# Items of mem0's own, which stand among a user's metadata.
+_WHOSE = ("user_id", "agent_id", "run_id", "actor_id")
+_ABOUT = ("id", "role", "hash", "created_at", "updated_at", "expiration_date")
+_TEXT = ("data", "memory", "text_lemmatized", "attributed_to")
+_OWN = frozenset((*_WHOSE, *_ABOUT, *_TEXT))
+_ROLES: tuple[AgentRole, ...] = ("assistant", "system", "user", "tool")
+
+
+class _Envelope(Struct, omit_defaults=True):
+    value: dict[str, Any]
+    kind: str
+    digest: str  # of the text: if mem0 has changed it since, the envelope is out of date
+    id: str
+    marks: list[str] = []
+    said_at: float | None = None  # mem0's own time, if it is None
+    importance: float = 0.5
+    origin: Origin | None = None
+
+
+def held(user: str) -> str:
+    """Return the name under which mem0 keeps what of a user is held back."""
+    return _HELD + user
+
+
+def wire_message(memory: Memory, *, infer: bool) -> dict[str, str]:
+    """Return a memory as a message that mem0 does not pass over."""
+    role = heard_as(memory.role, infer=infer)
+    message = {"role": role, "content": memory.text}
+    return message if memory.name is None else {**message, "name": memory.name}
+
+
+def heard_as(role: str | None, *, infer: bool) -> str:
+    """Return the role under which mem0 listens to whoever has this one.
+
+    It leaves out system messages unless it derives, and never reads those of other roles.
+    """
+    heard = (Role.USER, Role.ASSISTANT, Role.SYSTEM) if infer else (Role.USER, Role.ASSISTANT)
+    given = Role.USER if role is None else role
+    return given if given in heard else Role.ASSISTANT
+
+
+def metadata_of(memory: Memory, said_at: float | None) -> dict[str, Any]:
+    """Return what mem0 shall keep beside a memory's text, so that it can be read back."""
+    record = record_of(memory)
+    assert isinstance(record.value, dict)
+    envelope = _Envelope(
+        value=record.value,
+        kind=memory.kind,
+        digest=_digest(memory.text),
+        id=memory.id,
+        marks=sorted(memory.marks),
+        said_at=said_at,
+        importance=memory.importance,
+        origin=memory.origin,
+    )
+    items = {key: value for key, value in memory.metadata.items() if key not in _OWN}
+    return {**items, ENVELOPE: msgspec.json.encode(envelope).decode(), GIVEN_ID: memory.id}
+
+
+def shared_metadata(memories: Sequence[Memory]) -> dict[str, Any]:
+    """Return the items that all messages have alike: what is derived is derived from all."""
+    first, *others = memories
+    shared = {
+        key: value
+        for key, value in first.metadata.items()
+        if all(key in each.metadata and each.metadata[key] == value for each in others)
+    }
+    taken = sorted(_OWN & shared.keys())
+    if taken:
+        raise InvalidInput(f"metadata key {taken[0]!r} is mem0's own; give it another name")
+    return shared
+
+
+def memory_from(found: Found, user: str, *, quarantine: bool) -> Memory:
+    """Return what mem0 handed out as a memory of a user. It never fails: text is text."""
+    held = found.get("metadata")
+    metadata: dict[str, Any] = dict(held) if isinstance(held, dict) else {}
+    derived = _derived(found, metadata, user)
+    kept = _kept(metadata.get(ENVELOPE), derived)
+    if kept is not None:
+        return kept
+    if quarantine and suspicion(derived.text, role=derived.role) is not None:
+        return change(derived, marks=frozenset({QUARANTINED}))
+    return derived
+
+
+def entry_from(memory: Memory) -> Entry:
+    """Return what conditions are about."""
+    record = record_of(memory)
+    entry = entry_of(change(record, session=memory.session_id))
+    assert entry is not None
+    return entry
+
+
+def message_about(memory_id: str, role: object, text: str) -> Message:
+    """Return a text as a message."""
+    return Message(id=memory_id, role=_role(role), content=[TextContent(text=text)])
+
+
+def _derived(found: Found, metadata: Mapping[str, Any], user: str) -> Memory:
+    text, role = found.get("memory"), found.get("role")
+    created = _moment(found.get("created_at"))
+    updated = _moment(found.get("updated_at"))
+    items = {key: value for key, value in metadata.items() if key not in (ENVELOPE, GIVEN_ID)}
+    memory_id, said = str(found["id"]), text if isinstance(text, str) else ""
+    return Memory(
+        id=memory_id,
+        user_id=user,
+        session_id=_text(found.get("run_id")) or "",
+        value=message_about(memory_id, role, said),
+        text=said,
+        kind=FACT,
+        role=_role(role),
+        name=_text(found.get("actor_id")),
+        metadata=items,
+        details={key: found[key] for key in ("categories", "expiration_date") if found.get(key)},
+        created_at=created,
+        updated_at=max(created, updated),
+        origin=Origin(author="mem0"),
+        seq=int(created * 1_000_000),
+    )
+
+
+def _kept(envelope: object, derived: Memory) -> Memory | None:
+    """Return the memory that an envelope holds, if there is one and mem0's text is still its."""
+    if not isinstance(envelope, str):
+        return None
+    try:
+        held = msgspec.json.decode(envelope, type=_Envelope)
+        if held.digest != _digest(derived.text):
+            return None
+        memory = memory_of(derived.user_id, _record(held, derived))
+    except (msgspec.MsgspecError, CorruptData):
+        return None
+    return change(
+        memory,
+        details={**memory.details, "message_id": held.id},
+        updated_at=derived.updated_at,
+    )
+
+
+def _record(held: _Envelope, derived: Memory) -> Record:
+    return Record(
+        derived.id,
+        held.value,
+        derived.text,
+        frozenset(held.marks),
+        held.kind,
+        derived.created_at if held.said_at is None else held.said_at,
+        importance=held.importance,
+        origin=held.origin,
+        seq=derived.seq,
+        session=derived.session_id,
+    )
+
+
+def _digest(text: str) -> str:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+def _moment(value: object) -> float:
+    if is_number(value) or isinstance(value, str):
+        try:
+            return moment("time", value)
+        except InvalidInput:
+            return 0.0
+    return 0.0
+
+
+def _role(value: object) -> AgentRole | None:
+    return next((each for each in _ROLES if each == value), None)
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None

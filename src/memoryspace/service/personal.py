@@ -1,0 +1,35 @@
+"""``PersonalMemoryService``: what is known of a person, made from what they said."""
+
+from __future__ import annotations
+
+from ..model import ChatModel, Spending
+from ..store import MemoryStore, Store
+from .deriving.personal import PersonalDeriver
+from .settings import ServiceSettings
+from .stored import StoredMemoryService
+
+
+class PersonalMemoryService(StoredMemoryService):
+    """Facts, preferences and events, and insights over many of them; superseded, not erased.
+
+    What was said stands in ``store`` (in RAM if none is given) before it is thought about. Without
+    a ``model`` rules find what lasts; with one more is found, and ``spending`` counts what that
+    costs. Searches and lists are about what was derived; ``{"kind": "memory"}`` asks for the words
+    themselves.
+    """
+
+    def __init__(
+        self,
+        store: Store | None = None,
+        *,
+        model: ChatModel | None = None,
+        spending: Spending | None = None,
+        settings: ServiceSettings | None = None,
+    ) -> None:
+        store = MemoryStore() if store is None else store
+        super().__init__(
+            store, settings=settings, deriver=PersonalDeriver(model, spending=spending)
+        )
+
+
+ReMePersonalMemoryService = PersonalMemoryService

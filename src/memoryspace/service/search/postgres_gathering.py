@@ -1,0 +1,125 @@
+"""Gathering the candidates for one question, until enough of them are allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ...errors import CorruptData
+from ...record import Record
+from ...retrieval import Entry
+from ...retrieval.conditions import refusal
+from ...retrieval.ranking.asking import Question
+from ...store.sql.rows import record_of
+from .contract import Query
+from .postgres_choosing import Choosing
+from .postgres_filling import EntryOf
+from .postgres_pool import Candidates
+from .postgres_vectors import Floats
+from .postgres_words import Statistics, Term
+
+_DEEPEN = 4
+_LIKE = 0.1  # cosine from which on ranking takes a text for like another, if that is all it needs
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A query taken apart, with what the database must be asked for it."""
+
+    user: str
+    query: Query
+    question: Question
+    speakers: Sequence[str]
+    vector: Floats | None
+    space: str  # the vector's
+    keywords: Sequence[Term]
+    all_words: Sequence[Term]
+    also: Collection[int]  # looked at in any case
+
+    @property
+    def terms(self) -> list[Term]:
+        """Every word that will be asked about."""
+        return list({term.token: term for term in (*self.keywords, *self.all_words)}.values())
+
+
+class _Named(NamedTuple):
+    everyone: set[int]
+    matching: set[int]  # those of them that will be found, if they are allowed
+    is_all: bool  # nobody else would be
+
+
+class Gathering:
+    """The candidates for one question. ``floor`` is the cosine from which on one matches."""
+
+    def __init__(self, choosing: Choosing, asked: Asked, entry_of: EntryOf, floor: float) -> None:
+        self._choosing, self._asked, self._entry_of = choosing, asked, entry_of
+        self._is_matching = not asked.query.neighbours
+        self._floor = floor if self._is_matching else _LIKE
+        self._found: dict[int, tuple[Record, Entry] | None] = {}  # None: it is not allowed
+
+    async def candidates(self, depth: int) -> Candidates:
+        """Return as many of each arm as ``depth``, or more if few of these are allowed."""
+        choosing, asked = self._choosing, self._asked
+        statistics = await choosing.statistics(asked.terms)
+        named = await self._look(statistics, depth)
+        while not named.is_all and self._count(named.matching) < asked.query.top_k:
+            depth *= _DEEPEN
+            named = await self._look(statistics, depth)
+        found = {seq: known for seq, known in self._found.items() if known is not None}
+        around = await choosing.beside(found) if found else ()
+        rows = await choosing.rows(around, asked.terms) if around else {}
+        near: dict[int, Floats] = {}
+        if asked.vector is not None and rows:
+            near = await choosing.vectors(rows, asked.space)
+        return Candidates(
+            asked.user,
+            statistics,
+            asked.speakers,
+            named.everyone,
+            {seq: known for seq, known in found.items() if seq in rows},
+            rows,
+            asked.vector,
+            near,
+        )
+
+    async def _look(self, statistics: Statistics, depth: int) -> _Named:
+        named = await self._named(statistics, depth)
+        chosen = named.everyone | set(self._asked.also)
+        if not self._is_matching and chosen:
+            chosen = await self._choosing.beside(chosen)
+        await self._read([seq for seq in chosen if seq not in self._found])
+        return named
+
+    async def _named(self, statistics: Statistics, depth: int) -> _Named:
+        """Return whom the arms and the question name."""
+        choosing, asked = self._choosing, self._asked
+        best = set(await choosing.by_words(asked.keywords, statistics, depth))
+        if self._is_matching and len(best) < asked.query.top_k:
+            best.update(await choosing.by_words(asked.all_words, statistics, depth))
+        near: dict[int, float] = {}
+        if asked.vector is not None:
+            near = await choosing.by_vector(asked.vector, asked.space, depth)
+        like = {seq for seq, cosine in near.items() if cosine >= self._floor}
+        required = asked.all_words if self._is_matching else None
+        wanted = await choosing.asked_for(asked.question, required, depth)
+        return _Named(
+            {*best, *near, *wanted},
+            {*best, *like, *wanted},
+            is_all=len(best) < depth and len(like) < depth,
+        )
+
+    async def _read(self, seqs: Collection[int]) -> None:
+        """Find out who of these is allowed."""
+        self._found.update(dict.fromkeys(seqs))
+        for row in await self._choosing.records(seqs) if seqs else ():
+            try:
+                record = record_of(row)
+            except CorruptData:  # said when it was to be indexed
+                continue
+            entry = self._entry_of(record)
+            if entry is not None and refusal(self._asked.query.only, entry) is None:
+                self._found[record.seq] = record, entry
+
+    def _count(self, seqs: Collection[int]) -> int:
+        return sum(self._found.get(seq) is not None for seq in seqs)

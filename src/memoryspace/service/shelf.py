@@ -1,0 +1,181 @@
+"""``Shelf``: memories in a store. Reading them back, changing one, keeping its old versions.
+
+Every change of a memory is a compare-and-set: its record is replaced only if it is still the one
+that was read, and the new one gets a new ``seq``. So whoever follows the store sees every change.
+The old version is kept beside it, in the same step: a change that did not happen leaves nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from hashlib import blake2b
+
+from msgspec.structs import replace as change
+
+from ..errors import CorruptData, UnknownMemory, VersionConflict
+from ..record import MAX_MARKS, RESERVED_PREFIX, Record, Scope, Where
+from ..store import Store
+from .envelope import memory_of, record_of
+from .kinds import NO_MEMORIES, VERSION
+from .memory import Memory
+
+MAX_VERSIONS = 100  # of a memory, before its oldest go
+
+Edit = Callable[[Memory], Memory | None]
+Beside = Callable[[Memory, Memory], Sequence[Record]]
+
+
+class Shelf:
+    """A store, seen as memories."""
+
+    def __init__(self, store: Store, *, max_versions: int = MAX_VERSIONS) -> None:
+        self.store = store
+        self._max_versions = max_versions
+
+    def now(self) -> float:
+        """Return the store's time."""
+        return self.store.clock()
+
+    def read(self, user: str, records: Iterable[Record]) -> list[Memory]:
+        """Return the memories that records hold; those that cannot be read are reported."""
+        found = []
+        for record in records:
+            if record.kind in NO_MEMORIES:
+                continue
+            try:
+                found.append(memory_of(user, record))
+            except CorruptData as error:
+                self.store.report_corrupt(Scope(user, record.session), record.id, error)
+        return found
+
+    async def select(self, scope: Scope, where: Where) -> list[Memory]:
+        """Return memories in the order they were said."""
+        return self.read(scope.user, await self.store.select(scope, where))
+
+    async def find(self, scope: Scope, memory_id: str) -> Memory | None:
+        """Return a memory; of several sessions' with one id, the newest."""
+        if not isinstance(memory_id, str):
+            raise TypeError(f"a memory id must be a str, got {type(memory_id).__name__}")
+        records = await self.store.select(scope, Where(ids=frozenset({memory_id})))
+        found = self.read(scope.user, records)
+        return found[-1] if found else None
+
+    async def swap(
+        self, seen: Memory, new: Memory, beside: Sequence[Record] = (), *, keep: bool = True
+    ) -> bool:
+        """Put a memory in the place of the very version that was seen; tell whether it was there.
+
+        The old version is kept, unless it is not to be; of very many the oldest goes. What is to
+        stand ``beside`` the new one is added with it.
+        """
+        scope = Scope(seen.user_id, seen.session_id)
+        new = change(new, version=seen.version + 1, updated_at=self.now())
+        old = [_as_version(seen)] if keep else []
+        records = [*old, record_of(new), *beside]
+        swapped = bool(await self.store.replace(scope, at(seen), records, if_found=True))
+        if swapped and seen.version > self._max_versions:
+            oldest = _version_id(seen.id, seen.version - self._max_versions)
+            await self.store.delete(scope, Where(ids=frozenset({oldest})))
+        return swapped
+
+    async def edit(
+        self,
+        scope: Scope,
+        memory_id: str,
+        edit: Edit,
+        *,
+        version: int | None = None,
+        beside: Beside | None = None,
+        keep: bool = True,
+    ) -> Memory:
+        """Change a memory by a function of what it is, again if somebody else was quicker.
+
+        With ``version``, only from that one. An edit that returns ``None`` leaves it as it is.
+        ``beside`` tells, for what it was and will be, what else is to be added in the same step.
+        What only counts need not ``keep`` what it was.
+        """
+        while True:
+            seen = await self.find(scope, memory_id)
+            if seen is None:
+                raise UnknownMemory(f"user {scope.user!r} has no memory {memory_id!r}")
+            if version is not None and seen.version != version:
+                raise VersionConflict(
+                    f"memory {memory_id!r} is at version {seen.version}, not at {version}; "
+                    "read it again and decide"
+                )
+            new = edit(seen)
+            if new is None:
+                return seen
+            others = () if beside is None else beside(seen, new)
+            if await self.swap(seen, new, others, keep=keep):
+                changed = await self.find(Scope(scope.user, seen.session_id), memory_id)
+                return changed if changed is not None else new  # somebody has deleted it since
+
+    async def versions(self, memory: Memory) -> list[Memory]:
+        """Return the old versions of a memory, the oldest first."""
+        scope = Scope(memory.user_id, memory.session_id)
+        where = Where(kind=VERSION, marks=frozenset({_mark(memory.id)}))
+        records = await self.store.select(scope, where)
+        old = self.read(memory.user_id, map(_as_it_was, records))
+        return sorted((each for each in old if each.version < memory.version), key=_version)
+
+    async def forget_versions(self, scope: Scope, memory_ids: Sequence[str]) -> int:
+        """Delete all old versions of memories of a session."""
+        removed = 0
+        for start in range(0, len(memory_ids), MAX_MARKS):
+            marks = frozenset(map(_mark, memory_ids[start : start + MAX_MARKS]))
+            removed += len(await self.store.delete(scope, Where(kind=VERSION, marks=marks)))
+        return removed
+
+
+def at(memory: Memory) -> Where:
+    """Return the choice of this very version of a memory."""
+    return version_at(memory.id, memory.seq)
+
+
+def version_at(record_id: str, seq: int) -> Where:
+    """Return the choice of the record of this id, if it is still the one of this seq."""
+    return Where(ids=frozenset({record_id}), after=seq - 1, before=seq + 1)
+
+
+def _as_version(memory: Memory) -> Record:
+    """Return a memory as a record of what it was."""
+    was = record_of(memory)
+    value = {
+        "was": was.value,
+        "id": memory.id,
+        "kind": memory.kind,
+        "marks": sorted(memory.marks),
+    }
+    return change(
+        was,
+        id=_version_id(memory.id, memory.version),
+        kind=VERSION,
+        marks=frozenset({_mark(memory.id)}),
+        value=value,
+    )
+
+
+def _as_it_was(record: Record) -> Record:
+    """Return the record that ``_as_version`` was given, as far as it can be told."""
+    held = record.value if isinstance(record.value, dict) else {}
+    return change(
+        record,
+        id=str(held.get("id", record.id)),
+        kind=str(held.get("kind", record.kind)),
+        marks=frozenset(map(str, held.get("marks", ()))),
+        value=held.get("was", {}),
+    )
+
+
+def _version_id(memory_id: str, version: int) -> str:
+    return f"{_mark(memory_id)}:{version}"
+
+
+def _mark(memory_id: str) -> str:
+    """Return the mark of a memory's old versions: a memory's id may be as long as a mark's."""
+    return f"{RESERVED_PREFIX}was:{blake2b(memory_id.encode(), digest_size=16).hexdigest()}"
+
+
+def _version(memory: Memory) -> int:
+    return memory.version

@@ -1,0 +1,59 @@
+"""Opening a Tablestore client. Its keys stand in no repr, no log and no error of ours."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from tablestore import AsyncOTSClient, WriteRetryPolicy
+from tablestore.error import OTSClientError
+
+from ...errors import InvalidInput
+
+LOGGER = "memoryspace.tablestore.client"
+
+
+def create_tablestore_client(
+    end_point: str,
+    access_key_id: str | None = None,
+    access_key_secret: str | None = None,
+    instance_name: str | None = None,
+    sts_token: str | None = None,
+    region: str | None = None,
+    credentials_provider: Any = None,
+    retry_policy: Any = None,
+    *,
+    socket_timeout: float = 50,
+    max_connection: int = 500,
+) -> AsyncOTSClient:
+    """Return an asynchronous client, which is yours to close.
+
+    Give an access key, or a ``credentials_provider`` that knows one. ``end_point`` begins with
+    ``https://``. Without a ``retry_policy``, writes are tried again too.
+    """
+    if credentials_provider is None and (not access_key_id or not access_key_secret):
+        raise InvalidInput(
+            "Tablestore needs access_key_id and access_key_secret, or a credentials_provider"
+        )
+    try:
+        return AsyncOTSClient(
+            end_point,
+            access_key_id,
+            access_key_secret,
+            instance_name,
+            credentials_provider=credentials_provider,
+            region=region,
+            sts_token=sts_token,
+            retry_policy=WriteRetryPolicy() if retry_policy is None else retry_policy,
+            socket_timeout=socket_timeout,
+            max_connection=max_connection,
+            logger_name=_quiet_logger(),
+        )
+    except OTSClientError as error:
+        raise InvalidInput(f"no Tablestore client can be made: {error}") from error
+
+
+def _quiet_logger() -> str:
+    """Return a logger without DEBUG: there the client shows tokens and every word it sends."""
+    logging.getLogger(LOGGER).setLevel(logging.INFO)
+    return LOGGER

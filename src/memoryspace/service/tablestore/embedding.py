@@ -1,0 +1,64 @@
+"""Vectors from whatever makes them: an ``Embedder``, or an object with ``embed_documents``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ...embedding import Embedder
+from ...errors import InvalidInput
+
+Embed: TypeAlias = Callable[[Sequence[str]], list[list[float]]]
+
+
+class Vectors:
+    """Texts and questions to vectors of one length. Call it in a thread: it may take its time."""
+
+    def __init__(self, model: Any, dimensions: int) -> None:
+        own = getattr(model, "dimensions", dimensions)
+        if isinstance(model, Embedder) and own != dimensions:
+            raise InvalidInput(
+                f"the embedder {model.name!r} gives {own} numbers for a text and vector_dimension "
+                f"is {dimensions}; set vector_dimension={own}"
+            )
+        self.of_texts = self._checked(_texts(model), dimensions)
+        self.of_questions = self._checked(_questions(model), dimensions)
+
+    @staticmethod
+    def _checked(embed: Callable[[list[str]], Any], dimensions: int) -> Embed:
+        return lambda texts: _rows(embed(list(texts)), len(texts), dimensions)
+
+
+def _rows(given: Any, count: int, dimensions: int) -> list[list[float]]:
+    try:
+        rows = np.asarray(given, np.float64)
+    except (ValueError, TypeError) as error:
+        raise InvalidInput("embedding_model gave something that is no table of numbers") from error
+    if rows.shape != (count, dimensions) or not np.isfinite(rows).all():
+        raise InvalidInput(
+            f"embedding_model gave an array of shape {rows.shape} for {count} texts; finite "
+            f"numbers of shape ({count}, {dimensions}) were expected; set vector_dimension to what "
+            "it gives"
+        )
+    found: list[list[float]] = rows.tolist()
+    return found
+
+
+def _texts(model: Any) -> Callable[[list[str]], Any]:
+    embed = model.embed if isinstance(model, Embedder) else getattr(model, "embed_documents", None)
+    if embed is None:
+        raise TypeError(
+            "embedding_model must be an Embedder or have embed_documents(), "
+            f"got {type(model).__name__}"
+        )
+    found: Callable[[list[str]], Any] = embed
+    return found
+
+
+def _questions(model: Any) -> Callable[[list[str]], Any]:
+    ask = getattr(model, "embed_query", None)
+    if isinstance(model, Embedder) or ask is None:
+        return _texts(model)
+    return lambda questions: [ask(question) for question in questions]

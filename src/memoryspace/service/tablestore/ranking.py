@@ -1,0 +1,125 @@
+"""Ranking candidates: by our own engine for words, by exact distances for vectors.
+
+The index's own scores are not used: those of what it has not seen yet could not be compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace as change
+from tablestore import VectorMetricType
+
+from ...retrieval.conditions import refusal
+from ...retrieval.entries import Entry
+from ...retrieval.hits import Why, WhyNot
+from ...retrieval.recall import Recall
+from ..search import Found, Query
+
+
+class Candidate(Struct, frozen=True):
+    """Something that may be found: what a search knows of it, and its vector if it has one."""
+
+    seq: int
+    id: str
+    session: str
+    entry: Entry
+    vector: list[float] | None = None
+
+
+Pool = Mapping[int, Candidate]
+
+
+def by_words(make_recall: Callable[[], Recall], pool: Pool, query: Query) -> list[Found]:
+    """Return the best by their words, equals the newest first."""
+    hits = _recall(make_recall, pool).search(
+        query.text,
+        query.top_k,
+        only=query.only,
+        now=query.now,
+        explain=query.explain,
+        matching=not query.neighbours,
+    )
+    found = [_found(pool[int(hit.id)], hit.score, hit.why) for hit in hits]
+    return sorted(found, key=lambda each: (-each.score, -each.seq))
+
+
+def why_not_by_words(
+    make_recall: Callable[[], Recall], pool: Pool, query: Query, seq: int
+) -> WhyNot:
+    """Say where a candidate falls out; those in front of it are named by id."""
+    said = _recall(make_recall, pool).why_not(
+        query.text,
+        str(seq),
+        query.top_k,
+        only=query.only,
+        now=query.now,
+        matching=not query.neighbours,
+    )
+    return change(said, by=tuple(pool[int(each)].id for each in said.by))
+
+
+def by_meaning(pool: Pool, query: Query, vector: Sequence[float], metric: object) -> list[Found]:
+    """Return the nearest, equals the newest first."""
+    held = [each for each in pool.values() if each.vector is not None]
+    allowed = [each for each in held if refusal(query.only, each.entry) is None]
+    if not allowed:
+        return []
+    scores = _likeness(np.array([each.vector for each in allowed]), np.array(vector), metric)
+    found = [
+        _found(each, score, None) for each, score in zip(allowed, scores.tolist(), strict=True)
+    ]
+    found.sort(key=lambda each: (-each.score, -each.seq))
+    return [
+        change(each, why=_why(each, place)) if query.explain else each
+        for place, each in enumerate(found, 1)
+    ]
+
+
+def why_not_by_meaning(pool: Pool, ranked: Sequence[Found], query: Query, seq: int) -> WhyNot:
+    """Say where a candidate falls out of what ``by_meaning`` has ranked."""
+    reason = refusal(query.only, pool[seq].entry)
+    if reason is not None:
+        return WhyNot("filtered", reason)
+    places = [place for place, each in enumerate(ranked, 1) if each.seq == seq]
+    if not places:
+        return WhyNot("not matched", "it has no vector")
+    place, why = places[0], _why(ranked[places[0] - 1], places[0])
+    if place <= query.top_k:
+        return WhyNot("found", f"it is number {place}", place, why=why)
+    by = tuple(each.id for each in ranked[: min(place - 1, 5)])
+    detail = f"it is number {place}, and {query.top_k} were asked for"
+    return WhyNot("outranked", detail, place, by, why)
+
+
+def _recall(make_recall: Callable[[], Recall], pool: Pool) -> Recall:
+    recall = make_recall()
+    recall.add(pool[seq].entry for seq in sorted(pool))
+    return recall
+
+
+def _found(candidate: Candidate, score: float, why: Why | None) -> Found:
+    """Round, so that the last digits of a sum decide nothing."""
+    rounded = float(f"{score:.9g}")
+    return Found(candidate.seq, candidate.id, candidate.session, rounded, why)
+
+
+def _why(found: Found, place: int) -> Why:
+    return Why({"own meaning": found.score}, {"vectors": place}, {}, found.score)
+
+
+def _likeness(
+    vectors: np.ndarray[tuple[int, int], np.dtype[np.float64]],
+    asked: np.ndarray[tuple[int], np.dtype[np.float64]],
+    metric: object,
+) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    if metric == VectorMetricType.VM_EUCLIDEAN:
+        distances = np.linalg.norm(vectors - asked, axis=1)
+        return np.asarray(1 / (1 + distances))
+    products = vectors @ asked
+    if metric == VectorMetricType.VM_DOT_PRODUCT:
+        return np.asarray(products)
+    lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(asked)
+    return np.asarray(products / np.where(lengths > 0, lengths, 1))

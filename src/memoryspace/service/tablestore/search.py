@@ -1,0 +1,175 @@
+"""``TablestoreSearcher``: the search index names candidates, the table has the last word.
+
+What the index names and the store no longer has is dropped; what it has not seen yet takes part all
+the same. Nothing is held in this process but how far the index was seen to know a user.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping
+from datetime import UTC, tzinfo
+from enum import Enum
+from functools import partial
+
+from ...errors import CorruptData
+from ...record import Scope
+from ...retrieval.conditions import refusal
+from ...retrieval.hits import WhyNot
+from ...retrieval.ranking import Ranking, Reranker
+from ...retrieval.recall import Recall
+from ..envelope import entry_of
+from ..search import Found, Query, Searcher
+from .finding import MAX_NEAREST, Finder, around
+from .ledger import Header
+from .ranking import Candidate, by_meaning, by_words, why_not_by_meaning, why_not_by_words
+from .rows import record_from, tenant_of
+from .store import TablestoreStore
+
+CANDIDATES = 50  # at least
+PER_HIT = 2  # candidates for each hit that is asked for
+MAX_PAGES = 20  # of the index, while a condition refuses what it names
+REACH = 2  # places beside a match that are read along
+
+
+class SearchStrategy(str, Enum):  # noqa: UP042  # formats as its name, as users of it know it
+    """What is compared: words, or vectors."""
+
+    FULL_TEXT = "full_text"
+    VECTOR = "vector"
+
+
+class TablestoreSearcher(Searcher):
+    """Searches a ``TablestoreStore`` through its search index."""
+
+    def __init__(
+        self,
+        store: TablestoreStore,
+        strategy: SearchStrategy = SearchStrategy.FULL_TEXT,
+        *,
+        ranking: Ranking | None = None,
+        reranker: Reranker | None = None,
+        zone: tzinfo = UTC,
+    ) -> None:
+        self._store = store
+        self._documents = store.documents
+        self._strategy = strategy
+        self._finder = Finder(store.documents)
+        self._metric = store.documents.layout.vector_metric_type
+        self._make_recall: Callable[[], Recall] = partial(
+            Recall,
+            embedder=None,
+            ranking=ranking,
+            reranker=reranker,
+            zone=zone,
+            clock=store.clock,
+        )
+
+    async def search(self, user: str, query: Query) -> list[Found]:
+        """Return the best for a user, the best first, equals the newest first."""
+        headers = await self._headers(user)
+        if not headers or not query.text.strip():
+            return []
+        if self._strategy is SearchStrategy.VECTOR:
+            vector = await self._documents.vector(query.text)
+            near = await self._near(user, query, headers, vector)
+            return by_meaning(near, query, vector, self._metric)[: query.top_k]
+        pool = await self._sharing_words(user, query, headers)
+        return await asyncio.to_thread(by_words, self._make_recall, pool, query)
+
+    async def why_not(self, user: str, query: Query, seq: int) -> WhyNot:
+        """Say where a memory falls out of a search."""
+        headers = await self._headers(user)
+        wanted = await self._read(user, [seq] if seq in headers else [], headers)
+        if not wanted:
+            return WhyNot("unknown", f"nothing that can be searched has the seq {seq} now")
+        if self._strategy is SearchStrategy.VECTOR:
+            vector = await self._documents.vector(query.text)
+            near = await self._near(user, query, headers, vector) | wanted
+            ranked = by_meaning(near, query, vector, self._metric)
+            return why_not_by_meaning(near, ranked, query, seq)
+        pool = await self._sharing_words(user, query, headers) | wanted
+        return await asyncio.to_thread(why_not_by_words, self._make_recall, pool, query, seq)
+
+    async def forget(self, user: str) -> None:
+        """Drop what is held of a user, and what crashed writers have left."""
+        self._finder.forget(tenant_of(user))
+        await self._store.sweep(user)
+
+    async def traces(self, user: str) -> int:
+        """Return how many rows of a user are left in either table, unless they count."""
+        tenant = tenant_of(user)
+        living = {header.seq for header in await self._store.living(user)}
+        named = [seq for seq in await self._finder.everything(tenant) if seq not in living]
+        left = await self._documents.existing(tenant, named)
+        return left + (0 if living else await self._store.log.count_rows(tenant))
+
+    async def close(self) -> None:
+        """Forget how far the index was seen to know users."""
+        self._finder.clear()
+
+    async def _headers(self, user: str) -> dict[int, Header]:
+        living = await self._store.living(user)
+        return {header.seq: header for header in living if header.is_searched}
+
+    async def _sharing_words(
+        self, user: str, query: Query, headers: Mapping[int, Header]
+    ) -> dict[int, Candidate]:
+        """Return who shares words with the question, and with neighbours who stands beside them."""
+        tenant, wanted = tenant_of(user), max(CANDIDATES, PER_HIT * query.top_k)
+        pool = await self._unseen(user, headers)
+        token: str | None = None
+        for _ in range(MAX_PAGES):
+            seqs, token = await self._finder.by_words(
+                tenant, query.text, query.only, limit=wanted, token=token
+            )
+            pool |= await self._read(user, seqs, headers)
+            if token is None or _allowed(pool, query) >= wanted:
+                break
+        if query.neighbours:
+            pool |= await self._read(user, around(pool, headers, REACH) - pool.keys(), headers)
+        return pool
+
+    async def _near(
+        self, user: str, query: Query, headers: Mapping[int, Header], vector: list[float]
+    ) -> dict[int, Candidate]:
+        """Return who is near the question; more of them while a condition refuses too many."""
+        tenant, limit = tenant_of(user), max(CANDIDATES, PER_HIT * query.top_k)
+        pool = await self._unseen(user, headers)
+        while True:
+            seqs = await self._finder.by_meaning(tenant, vector, query.only, limit=limit)
+            pool |= await self._read(user, set(seqs) - pool.keys(), headers)
+            is_all = len(seqs) < limit or limit >= MAX_NEAREST
+            if is_all or _allowed(pool, query) >= query.top_k:
+                return pool
+            limit = min(4 * limit, MAX_NEAREST)
+
+    async def _unseen(self, user: str, headers: Mapping[int, Header]) -> dict[int, Candidate]:
+        unseen = await self._finder.unseen(tenant_of(user), headers)
+        return await self._read(user, [header.seq for header in unseen], headers)
+
+    async def _read(
+        self, user: str, seqs: Collection[int], headers: Mapping[int, Header]
+    ) -> dict[int, Candidate]:
+        """Read candidates; who is not living, or is no memory, is none."""
+        chosen = [headers[seq] for seq in seqs if seq in headers]
+        documents = await self._documents.get(tenant_of(user), chosen)
+        found = {}
+        for header in chosen:
+            document = documents.get(header.seq)
+            if document is None:  # deleted since; the service asks again
+                continue
+            try:
+                entry = entry_of(record_from(header, document))
+            except CorruptData as error:
+                self._store.report_corrupt(Scope(user, header.session), header.id, error)
+                continue
+            if entry is not None:
+                found[header.seq] = Candidate(
+                    header.seq, header.id, header.session, entry, document.embedding
+                )
+        return found
+
+
+def _allowed(pool: Mapping[int, Candidate], query: Query) -> int:
+    return sum(refusal(query.only, each.entry) is None for each in pool.values())

@@ -1,0 +1,123 @@
+"""``suspicion``: whether a text gives orders to a model instead of telling something.
+
+Stored text comes back into a prompt; what reads as an order there is not to be obeyed, and better
+not recalled before somebody has looked at it. This is a sieve, not a proof: it knows the usual
+wordings in English and Chinese, sees through odd letters, unseen signs, spelling out and base64,
+and lets ordinary talk about instructions, prompts and such attacks pass. Of wordings nobody has
+thought of it finds about half, so memories are also quoted as data. Its time is linear.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from msgspec import Struct
+
+from . import chinese, english, markers
+from .hidden import hidden_in, unfolded
+from .rules import Rule
+
+_RULES = (*markers.MARKERS, *english.RULES, *chinese.RULES)
+_STEMS = tuple(dict.fromkeys(stem for rule in _RULES for stem in rule.stems))  # looked for once
+_MAX_EXCUSES = 20  # of one rule in one text; who needs more of them hides something
+
+_UNSEEN = dict.fromkeys(
+    [0xAD, 0x34F, 0x61C, 0x180E, *range(0x200B, 0x2010), *range(0x202A, 0x202F),
+     *range(0x2060, 0x2070), 0xFEFF, *range(0xFE00, 0xFE10), *range(0xE0000, 0xE0080)]
+)  # fmt: skip
+# Letters of other scripts that look like Latin ones, and quotes of all kinds.
+_ALIKE = str.maketrans("аеорсухіјѕԁһӏьαοενικρτυ‘’ʼ“”", "aeopcyxijsdhlbaoevikptu'''\"\"")
+_SQUEEZED = re.compile(
+    r"(?:ignore|disregard|forget)(?:all|the|any|your|of){0,4}(?:previous|prior|above|earlier|your)"
+    r"(?:system)?(?:instructions?|prompts?|rules)|(?:reveal|print|show)your(?:system)?prompt"
+)
+
+_OPENING, _CLOSING = "\"'`«「『}", "\"'`»」』{%"  # braces: a template is filled in here
+_TALK_ABOUT = re.compile(
+    r"\b(?:injections?|jailbreaks?|attack(?:s|ers?)?|phrases?|detect\w{0,3}|patterns?|regex|filters?"
+    r"|strings?|assert|tests?|examples?|such as|like|sentence|words?|titled|called|means|if|in"
+    r"|malicious|hackers?|tricks?|says?|said|saying)\b|注入|攻击|越狱|例如|比如|这句话|这样的|检测|所谓"
+)
+_REPORTED = re.compile(
+    r"(?:\b(?:i|we|he|she|they|who|people|students|kids|children|users?|employees|drivers|players"
+    r"|attackers?|models?|it|someone|everyone|nobody)(?:'d|'ll)?"
+    r"(?: (?:always|often|just|sometimes|usually|never|tend to|tends to|tried to|try to|decided to"
+    r"|want to|wanted to|would|can|could|might|will|may|did|do|not|had to|chose to|used to)){0,2}"
+    r"|\b(?:told|asked|tells|asks|convinced|allowed|made|forced)"
+    r" (?:me|him|her|us|them|the \w{2,12})(?: not)? to"
+    r"|\b(?:don't|didn't|can't|cannot|never|not) (?:just )?"
+    r"|\b(?:how|why|whether|tempting|easy|dangerous|wrong|risky|unwise|best not|attempts?) to"
+    r"|(?:^|[^对给让])(?:我|他|她|孩子|司机|学生|员工|有人|大家|玩家|怎么|如何)们?"
+    r"(?:总是|经常|有时|不小心|常常|居然|竟然|却|会|都|也|老是)?) ?$"
+)
+
+
+class Suspicion(Struct, frozen=True):
+    """Why a text is not trusted: the name of what it looks like, and where in the text."""
+
+    pattern: str
+    start: int
+
+
+def suspicion(text: str, *, role: str | None = None) -> Suspicion | None:
+    """Return what looks like an order to a model in ``text``, or ``None`` for ordinary text.
+
+    ``role`` is who says it: what a system prompt says by right is not held against it.
+    """
+    hidden = None if text.isascii() and "<" not in text else hidden_in(text)
+    if hidden is not None:
+        return Suspicion(*hidden)
+    cleaned = _cleaned(text)
+    found = _order_in(cleaned, role)
+    if found is not None:
+        return Suspicion(found[0], _place(text, found[1]))
+    for plain, start in unfolded(text):
+        plain = _cleaned(plain)
+        if _SQUEEZED.search(plain) or _order_in(plain, role) is not None:
+            return Suspicion("encoded orders", start)
+    return None
+
+
+def _order_in(text: str, role: str | None) -> tuple[str, int] | None:
+    stems = {stem for stem in _STEMS if stem in text}
+    if not stems:
+        return None
+    for rule in _RULES:
+        if role not in rule.not_from and not stems.isdisjoint(rule.stems):
+            for number, match in enumerate(rule.pattern.finditer(text)):
+                start, end = match.span()
+                if number >= _MAX_EXCUSES or not _is_harmless(rule, text, start, end):
+                    return rule.name, start
+    return None
+
+
+def _is_harmless(rule: Rule, text: str, start: int, end: int) -> bool:
+    """Tell whether words are only quoted (by one who talks about them) or reported."""
+    before = text[max(0, start - 60) : start].replace("\n", " ")
+    quoted = before.endswith(tuple(_OPENING)) and any(
+        sign in text[end : end + 12] for sign in _CLOSING
+    )
+    if quoted and (not rule.is_talk or _TALK_ABOUT.search(before + text[end : end + 60])):
+        return True
+    return rule.is_talk and _REPORTED.search(before) is not None
+
+
+def _cleaned(text: str) -> str:
+    """Return a text as it would be read aloud: one form of each letter, nothing unseen."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text.translate(_UNSEEN)).translate(_ALIKE)
+    lines = (" ".join(line.split()) for line in text.lower().splitlines())
+    return "\n".join(filter(None, lines))
+
+
+def _place(text: str, cleaned_start: int) -> int:
+    """Return where in a text something stands, by where it stands in the cleaned one."""
+    low, high = 0, len(text)
+    while low < high:
+        middle = (low + high) // 2
+        if len(_cleaned(text[:middle])) <= cleaned_start:
+            low = middle + 1
+        else:
+            high = middle
+    return max(0, low - 1)

@@ -1,0 +1,40 @@
+"""What checks of a memory service are made with."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal
+
+from ..errors import InvalidInput
+from ..message import new_id
+from ..service.schema import Message, TextContent
+from ..service.stored import StoredMemoryService
+
+ServiceMaker = Callable[..., StoredMemoryService]
+ServiceCheck = Callable[[ServiceMaker], Awaitable[None]]
+
+
+def fresh_user() -> str:
+    """Return a user nobody else has."""
+    return f"user-{new_id()}"
+
+
+def said(text: str, role: Literal["user", "assistant"] = "user", **fields: Any) -> Message:
+    """Return a message of one text."""
+    return Message(role=role, content=[TextContent(text=text)], **fields)
+
+
+def texts(found: list[Any]) -> list[str]:
+    """Return the texts of messages."""
+    return [each.get_text_content() for each in found]
+
+
+async def refuses(call: Awaitable[Any], *words: str, kind: type[Exception] = InvalidInput) -> None:
+    """Check that a call fails, and says these words."""
+    try:
+        await call
+    except kind as error:
+        told = str(error)
+    else:
+        raise AssertionError(f"no {kind.__name__} was raised")
+    assert all(word in told for word in words), told
