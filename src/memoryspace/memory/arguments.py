@@ -7,6 +7,7 @@ from typing import Any
 
 from ..errors import InvalidInput
 from ..message import Msg, new_id, thaw
+from ..model import ChatModel
 from ..record import RESERVED_PREFIX, Record, as_marks, text_of
 
 
@@ -75,6 +76,13 @@ def ids_or_positions(
     return (as_ids(items) if index is None else _no_positions(items)), []
 
 
+def check_positions(positions: Iterable[int], size: int) -> None:
+    """Raise ``IndexError`` unless there is a message at every position."""
+    wrong = [position for position in positions if not 0 <= position < size]
+    if wrong:
+        raise IndexError(f"no message at {wrong}: there are {size}; nothing was deleted")
+
+
 def as_ids(items: Iterable[Any]) -> list[str]:
     """Return what was given as a list of ids."""
     if isinstance(items, str):
@@ -111,3 +119,18 @@ def checked_summary(summary: str) -> str:
     if not isinstance(summary, str):
         raise TypeError(f"a summary must be a str, got {type(summary).__name__}")
     return summary
+
+
+def check_model(model: object) -> None:
+    """Refuse what is neither a chat model nor None."""
+    if model is not None and not isinstance(model, ChatModel):
+        raise InvalidInput(
+            f"model must be a chat model (with name and complete) or None, "
+            f"got {type(model).__name__}"
+        )
+
+
+def check_callable(name: str, function: object) -> None:
+    """Refuse what is neither a function nor None."""
+    if function is not None and not callable(function):
+        raise InvalidInput(f"{name} must be a function or None, got {type(function).__name__}")

@@ -14,6 +14,9 @@ from ..lifecycle import Closing
 from ..message import Msg
 from ..module import StateModule
 from .arguments import checked_summary, required_marks
+from .pages import COMPRESSED, WINDOW_MARKS, PageTable
+
+_NOBODYS = "memoryspace:nobody"  # a mark that no message has: what is left is the summary
 
 
 class MemoryBase(StateModule, Closing, ABC):
@@ -97,6 +100,35 @@ class MemoryBase(StateModule, Closing, ABC):
     async def update_compressed_summary(self, summary: str) -> None:
         """Set the summary that ``get_memory`` puts first; an empty one removes it."""
         self._compressed_summary = checked_summary(summary)
+
+    async def all_messages(self) -> list[Msg]:
+        """Return every message as it was added, for those who look after the memory as a whole."""
+        return await self.get_memory(prepend_summary=False)
+
+    async def read_pages(self) -> PageTable:
+        """Return what a context window has to know, with the other methods; a memory that can
+        read it in one step does so."""
+        messages = await self.get_memory(exclude_mark=COMPRESSED, prepend_summary=False)
+        marked = {
+            mark: frozenset(msg.id for msg in await self.get_memory(mark, COMPRESSED, False))
+            for mark in WINDOW_MARKS
+        }
+        summary = await self._read_summary()
+        return PageTable(messages, marked, summary, summary)
+
+    async def swap_summary(self, seen: PageTable, summary: str) -> bool:
+        """Set the summary if it is still the one that was seen; tell whether it was.
+
+        Here another process may come in between; a memory that can compare and set does so.
+        """
+        if await self._read_summary() != seen.version:
+            return False
+        await self.update_compressed_summary(summary)
+        return True
+
+    async def _read_summary(self) -> str:
+        found = await self.get_memory(mark=_NOBODYS)
+        return (found[0].get_text_content() or "") if found else ""
 
     async def retrieve(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Not for working memory: searching is what long-term memory is for."""

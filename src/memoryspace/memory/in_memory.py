@@ -6,14 +6,21 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..message import Msg, thaw
-from ..record import EVERYTHING, MESSAGE, SUMMARY_ID, Record, Scope, Where, as_marks
+from ..record import EVERYTHING, MESSAGE, Record, Scope, Where, as_marks
 from ..store import MemoryStore
 from .arguments import as_messages, checked_summary, record_of, with_fresh_ids
+from .pages import COMPRESSED, WINDOW_MARKS, PageTable
 from .resident import Resident
-from .stored import StoredMemory
+from .stored import SUMMARY_PLACE, StoredMemory
 
 DEFAULT_USER = "default_user"
 DEFAULT_SESSION = "default_session"
+
+_LEFT = frozenset({COMPRESSED})
+_SHOWN = Where(kind=MESSAGE, without=_LEFT)
+_MARKED = {
+    mark: Where(kind=MESSAGE, marks=frozenset({mark}), without=_LEFT) for mark in WINDOW_MARKS
+}
 
 
 class InMemoryMemory(StoredMemory):
@@ -69,6 +76,18 @@ class InMemoryMemory(StoredMemory):
         self._loaded_summary = ""
         self._replace(records, summary)
 
+    async def read_pages(self) -> PageTable:
+        """Return messages, marks and summary; nothing is copied that is only read."""
+        summary = next(iter(self._ram.select_now(self._scope, SUMMARY_PLACE)), None)
+        marked = {
+            mark: frozenset(msg.id for msg in self._resident.messages(where))
+            for mark, where in _MARKED.items()
+        }
+        messages = self._resident.messages(_SHOWN)
+        if summary is None:
+            return PageTable(messages, marked, "", None)
+        return PageTable(messages, marked, str(summary.value), summary.seq)
+
     async def _messages(self, where: Where) -> list[Msg]:
         return self._resident.messages(where)
 
@@ -81,7 +100,7 @@ class InMemoryMemory(StoredMemory):
         ]
 
     def _stored_summary(self) -> str:
-        stored = self._ram.select_now(self._scope, Where(ids=frozenset({SUMMARY_ID})))
+        stored = self._ram.select_now(self._scope, SUMMARY_PLACE)
         return str(stored[0].value) if stored else ""
 
     def _checked(self, pairs: list[tuple[Msg, list[str]]]) -> list[Record]:

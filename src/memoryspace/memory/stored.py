@@ -20,6 +20,7 @@ from ..store import Store
 from .arguments import (
     as_ids,
     as_messages,
+    check_positions,
     checked_summary,
     ids_or_positions,
     optional_mark,
@@ -29,9 +30,11 @@ from .arguments import (
     with_fresh_ids,
 )
 from .base import MemoryBase, summary_message
+from .pages import COMPRESSED, WINDOW_MARKS, PageTable
 
 _MESSAGES = Where(kind=MESSAGE)
-_SUMMARY = Where(ids=frozenset({SUMMARY_ID}))
+SUMMARY_PLACE = Where(ids=frozenset({SUMMARY_ID}))
+_RESIDENT = Where(without=frozenset({COMPRESSED}))
 
 
 class StoredMemory(MemoryBase):
@@ -135,8 +138,35 @@ class StoredMemory(MemoryBase):
 
     async def update_compressed_summary(self, summary: str) -> None:
         records = self._summary_records(checked_summary(summary))
-        await self._store.replace(self._scope, _SUMMARY, records)
+        await self._store.replace(self._scope, SUMMARY_PLACE, records)
         self._compressed_summary, self._loaded_summary = summary, ""
+
+    async def read_pages(self) -> PageTable:
+        """Read messages, marks and summary as they are at one moment."""
+        if self._loaded_summary:
+            await self._summary()
+        records = await self._store.select(self._scope, _RESIDENT)
+        summary = next((each for each in records if each.id == SUMMARY_ID), None)
+        self._compressed_summary = "" if summary is None else str(summary.value)
+        messages = [_own(each.value) for each in records if isinstance(each.value, Msg)]
+        marked = {
+            mark: frozenset(each.id for each in records if mark in each.marks)
+            for mark in WINDOW_MARKS
+        }
+        version = None if summary is None else summary.seq
+        return PageTable(messages, marked, self._compressed_summary, version)
+
+    async def swap_summary(self, seen: PageTable, summary: str) -> bool:
+        """Compare and set: of two who saw the same summary, one is told that it was late."""
+        records = self._summary_records(summary)
+        if seen.version is None:
+            added = await self._store.append(self._scope, records)
+        else:
+            where = Where(ids=SUMMARY_PLACE.ids, after=seen.version - 1, before=seen.version + 1)
+            added = await self._store.replace(self._scope, where, records, if_found=True)
+        if added:
+            self._compressed_summary, self._loaded_summary = summary, ""
+        return bool(added)
 
     def load_state_dict(self, state_dict: Any, strict: bool = True) -> None:
         """Load a state: its summary takes effect if the store has none."""
@@ -151,15 +181,12 @@ class StoredMemory(MemoryBase):
 
     async def _messages(self, where: Where) -> list[Msg]:
         """Return messages of the reader's own: fresh from the wire, or else copied."""
-        return [
-            value if type(value) is Msg else thaw(value)
-            for value in await self._store.values(self._scope, where)
-            if isinstance(value, Msg)
-        ]
+        values = await self._store.values(self._scope, where)
+        return [_own(value) for value in values if isinstance(value, Msg)]
 
     async def _summary(self) -> str:
         """Return the stored summary; where there is none, one that was loaded becomes it."""
-        stored = await self._store.select(self._scope, _SUMMARY)
+        stored = await self._store.select(self._scope, SUMMARY_PLACE)
         if stored:
             self._compressed_summary, self._loaded_summary = str(stored[0].value), ""
         elif self._loaded_summary:  # kept until it is seen in the store: a host may undo this
@@ -185,11 +212,7 @@ class StoredMemory(MemoryBase):
 
     async def _ids_at(self, positions: list[int]) -> list[str]:
         records = await self._store.select(self._scope, _MESSAGES)
-        wrong = [position for position in positions if not 0 <= position < len(records)]
-        if wrong:
-            raise IndexError(
-                f"no message at {wrong}: there are {len(records)}; nothing was deleted"
-            )
+        check_positions(positions, len(records))
         return [records[position].id for position in positions]
 
     async def _add_all(self, messages: list[Msg], marks: frozenset[str]) -> None:
@@ -205,3 +228,7 @@ class StoredMemory(MemoryBase):
     def _records(self, messages: list[Msg], marks: frozenset[str]) -> list[Record]:
         now = self._store.clock()
         return [record_of(msg, marks, now) for msg in messages]
+
+
+def _own(msg: Msg) -> Msg:
+    return msg if type(msg) is Msg else thaw(msg)

@@ -13,7 +13,9 @@ from .blocks import (
     URLSource,
     VideoBlock,
 )
+from .groups import groups_of
 from .msg import Content, Msg, Role, new_id
+from .repairing import Repair, Repaired, repair
 from .sharing import freeze, thaw
 
 __all__ = [
@@ -24,6 +26,8 @@ __all__ = [
     "ContentBlock",
     "ImageBlock",
     "Msg",
+    "Repair",
+    "Repaired",
     "Role",
     "TextBlock",
     "ThinkingBlock",
@@ -32,6 +36,8 @@ __all__ = [
     "URLSource",
     "VideoBlock",
     "freeze",
+    "groups_of",
     "new_id",
+    "repair",
     "thaw",
 ]

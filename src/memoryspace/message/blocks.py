@@ -32,6 +32,7 @@ class ThinkingBlock(TypedDict, total=False):
 
     type: Required[Literal["thinking"]]
     thinking: str
+    signature: str  # with which Anthropic knows its own thought again
 
 
 class ToolUseBlock(TypedDict, total=False):

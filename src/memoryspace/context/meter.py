@@ -1,0 +1,160 @@
+"""How long messages are, in tokens, each measured once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ..formatter.base import FormatterBase
+from ..message import Msg, groups_of
+from ..message.msg import peek_content
+from ..token import EstimatedTokenCounter, TokenCounterBase, estimate_tokens
+from ..token.base import texts_in
+from .gauge import Gauge
+
+# What a picture, sound or film takes, wherever its data is: a guess, but never its characters.
+MEDIA_TOKENS = {"image": 765, "audio": 800, "video": 3000}
+_TOKENS_PER_MESSAGE = 4  # its role, and what stands around it
+_CHARACTERS_PER_TOKEN = 4
+_UNREAD = ("type", "raw_input")  # fields of blocks that no model sees
+_MOST_KNOWN = 50_000  # measured groups that are remembered
+
+
+class Meter:
+    """Measures messages: by the counter on what the formatter makes of each, or by estimate.
+
+    What was measured is remembered by what it says, so a message that changes is measured again
+    and one that does not never is. A call and its results are measured together, and what they
+    take is divided among them.
+    """
+
+    def __init__(
+        self, counter: TokenCounterBase | None = None, formatter: FormatterBase | None = None
+    ) -> None:
+        self._gauge: Gauge | None = None
+        if counter is not None or formatter is not None:
+            self._gauge = Gauge(
+                counter if counter is not None else EstimatedTokenCounter(), formatter
+            )
+        self._known: dict[int, list[int]] = {}
+
+    async def costs(self, messages: Sequence[Msg]) -> list[int]:
+        """Return the tokens of each message."""
+        return [cost for group in groups_of(messages) for cost in await self.group_costs(group)]
+
+    async def group_costs(self, group: Sequence[Msg]) -> list[int]:
+        """Return the tokens of each message of one atomic group."""
+        key = hash(tuple(map(likeness, group)))
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = await self._measured(group)
+            if len(self._known) > _MOST_KNOWN:
+                del self._known[next(iter(self._known))]
+        return known
+
+    async def frame(self) -> int:
+        """Return what a prompt takes besides its messages."""
+        return await self._gauge.frame() if self._gauge is not None else 0
+
+    async def _measured(self, group: Sequence[Msg]) -> list[int]:
+        if self._gauge is None:
+            return [estimated_cost(msg) for msg in group]
+        counted = await self._gauge.cost([_without_media(msg) for msg in group])
+        whole = counted + sum(map(media_cost, group))
+        return [whole] if len(group) == 1 else divided(whole, [*map(_weight, group)])
+
+
+def likeness(msg: Msg) -> int:
+    """Return a number that two messages share only if they say the same, in the same voice.
+
+    Texts remember their hash, so this costs little more than a walk over the blocks.
+    """
+    return hash((msg.role, msg.name, _hashable(peek_content(msg))))
+
+
+def estimated_cost(msg: Msg) -> int:
+    """Return about how many tokens a message takes in a prompt."""
+    content = peek_content(msg)
+    cost = _TOKENS_PER_MESSAGE + estimate_tokens(msg.name)
+    if isinstance(content, str):
+        return cost + estimate_tokens(content)
+    return cost + sum(map(estimate_tokens, _texts(content))) + media_cost(msg)
+
+
+def media_cost(msg: Msg) -> int:
+    """Return what the pictures, sounds and films of a message take."""
+    content = peek_content(msg)
+    return 0 if isinstance(content, str) else sum(map(_media_tokens, _media(content)))
+
+
+def _weight(msg: Msg) -> int:
+    """About how many characters a message takes in a prompt."""
+    content = peek_content(msg)
+    texts = [content] if isinstance(content, str) else _texts(content)
+    return _CHARACTERS_PER_TOKEN * (_TOKENS_PER_MESSAGE + media_cost(msg)) + sum(map(len, texts))
+
+
+def _media(blocks: Sequence[Any]) -> Iterator[dict[str, Any]]:
+    for block in blocks:
+        if isinstance(block, dict):
+            if block.get("type") in MEDIA_TOKENS:
+                yield block
+            elif block.get("type") == "tool_result" and isinstance(block.get("output"), list):
+                yield from _media(block["output"])
+
+
+def _media_tokens(block: dict[str, Any]) -> int:
+    return MEDIA_TOKENS[block["type"]]
+
+
+def _texts(blocks: Sequence[Any]) -> Iterator[str]:
+    """Yield what of blocks a model reads; the names of their fields are not part of it."""
+    for block in blocks:
+        kind = block.get("type") if isinstance(block, dict) else None
+        if kind in MEDIA_TOKENS:
+            continue
+        if kind == "tool_result" and isinstance(block.get("output"), list):
+            yield from (str(block.get("id", "")), str(block.get("name", "")))
+            yield from _texts(block["output"])
+        elif isinstance(block, dict):
+            yield from texts_in([value for key, value in block.items() if key not in _UNREAD])
+        else:
+            yield str(block)
+
+
+def _without_media(msg: Msg) -> Msg:
+    content = peek_content(msg)
+    if isinstance(content, str) or not any(True for _ in _media(content)):
+        return msg
+    bare = Msg(msg.name, _bare(content), msg.role)
+    bare.id = msg.id
+    return bare
+
+
+def _bare(blocks: Sequence[Any]) -> list[Any]:
+    kept: list[Any] = []
+    for block in blocks:
+        kind = block.get("type") if isinstance(block, dict) else None
+        if kind == "tool_result" and isinstance(block.get("output"), list):
+            kept.append({**block, "output": _bare(block["output"])})
+        elif kind not in MEDIA_TOKENS:
+            kept.append(block)
+    return kept
+
+
+def divided(whole: int, shares: Sequence[int]) -> list[int]:
+    """Divide a number by shares; what does not divide goes to the first."""
+    total = max(1, sum(shares))
+    parts = [whole * share // total for share in shares]
+    parts[0] += whole - sum(parts)
+    return parts
+
+
+def _hashable(value: Any) -> Any:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict):
+        return tuple([(key, _hashable(item)) for key, item in value.items()])
+    if isinstance(value, list | tuple):
+        return tuple(map(_hashable, value))
+    return repr(value)

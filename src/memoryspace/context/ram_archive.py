@@ -1,0 +1,94 @@
+"""``RAMArchive``: what left the context, kept for as long as the process lives."""
+# ruff: noqa: D102  # Archive says it, and help() shows it
+
+from __future__ import annotations
+
+import builtins
+import threading
+from collections.abc import Sequence
+
+from ..errors import CorruptData
+from .archive import SHORTEST_HANDLE, Archive, Kept, Kind, Parcel, checked_handle, unknown
+from .rendering import described
+
+
+class _Content:
+    """One content and those who hold it, in the order they came."""
+
+    __slots__ = ("data", "holders", "kept")
+
+    def __init__(self, kept: Kept, data: str) -> None:
+        self.kept, self.data = kept, data
+        self.holders: dict[str, None] = {}
+
+
+class RAMArchive(Archive):
+    """Keeps everything in this process. Safe for several threads."""
+
+    def __init__(self) -> None:
+        self._contents: dict[str, _Content] = {}
+        self._lock = threading.Lock()
+
+    def put(self, parcels: Sequence[Parcel]) -> builtins.list[Kept]:
+        with self._lock:
+            known: dict[tuple[Kind, str], _Content] = {}
+            return [self._hold(parcel, known) for parcel in parcels]
+
+    def get(self, handle: str) -> Parcel:
+        with self._lock:
+            content = self._contents.get(checked_handle(handle))
+            if content is None:
+                raise unknown(handle)
+            return Parcel(content.data, content.kept.kind, next(iter(content.holders)))
+
+    def release(self, holders: Sequence[str]) -> builtins.list[str]:
+        with self._lock:
+            for content in self._contents.values():
+                for holder in holders:
+                    content.holders.pop(holder, None)
+            gone = [handle for handle, content in self._contents.items() if not content.holders]
+            for handle in gone:
+                del self._contents[handle]
+            return gone
+
+    def holders(self) -> set[str]:
+        with self._lock:
+            return {holder for content in self._contents.values() for holder in content.holders}
+
+    def list(self) -> builtins.list[Kept]:
+        with self._lock:
+            return [content.kept for content in self._contents.values()]
+
+    def holds(self, handle: str) -> bool:
+        return handle in self._contents
+
+    def clear(self) -> None:
+        with self._lock:
+            self._contents.clear()
+
+    def check(self) -> None:
+        with self._lock:
+            for handle, content in self._contents.items():
+                digest = self.digest(content.kept.kind, content.data)
+                if not (content.holders and digest.startswith(handle)):
+                    raise CorruptData(f"what is kept under {handle!r} is not what was put there")
+
+    def _hold(self, parcel: Parcel, known: dict[tuple[Kind, str], _Content]) -> Kept:
+        """Note a holder. ``known`` spares hashing one text again for each of its holders."""
+        content = known.get((parcel.kind, parcel.data))
+        if content is None:
+            content = known[parcel.kind, parcel.data] = self._content(parcel)
+        content.holders[parcel.holder] = None
+        return content.kept
+
+    def _content(self, parcel: Parcel) -> _Content:
+        digest = self.digest(parcel.kind, parcel.data)
+        for length in range(SHORTEST_HANDLE, len(digest) + 1):
+            handle = digest[:length]
+            content = self._contents.get(handle)
+            if content is None:
+                kept = described(parcel.kind, parcel.data, handle)
+                content = self._contents[handle] = _Content(kept, parcel.data)
+            if (content.kept.kind, content.data) == (parcel.kind, parcel.data):
+                return content
+        raise CorruptData("two contents have the same digest; neither is given up for the other")

@@ -1,0 +1,145 @@
+"""What left the context, as a reader sees it: plain lines, none of them endless.
+
+Blocks and messages are told in words; data of pictures and sounds is named, not shown. A line
+longer than ``LONGEST_LINE`` is read as several, so that every part of it has a number.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from ..errors import CorruptData, NotSerializable
+from ..message import Msg
+from ..message.msg import peek_content
+from .archive import Kept, Kind
+
+LONGEST_LINE = 1000  # characters
+_LONGEST_ADDRESS = 200
+_MEDIA = ("image", "audio", "video")
+
+
+def described(kind: Kind, data: str, handle: str) -> Kept:
+    """Return how a content is listed."""
+    text = shown(kind, data)
+    return Kept(handle, kind, count_lines(text), len(data if kind == "text" else text))
+
+
+def shown(kind: Kind, data: str) -> str:
+    """Return a kept content as text to be read."""
+    if kind == "text":
+        return data
+    if kind == "blocks":
+        return text_of_blocks(parse(data))
+    return "\n\n".join(text_of_message(Msg.from_dict(each)) for each in parse(data))
+
+
+def text_of_message(msg: Msg) -> str:
+    """Return a message as text, with a line in front that says whose it is and when."""
+    return f"[{msg.role} {msg.name}, {msg.timestamp}, message {msg.id}]\n{text_of_content(msg)}"
+
+
+def text_of_content(msg: Msg) -> str:
+    """Return what a message says as text."""
+    said = peek_content(msg)
+    return said if isinstance(said, str) else text_of_blocks(said)
+
+
+def text_of_blocks(blocks: Sequence[Any]) -> str:
+    """Return blocks as text, one below the other."""
+    return "\n".join(map(text_of_block, blocks))
+
+
+def text_of_block(block: Any) -> str:
+    """Return a block as text."""
+    kind = block.get("type") if isinstance(block, dict) else None
+    if kind == "text":
+        return str(block.get("text", ""))
+    if kind == "thinking":
+        return f"(thinking) {block.get('thinking', '')}"
+    if kind == "tool_use":
+        return f"(calls {block.get('name')}) {_compact(block.get('input'))}"
+    if kind == "tool_result":
+        return f"(result of {block.get('name')}) {text_of_output(block.get('output'))}"
+    if kind in _MEDIA:
+        return f"({media_name(block)})"
+    return _compact(block)
+
+
+def text_of_output(output: Any) -> str:
+    """Return what a tool answered as text."""
+    if isinstance(output, str):
+        return output
+    return text_of_blocks(output) if isinstance(output, list) else _compact(output)
+
+
+def media_name(block: dict[str, Any]) -> str:
+    """Return what a picture, sound or film is, without its data."""
+    source = block.get("source")
+    if not isinstance(source, dict):
+        return str(block.get("type"))
+    if source.get("type") == "base64":
+        size = len(str(source.get("data", "")))
+        return f"{source.get('media_type', block.get('type'))}, {size:,} characters of data"
+    address = str(source.get("url", ""))
+    short = address if len(address) <= _LONGEST_ADDRESS else f"{address[:_LONGEST_ADDRESS]}…"
+    return f"{block.get('type')} at {short}"
+
+
+def lines_of(text: str) -> list[str]:
+    """Return the lines of a text as a reader counts them."""
+    lines: list[str] = []
+    for line in text.split("\n"):
+        if len(line) <= LONGEST_LINE:
+            lines.append(line)
+        else:
+            starts = range(0, len(line), LONGEST_LINE)
+            lines += [line[start : start + LONGEST_LINE] for start in starts]
+    return lines
+
+
+def count_lines(text: str) -> int:
+    """Return how many lines ``lines_of`` would give."""
+    if len(text) <= LONGEST_LINE:
+        return text.count("\n") + 1
+    return sum(max(1, -(-len(line) // LONGEST_LINE)) for line in text.split("\n"))
+
+
+def dump(data: Any) -> str:
+    """Return JSON text that reads back as the same; ``NotSerializable`` where there is none."""
+    try:
+        _check_keys(data)
+        return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise NotSerializable(
+            f"a value cannot be written as JSON ({type(error).__name__}); use plain data instead"
+        ) from error
+
+
+def parse(text: str) -> Any:
+    """Return the data of JSON text. What is wrong with it is said without showing it."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise CorruptData(f"{len(text)} characters that are no JSON") from error
+
+
+def _check_keys(data: Any) -> None:
+    """JSON would turn the key 1 into "1"."""
+    if isinstance(data, dict):
+        for key, value in data.items():
+            if not isinstance(key, str):
+                raise TypeError("a key that is no str")
+            if not isinstance(value, str):
+                _check_keys(value)
+    elif isinstance(data, list | tuple):
+        for value in data:
+            _check_keys(value)
+
+
+def _compact(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, default=str)
+    except (TypeError, ValueError, RecursionError):  # keys of other types, or a circle
+        return f"({type(value).__name__} that is no JSON)"

@@ -1,0 +1,225 @@
+"""``MemoryWithCompress``: everything that was said in one list, what the agent reads in another.
+
+When the second list gets too long, it is compressed; the first keeps the originals. A compression
+that fails changes nothing and is only logged: whoever adds or reads does not notice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from ..errors import InvalidInput
+from ..formatter import FormatterBase
+from ..loops import PerLoop
+from ..message import Msg
+from ..model import ChatModel
+from ..token import TokenCounterBase
+from .arguments import as_messages, check_callable, check_model
+from .compressing import CompressFunc, DefaultCompressor, Length, TriggerFunc, summariser_for
+from .message_storage import MessageStorageBase
+from .two_lists import TwoListMemory
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+MAX_TOKEN = 28000
+
+
+class MemoryWithCompress(TwoListMemory):
+    """Working memory that compresses itself.
+
+    ``chat_history_storage`` keeps every message; ``memory_storage`` is what is read, and what is
+    compressed once it has more than ``max_token`` tokens (without ``token_counter``: characters of
+    JSON) or ``compression_trigger_func`` says so. ``compress_func`` replaces the way it is done,
+    ``customized_compression_prompt`` only what the model is asked. Without a model the summary is
+    made of what was said itself. Both functions may be plain or coroutine functions, and can also
+    be given to a single call.
+
+    A model that takes its provider's own messages needs that provider's ``formatter``.
+    """
+
+    def __init__(
+        self,
+        model: ChatModel | None = None,
+        formatter: FormatterBase | None = None,
+        max_token: int = MAX_TOKEN,
+        chat_history_storage: MessageStorageBase | None = None,
+        memory_storage: MessageStorageBase | None = None,
+        token_counter: TokenCounterBase | None = None,
+        compress_func: CompressFunc | None = None,
+        compression_trigger_func: TriggerFunc | None = None,
+        compression_on_add: bool = False,
+        compression_on_get: bool = True,
+        customized_compression_prompt: str | None = None,
+    ) -> None:
+        check_model(model)
+        check_callable("compress_func", compress_func)
+        check_callable("compression_trigger_func", compression_trigger_func)
+        super().__init__(chat_history_storage, memory_storage)
+        self.model, self.formatter = model, formatter
+        self.max_token = _checked_limit(max_token)
+        self.token_counter = token_counter
+        self.compress_func = compress_func
+        self.compression_trigger_func = compression_trigger_func
+        self.compression_on_add = compression_on_add
+        self.compression_on_get = compression_on_get
+        self.customized_compression_prompt = customized_compression_prompt
+        self._compressing = PerLoop(asyncio.Lock)  # held while a compressor works, one at a time
+
+    async def add(
+        self,
+        memories: Msg | list[Msg] | None,
+        marks: str | list[str] | None = None,
+        *,
+        allow_duplicates: bool | None = None,
+        skip_duplicated: bool | None = None,
+        compress_func: CompressFunc | None = None,
+        compression_trigger_func: TriggerFunc | None = None,
+    ) -> None:
+        """Append messages to both lists and, with ``compression_on_add``, compress if it is due.
+
+        See ``MemoryBase.add``. A message that only the history has is back in the memory.
+        """
+        await super().add(
+            memories, marks, allow_duplicates=allow_duplicates, skip_duplicated=skip_duplicated
+        )
+        if self.compression_on_add and memories:
+            await self._compress_if_due(compress_func, compression_trigger_func)
+
+    async def get_memory(
+        self,
+        mark: str | None = None,
+        exclude_mark: str | None = None,
+        prepend_summary: bool = True,
+        *,
+        recent_n: int | None = None,
+        filter_func: Callable[[int, Msg], bool] | None = None,
+        compress_func: CompressFunc | None = None,
+        compression_trigger_func: TriggerFunc | None = None,
+    ) -> list[Msg]:
+        """Compress if it is due (and ``compression_on_get`` is set), then return the memory.
+
+        What the marks and ``filter_func(place, message)`` let through; of that the last
+        ``recent_n``, if it is more than 0. A summary comes before them.
+        """
+        await self.check_health()
+        if self.compression_on_get:
+            await self._compress_if_due(compress_func, compression_trigger_func)
+        return await super().get_memory(
+            mark, exclude_mark, prepend_summary, recent_n=recent_n, filter_func=filter_func
+        )
+
+    async def direct_update_memory(self, msgs: Msg | Sequence[Msg] | None) -> None:
+        """Put these messages in the place of the whole memory; the history stays as it is."""
+        if msgs is None:
+            return
+        messages = as_messages(msgs if isinstance(msgs, Msg) else list(msgs))
+        await self.check_health()
+        async with self._writing.get():
+            await self._replace(messages)
+
+    async def check_and_compress(
+        self,
+        compress_func: CompressFunc | None = None,
+        compression_trigger_func: TriggerFunc | None = None,
+        memory: list[Msg] | None = None,
+    ) -> tuple[bool, list[Msg]]:
+        """Compress messages, or the memory, if the trigger says so; nothing is stored.
+
+        Returns whether it did, and the messages.
+        """
+        await self.check_health()
+        messages = await self.memory_storage.get() if memory is None else as_messages(memory)
+        trigger = self._trigger(compression_trigger_func)
+        made = None if trigger is None else await self._made(messages, trigger, compress_func)
+        return (False, messages) if made is None else (True, made)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the limit, the summary, the marks and both lists, as plain data.
+
+        The list of a storage that is not in RAM is not in it: it stays where it is.
+        """
+        return {**super().state_dict(), "max_token": self.max_token}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> None:
+        """Put a state back, all of it or nothing; what is missing stays if not ``strict``."""
+        if strict and "max_token" not in state_dict:
+            raise KeyError("the state of a MemoryWithCompress lacks max_token")
+        limit = _checked_limit(state_dict.get("max_token", self.max_token))
+        super().load_state_dict(state_dict, strict)
+        self.max_token = limit
+
+    async def _compress_if_due(
+        self, compress_func: CompressFunc | None, trigger_func: TriggerFunc | None
+    ) -> None:
+        """Compress the memory if it is too long or the trigger says so.
+
+        While a compressor works others may add: what they added stands behind what it made. If
+        anything it looked at is no longer there, what it made is dropped.
+        """
+        async with self._compressing.get():
+            before = await self.memory_storage.get()
+            due = self._is_due(self._trigger(trigger_func))
+            made = await self._made(before, due, compress_func)
+            if made is None:
+                return
+            async with self._writing.get():
+                now = await self.memory_storage.get()
+                if _ids(now[: len(before)]) == _ids(before):
+                    await self._replace([*made, *now[len(before) :]])
+
+    async def _made(
+        self, messages: list[Msg], is_due: TriggerFunc, compress_func: CompressFunc | None
+    ) -> list[Msg] | None:
+        """Return what a compressor makes of messages; None if it is not due, or fails."""
+        compress = self.compress_func if compress_func is None else compress_func
+        try:
+            if not messages or not await _value(is_due(list(messages))):
+                return None
+            compress = self._default() if compress is None else compress
+            return _checked(await _value(compress(list(messages))))
+        except Exception as error:  # whatever a model or a user's function does, the memory stands
+            kind = type(error).__name__  # its words may be a user's
+            logger.warning("compressing the memory failed, it stays as it is: %s", kind)
+            return None
+
+    def _default(self) -> CompressFunc:
+        prompt = self.customized_compression_prompt
+        summarise = summariser_for(self.model, self.formatter, prompt)
+        return DefaultCompressor(summarise, Length(self.token_counter), self.max_token)
+
+    def _trigger(self, given: TriggerFunc | None) -> TriggerFunc | None:
+        return self.compression_trigger_func if given is None else given
+
+    def _is_due(self, trigger: TriggerFunc | None) -> TriggerFunc:
+        async def is_due(messages: list[Msg]) -> bool:
+            if await Length(self.token_counter).of(messages) > self.max_token:
+                return True
+            return trigger is not None and await _value(trigger(messages))
+
+        return is_due
+
+
+async def _value(given: Awaitable[T] | T) -> T:
+    """Return what a function gave, whether it is a coroutine function or a plain one."""
+    return await given if isinstance(given, Awaitable) else given
+
+
+def _ids(messages: list[Msg]) -> list[str]:
+    return [msg.id for msg in messages]
+
+
+def _checked(made: Any) -> list[Msg]:
+    if made is None:
+        raise TypeError("a compress_func must return a list of messages, got None")
+    return as_messages(made)
+
+
+def _checked_limit(max_token: Any) -> int:
+    if type(max_token) is not int or max_token < 1:
+        raise InvalidInput(f"max_token must be a whole number from 1 on, got {max_token!r}")
+    return max_token

@@ -1,0 +1,26 @@
+"""Atomic groups: what may only leave a conversation together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .msg import Msg
+from .tool_blocks import calls_in, results_in
+
+
+def groups_of(messages: Sequence[Msg]) -> list[list[Msg]]:
+    """Divide a repaired history: a message with tool calls and all their results are one group.
+
+    Every other message is a group of its own. The groups, one after another, are the history.
+    """
+    groups: list[list[Msg]] = []
+    waiting = 0  # results that the last group still expects
+    for msg in messages:
+        results = len(results_in(msg))
+        if results and waiting:
+            groups[-1].append(msg)
+            waiting -= results
+        else:
+            groups.append([msg])
+            waiting = len(calls_in(msg))
+    return groups

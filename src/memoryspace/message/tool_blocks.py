@@ -1,0 +1,61 @@
+"""Reading tool calls and results in messages, without copying them."""
+
+from __future__ import annotations
+
+import json
+import reprlib
+from typing import Any, TypeAlias
+
+from .msg import Msg, peek_content
+
+Block: TypeAlias = dict[str, Any]
+
+TOOL_TYPES = ("tool_use", "tool_result")
+
+
+def calls_in(msg: Msg) -> list[Block]:
+    """Return the tool calls of a message, to be read only."""
+    return _of_type(msg, "tool_use")
+
+
+def results_in(msg: Msg) -> list[Block]:
+    """Return the tool results of a message, to be read only."""
+    return _of_type(msg, "tool_result")
+
+
+def has_tool_blocks(msg: Msg) -> bool:
+    """Tell whether a message holds a tool call or a tool's result."""
+    return bool(calls_in(msg) or results_in(msg))
+
+
+def text_of_output(output: Any) -> str:
+    """Return the text of a tool's result; what is no text is named by its type."""
+    if isinstance(output, str):
+        return output
+    if not isinstance(output, list):
+        return json_text(output)
+    return "\n".join(_text_of_item(item) for item in output)
+
+
+def json_text(value: Any) -> str:
+    """Return any value as text: as JSON if that can be, or as Python shows it."""
+    try:
+        return json.dumps(value, ensure_ascii=False, default=str)
+    except (TypeError, ValueError):
+        return repr(value)
+    except RecursionError:
+        return reprlib.repr(value)  # cut off where it is too deep
+
+
+def _text_of_item(item: Any) -> str:
+    if not isinstance(item, dict):
+        return item if isinstance(item, str) else json_text(item)
+    return str(item.get("text", "")) if item.get("type") == "text" else f"[{item.get('type')}]"
+
+
+def _of_type(msg: Msg, kind: str) -> list[Block]:
+    content = peek_content(msg)
+    if isinstance(content, str):
+        return []
+    blocks: list[Any] = list(content)
+    return [block for block in blocks if isinstance(block, dict) and block.get("type") == kind]
