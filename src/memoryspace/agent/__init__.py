@@ -1,0 +1,37 @@
+"""Agents: what answers, listens and remembers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..extras import Lazy, lazily
+from .base import AgentBase
+from .hooks import InvalidHook
+from .user import UserAgent
+from .user_input import TerminalUserInput, UserInputBase, UserInputData
+
+if TYPE_CHECKING:
+    from .compression import CompressionConfig
+    from .react import ReActAgent
+    from .react_base import ReActAgentBase
+
+__all__ = [
+    "AgentBase",
+    "CompressionConfig",
+    "InvalidHook",
+    "ReActAgent",
+    "ReActAgentBase",
+    "TerminalUserInput",
+    "UserAgent",
+    "UserInputBase",
+    "UserInputData",
+]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        "CompressionConfig": Lazy("compression"),
+        "ReActAgent": Lazy("react"),
+        "ReActAgentBase": Lazy("react_base"),
+    },
+)

@@ -1,0 +1,93 @@
+"""Showing messages on the console while they grow: of each block only what is new.
+
+The text of a block may grow while it is shown and is taken to begin as it did. Signs that could
+move the cursor or change the terminal are not passed on: the words may be a stranger's.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+from ..message import Msg
+from ..message.msg import peek_content
+
+Stream: TypeAlias = tuple[str, int]  # a message's id, and which of its blocks
+
+_CONTROLS = {sign: "\ufffd" for sign in (*range(32), *range(127, 160)) if chr(sign) not in "\n\t"}
+_CONTROLS[ord("\r")] = ""
+
+
+class Console:
+    """What an agent has shown of messages that are not complete yet."""
+
+    def __init__(self) -> None:
+        self._shown: dict[Stream, int] = {}
+
+    def show(self, msg: Msg, last: bool) -> None:
+        """Write what is new in ``msg``; with ``last`` also its tool calls, and the line's end."""
+        for place, (header, text) in enumerate(_parts(msg, last)):
+            stream = (msg.id, place)
+            _line.write(stream, header, text[self._shown.get(stream, 0) :])
+            self._shown[stream] = len(text)
+        if last:
+            _line.end(msg.id)
+            self._shown = {key: size for key, size in self._shown.items() if key[0] != msg.id}
+
+    def forget(self) -> None:
+        """Forget messages that will never be completed."""
+        self._shown.clear()
+
+
+class _Line:
+    """The console's current line, which all agents share."""
+
+    def __init__(self) -> None:
+        self._stream: Stream | None = None
+
+    def write(self, stream: Stream, header: str, text: str) -> None:
+        if not text:
+            return
+        if stream != self._stream:
+            text = f"{'' if self._stream is None else chr(10)}{header}: {text}"
+            self._stream = stream
+        _write(text)
+
+    def end(self, msg_id: str) -> None:
+        if self._stream is not None and self._stream[0] == msg_id:
+            self._stream = None
+            _write("\n")
+
+
+_line = _Line()
+
+
+def _parts(msg: Msg, last: bool) -> Iterator[tuple[str, str]]:
+    """Yield for each block who shows it, and its text; what is not shown has none."""
+    content = peek_content(msg)
+    blocks: list[Any] = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    for block in blocks:
+        kind = block.get("type")
+        if kind == "text":
+            yield msg.name, block.get("text") or ""
+        elif kind == "thinking":
+            yield f"{msg.name}(thinking)", block.get("thinking") or ""
+        elif kind in ("tool_use", "tool_result") and last:
+            yield msg.name, json.dumps(block, ensure_ascii=False, indent=4, default=str)
+        else:
+            yield msg.name, ""
+
+
+def _write(text: str) -> None:
+    out = sys.stdout
+    if out is None:  # a program without a console
+        return
+    text = text.translate(_CONTROLS)
+    try:
+        out.write(text)
+    except UnicodeEncodeError:  # a console that knows few signs, or half a surrogate
+        encoding = out.encoding or "ascii"
+        out.write(text.encode(encoding, "replace").decode(encoding))
+    out.flush()

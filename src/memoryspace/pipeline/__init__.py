@@ -1,0 +1,14 @@
+"""Several agents together: in a conversation, one after another, or side by side."""
+
+from .hub import MsgHub
+from .running import FanoutPipeline, SequentialPipeline, fanout_pipeline, sequential_pipeline
+from .streaming import stream_printing_messages
+
+__all__ = [
+    "FanoutPipeline",
+    "MsgHub",
+    "SequentialPipeline",
+    "fanout_pipeline",
+    "sequential_pipeline",
+    "stream_printing_messages",
+]

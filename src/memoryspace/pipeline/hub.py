@@ -1,0 +1,111 @@
+"""``MsgHub``: a conversation in which everybody hears everybody."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import Self
+
+from ..agent import AgentBase
+from ..agent.subscribers import tell
+from ..message import Msg, new_id
+
+logger = logging.getLogger(__name__)
+
+
+class MsgHub:
+    """Between ``async with`` and its end, what a participant replies is heard by all others.
+
+    Each hears a copy of its own, without what was only thought. A participant that cannot observe
+    a reply is logged; the conversation goes on. When the hub closes, by whatever way, no agent
+    knows of it any more. Hubs that are open at the same time need names of their own.
+    """
+
+    def __init__(
+        self,
+        participants: Sequence[AgentBase],
+        announcement: Msg | list[Msg] | None = None,
+        enable_auto_broadcast: bool = True,
+        name: str | None = None,
+    ) -> None:
+        self.name = new_id() if name is None else name
+        self.participants = _once_each(participants)
+        self.announcement = announcement
+        self.enable_auto_broadcast = enable_auto_broadcast
+        self._is_open = False
+        self._connected: list[AgentBase] = []
+
+    async def __aenter__(self) -> Self:
+        self._is_open = True
+        self._refresh()
+        if self.announcement:
+            try:
+                await self.broadcast(self.announcement)
+            except BaseException:
+                self._close()
+                raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._close()
+
+    def add(self, new_participant: AgentBase | Sequence[AgentBase]) -> None:
+        """Let further agents take part; who does already is not added again."""
+        self.participants = _once_each([*self.participants, *_as_list(new_participant)])
+        self._refresh()
+
+    def delete(self, participant: AgentBase | Sequence[AgentBase]) -> None:
+        """Let agents leave: they neither hear nor are heard. An unknown one is logged."""
+        for agent in _as_list(participant):
+            if not _is_among(agent, self.participants):
+                logger.warning("agent %r does not take part in hub %r", agent.id, self.name)
+            self.participants = [each for each in self.participants if each is not agent]
+        self._refresh()
+
+    async def broadcast(self, msg: Msg | list[Msg]) -> None:
+        """Tell every participant.
+
+        One that fails does not keep the others from hearing it; afterwards the errors are raised as
+        an ``ExceptionGroup``.
+        """
+        errors = await tell([*self.participants], msg)
+        if errors:
+            raise ExceptionGroup(f"participants of hub {self.name!r} could not observe", errors)
+
+    def set_auto_broadcast(self, enable: bool) -> None:
+        """Say whether replies are heard by themselves, or only what is ``broadcast``."""
+        self.enable_auto_broadcast = enable
+        self._refresh()
+
+    def _close(self) -> None:
+        self._is_open = False
+        self._refresh()
+
+    def _refresh(self) -> None:
+        """Connect exactly those who hear each other now. The one door to the agents."""
+        is_on = self._is_open and self.enable_auto_broadcast
+        wanted = [*self.participants] if is_on else []
+        for agent in self._connected:
+            if not _is_among(agent, wanted):
+                agent.remove_subscribers(self.name)
+        for agent in wanted:
+            agent.reset_subscribers(self.name, wanted)
+        self._connected = wanted
+
+
+def _as_list(agents: AgentBase | Sequence[AgentBase]) -> list[AgentBase]:
+    return [agents] if isinstance(agents, AgentBase) else [*agents]
+
+
+def _once_each(agents: Iterable[AgentBase]) -> list[AgentBase]:
+    return [*{id(agent): agent for agent in agents}.values()]
+
+
+def _is_among(agent: AgentBase, agents: Iterable[AgentBase]) -> bool:
+    return any(each is agent for each in agents)
