@@ -103,8 +103,8 @@ def test_the_command_prints_the_table_and_says_where_the_files_are(
     printed = capsys.readouterr().out
     assert "LoCoMo" in printed
     assert "fraction@10" in printed
-    assert str(out / "locomo.words.json") in printed
-    assert (out / "locomo.words.ranks.jsonl.gz").exists()
+    assert str(out / "locomo" / "locomo.json") in printed
+    assert (out / "locomo" / "ranks.jsonl.gz").exists()
 
 
 def test_a_missing_folder_and_a_missing_file_are_said_clearly(tmp_path: Path) -> None:

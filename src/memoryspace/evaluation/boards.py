@@ -6,18 +6,20 @@ not say when a question is asked, it is asked when the last thing was said.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..embedding import Embedder
 from ..errors import InvalidInput
-from ..retrieval import Entry, Ranking, Recall, default_ranking
+from ..retrieval import Entry, Ranking, Recall, Reranker, default_ranking
 from . import datasets
 from .datasets import Corpus, Item, Question
 from .metrics import all_at, any_at, fraction_at, ndcg_at, reciprocal_rank
 
 DEPTH = 50  # places that are kept of a ranking
+RERANKED = "fused + rerank"  # the arm in which a reranker has the last word
 
 Progress = Callable[[str, int, int], None]  # what, how many are done, of how many
 
@@ -109,6 +111,7 @@ class Result:
     board: Board
     embedder: str | None
     answers: list[Answer] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)  # that each arm took for all questions
 
     def arms(self) -> list[str]:
         """Return the arms in the order in which they ran."""
@@ -142,9 +145,17 @@ def arms_of(embedder: Embedder | None) -> dict[str, Ranking]:
 
 
 def run(
-    board: Board, data_path: Path, embedder: Embedder | None, progress: Progress | None = None
+    board: Board,
+    data_path: Path,
+    embedder: Embedder | None,
+    progress: Progress | None = None,
+    *,
+    reranker: Reranker | None = None,
 ) -> Result:
-    """Put every question of a board to a recall that holds its corpus."""
+    """Put every question of a board to a recall that holds its corpus.
+
+    With a ``reranker`` there is one more arm, ``fused + rerank``.
+    """
     if not data_path.is_dir():
         raise InvalidInput(f"there is no folder {data_path}; pass the one that holds the data sets")
     corpora, result = (
@@ -154,7 +165,7 @@ def run(
     for number, corpus in enumerate(corpora):
         if progress is not None:
             progress(board.name, number, len(corpora))
-        result.answers += _answers(corpus, embedder)
+        _answer(result, corpus, embedder, reranker)
     if progress is not None:
         progress(board.name, len(corpora), len(corpora))
     return result
@@ -173,21 +184,30 @@ def asked_at(question: Question, corpus: Corpus) -> float | None:
     return max((item.time for item in corpus.items if item.time is not None), default=None)
 
 
-def _answers(corpus: Corpus, embedder: Embedder | None) -> Iterator[Answer]:
+def _answer(
+    result: Result, corpus: Corpus, embedder: Embedder | None, reranker: Reranker | None
+) -> None:
     recall = filled(corpus, Recall(embedder=embedder))
+    arms: dict[str, tuple[Ranking, Reranker | None]] = {
+        name: (ranking, None) for name, ranking in arms_of(embedder).items()
+    }
+    if reranker is not None:
+        arms[RERANKED] = (default_ranking(), reranker)
     for question in corpus.questions:
-        for arm, ranking in arms_of(embedder).items():
-            yield Answer(
-                corpus.name,
-                question.id,
-                question.category,
-                arm,
-                tuple(sorted(question.gold)),
-                tuple(_ranked(recall, corpus, question, ranking)),
+        gold = tuple(sorted(question.gold))
+        for arm, (ranking, reads) in arms.items():
+            recall.reranker = reads
+            began = time.perf_counter()
+            ranked = tuple(ranked_by(recall, corpus, question, ranking))
+            took = time.perf_counter() - began
+            result.seconds[arm] = result.seconds.get(arm, 0.0) + took
+            result.answers.append(
+                Answer(corpus.name, question.id, question.category, arm, gold, ranked)
             )
 
 
-def _ranked(recall: Recall, corpus: Corpus, question: Question, ranking: Ranking) -> list[str]:
+def ranked_by(recall: Recall, corpus: Corpus, question: Question, ranking: Ranking) -> list[str]:
+    """Return the ids that answer a question, of items or of sessions, the best first."""
     now = asked_at(question, corpus)
     if corpus.gold == "session":
         sessions = recall.sessions(question.text, DEPTH, now=now, ranking=ranking)

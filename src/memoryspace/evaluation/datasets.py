@@ -33,13 +33,19 @@ class Item:
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked, when, and the ids that hold the evidence."""
+    """What is asked, when, and the ids that hold the evidence.
+
+    ``answers`` are gold answers, any of which is right; ``rubric`` what a good answer does. A data
+    set may have neither.
+    """
 
     id: str
     text: str
     gold: frozenset[str]
     category: str
     time: float | None = None
+    answers: tuple[str, ...] = ()
+    rubric: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -67,7 +73,13 @@ def load_locomo(
             talk.id,
             tuple(_turns_of(talk, captions)),
             tuple(
-                Question(f"{talk.id}:{number}", asked.question, gold, asked.category_name)
+                Question(
+                    f"{talk.id}:{number}",
+                    asked.question,
+                    gold,
+                    asked.category_name,
+                    answers=_answers(asked.answer),
+                )
                 for number, asked in enumerate(talk.qa)
                 if (gold := _evidence(asked.evidence))
                 and (adversarial or asked.category != _ADVERSARIAL)
@@ -97,6 +109,7 @@ def load_longmemeval(
                     frozenset(asked.answer_session_ids),
                     asked.type,
                     raw.seconds(asked.question_date),
+                    _answers(asked.answer),
                 ),
             ),
             gold="session",
@@ -137,6 +150,8 @@ def load_beam(path: str | Path) -> tuple[Corpus, ...]:
                     asked.question,
                     frozenset(map(str, asked.source_message_ids)),
                     asked.category,
+                    answers=_answers(asked.answer),
+                    rubric=tuple(asked.rubric),
                 )
                 for number, asked in enumerate(chat.questions)
                 if asked.source_message_ids
@@ -151,7 +166,13 @@ def load_cmrc(path: str | Path) -> tuple[Corpus, ...]:
     pages = raw.read(path, raw.Page)
     items = tuple(Item(page.id, page.context, title=page.title) for page in pages)
     questions = tuple(
-        Question(asked.id, asked.question, frozenset({page.id}), "paragraph")
+        Question(
+            asked.id,
+            asked.question,
+            frozenset({page.id}),
+            "paragraph",
+            answers=tuple(asked.answers),
+        )
         for page in pages
         for asked in page.qas
     )
@@ -166,6 +187,11 @@ def _turns_of(talk: raw.Talk, captions: bool) -> Iterator[Item]:
             yield Item(
                 turn.dia_id, turn.text + caption, session.session, speaker=turn.speaker, time=time
             )
+
+
+def _answers(answer: str | float | None) -> tuple[str, ...]:
+    """A year may stand there as a number."""
+    return () if answer is None else (str(answer),)
 
 
 def _evidence(entries: Iterable[str]) -> frozenset[str]:
@@ -204,7 +230,7 @@ def _add_paragraphs(items: dict[str, Item], asked: raw.HopQuestion) -> dict[str,
 
 def _hop_question(asked: raw.HopQuestion, ids: dict[str, str]) -> Question:
     gold = frozenset(ids[title] for title, _ in asked.supporting)
-    return Question(asked.id, asked.question, gold, asked.type)
+    return Question(asked.id, asked.question, gold, asked.type, answers=_answers(asked.answer))
 
 
 def _messages_of(chat: raw.LongChat) -> Iterator[Item]:

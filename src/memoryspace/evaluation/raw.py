@@ -46,6 +46,7 @@ class TalkQuestion(msgspec.Struct, frozen=True):
     category: int
     category_name: str
     evidence: list[str]
+    answer: str | int | float | None = None
 
 
 class Talk(msgspec.Struct, frozen=True):
@@ -80,6 +81,7 @@ class HaystackQuestion(msgspec.Struct, frozen=True):
     question_date: str
     answer_session_ids: list[str]
     haystack: list[tuple[str, str]]
+    answer: str | int | float | None = None
 
 
 class Paragraph(msgspec.Struct, frozen=True):
@@ -97,6 +99,7 @@ class HopQuestion(msgspec.Struct, frozen=True):
     type: str
     supporting: list[tuple[str, int]]
     paragraphs: list[Paragraph]
+    answer: str | None = None
 
     def __post_init__(self) -> None:
         missing = {title for title, _ in self.supporting} - {one.title for one in self.paragraphs}
@@ -120,6 +123,8 @@ class ChatQuestion(msgspec.Struct, frozen=True):
     category: str
     question: str
     source_message_ids: list[int]
+    answer: str | None = None
+    rubric: list[str] = []
 
 
 class LongChat(msgspec.Struct, frozen=True):
@@ -135,6 +140,7 @@ class PageQuestion(msgspec.Struct, frozen=True):
 
     id: str
     question: str
+    answers: list[str] = []
 
 
 class Page(msgspec.Struct, frozen=True):

@@ -1,0 +1,167 @@
+"""The command ``memoryspace bench``, and that of each experiment's own module."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..errors import MemorySpaceError
+from . import catalogue, tables
+from .experiment import Experiment
+from .fetching import SOURCES, fetch
+from .front import write_front
+from .options import add_flags, chosen
+from .progress import Progress
+from .quoting import quote
+from .running import Outcome, run_experiment
+
+OUT = "results/bench"
+_SHARED = {  # options of several experiments that make sense for all
+    "--embedder": "who makes vectors where there are any",
+    "--model-url": "an OpenAI-compatible server that answers questions",
+    "--model": "the chat model there; its key is in MEMORYSPACE_MODEL_KEY",
+}
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run ``memoryspace bench`` with these arguments."""
+    name, rest = (arguments[0], arguments[1:]) if arguments else ("--help", [])
+    try:
+        if name == "list":
+            _list()
+        elif name == "fetch":
+            _fetch(rest)
+        elif name == "all":
+            _all(rest)
+        elif name == "quote":
+            _quote(rest)
+        elif name in ("-h", "--help"):
+            _top_parser().print_help()
+        else:
+            _one(catalogue.experiment(name), f"memoryspace bench {name}", rest)
+    except MemorySpaceError as error:
+        raise SystemExit(f"memoryspace bench: {error}") from error
+
+
+def main_of(experiment: Experiment) -> None:
+    """Run an experiment as the program of its module."""
+    module = catalogue.MODULES[experiment.name]
+    try:
+        _one(experiment, f"python -m {__package__}.{module}", sys.argv[1:])
+    except MemorySpaceError as error:
+        raise SystemExit(f"{experiment.name}: {error}") from error
+
+
+def _one(experiment: Experiment, program: str, arguments: Sequence[str]) -> None:
+    parser = argparse.ArgumentParser(prog=program, description=experiment.about)
+    _add_common(parser)
+    parser.add_argument("--output", type=Path, help="write the CSV here as well")
+    add_flags(parser, experiment.options)
+    given = parser.parse_args(arguments)
+    outcome = _run(experiment, given)
+    front = write_front(given.out)
+    if given.output is not None:
+        given.output.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(given.out / experiment.name / f"{experiment.name}.csv", given.output)
+    _show(outcome)
+    print(f"  {front}")
+
+
+def _run(experiment: Experiment, given: argparse.Namespace) -> Outcome:
+    return run_experiment(
+        experiment,
+        chosen(experiment.options, given, quick=given.quick),
+        out=given.out,
+        data_path=given.data_path,
+        fresh=given.fresh,
+        progress=Progress(sys.stderr, experiment.name),
+    )
+
+
+def _all(arguments: Sequence[str]) -> None:
+    """Run every experiment; one that fails does not keep the others from running."""
+    parser = argparse.ArgumentParser(prog="memoryspace bench all", description="Run everything.")
+    _add_common(parser)
+    parser.add_argument("--seeds", nargs="+", type=int, default=argparse.SUPPRESS)
+    for flag, help in _SHARED.items():
+        parser.add_argument(flag, default=argparse.SUPPRESS, help=help)
+    parser.add_argument(
+        "--cache", type=Path, default=argparse.SUPPRESS, help="a folder that keeps vectors"
+    )
+    given = parser.parse_args(arguments)
+    failed: list[str] = []
+    for name in catalogue.MODULES:
+        try:
+            _show(_run(catalogue.experiment(name), given))
+        except MemorySpaceError as error:
+            failed.append(name)
+            print(f"{name}: {error}", file=sys.stderr, flush=True)
+    if given.out.is_dir():
+        print(f"all reports: {write_front(given.out)}")
+    if failed:
+        raise SystemExit(f"memoryspace bench all: {', '.join(failed)} could not be run")
+
+
+def _list() -> None:
+    width = max(map(len, catalogue.MODULES))
+    for name in catalogue.MODULES:
+        print(f"{name.ljust(width)}  {catalogue.experiment(name).about}")
+
+
+def _fetch(arguments: Sequence[str]) -> None:
+    parser = argparse.ArgumentParser(
+        prog="memoryspace bench fetch", description="Download public data; checksums are verified."
+    )
+    parser.add_argument("name", choices=sorted(SOURCES), help="the data set")
+    parser.add_argument("--to", type=Path, default=Path("data"), help="the folder to put it in")
+    given = parser.parse_args(arguments)
+    for path in fetch(SOURCES[given.name], given.to, lambda line: print(line, file=sys.stderr)):
+        print(path)
+
+
+def _quote(arguments: Sequence[str]) -> None:
+    parser = argparse.ArgumentParser(
+        prog="memoryspace bench quote", description="Bring the results in a document up to date."
+    )
+    parser.add_argument("documents", nargs="+", type=Path, help="with <!-- bench NAME: TITLE -->")
+    parser.add_argument("--out", type=Path, default=Path(OUT), help=f"results (default: {OUT})")
+    given = parser.parse_args(arguments)
+    for document in given.documents:
+        for line in quote(document, given.out):
+            print(line, file=sys.stderr)
+
+
+def _show(outcome: Outcome) -> None:
+    found = outcome.findings
+    for grid in tables.grids(found):
+        print(tables.plain(grid), end="\n\n")
+    for text, holds in tables.claims(found):
+        print({True: "holds", False: "FAILS", None: "not measured"}[holds] + f": {text}")
+    for why in dict.fromkeys(why for _, why in found.skipped):
+        print(f"left out: {why}")
+    for path in outcome.files:
+        print(f"  {path}")
+    if outcome.no_plots:
+        print(f"  {outcome.no_plots}")
+
+
+def _add_common(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--data-path", type=Path, help="the file or the folder of data (default: a small sample)"
+    )
+    parser.add_argument("--quick", action="store_true", help="a smaller run, to see that it works")
+    parser.add_argument("--out", type=Path, default=Path(OUT), help=f"a folder (default: {OUT})")
+    parser.add_argument("--fresh", action="store_true", help="forget the cells that were done")
+
+
+def _top_parser() -> argparse.ArgumentParser:
+    names = "\n".join(f"  {name}" for name in catalogue.MODULES)
+    return argparse.ArgumentParser(
+        prog="memoryspace bench",
+        usage="memoryspace bench NAME [--help] [options] | list | all | fetch NAME | quote FILE",
+        description=f"Run an experiment:\n{names}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )

@@ -1,0 +1,20 @@
+"""Recall, and answers from it, on LoCoMo."""
+
+from __future__ import annotations
+
+from ..evaluation.datasets import load_locomo
+from .board_answers import board_experiment
+from .command import main_of
+from .recall_boards import RecallBoard
+
+EXPERIMENT = board_experiment(
+    RecallBoard(
+        "locomo",
+        "LoCoMo, turns, categories 1-4",
+        ("locomo.jsonl.gz",),
+        lambda paths: load_locomo(paths[0]),
+    )
+)
+
+if __name__ == "__main__":
+    main_of(EXPERIMENT)

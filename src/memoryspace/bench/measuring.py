@@ -1,0 +1,62 @@
+"""What a run took: percentiles of times, rates, bytes in memory and on disk."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+_STATM = Path("/proc/self/statm")
+_IO = Path("/proc/self/io")
+
+
+def percentile(ordered: Sequence[float], percent: float) -> float:
+    """Return the smallest value of a sorted list that so many percent of all are not above."""
+    return ordered[max(1, math.ceil(len(ordered) * percent / 100)) - 1]
+
+
+def spread(name: str, seconds: Iterable[float], *, unit: str = "us") -> dict[str, float]:
+    """Return the median, the 99th percentile and the longest of times, named after what took it."""
+    scale = {"us": 1e6, "ms": 1e3, "s": 1.0}[unit]
+    ordered = sorted(seconds)
+    if not ordered:
+        return {}
+    return {
+        f"{name}_p50_{unit}": percentile(ordered, 50) * scale,
+        f"{name}_p99_{unit}": percentile(ordered, 99) * scale,
+        f"{name}_max_{unit}": ordered[-1] * scale,
+    }
+
+
+def histogram(values: Iterable[float]) -> tuple[list[float], list[float]]:
+    """Return the upper bounds of bins, four to each doubling, and how many are in each."""
+    bins = Counter(math.ceil(math.log2(value) * 4) for value in values if value > 0)
+    if not bins:
+        return [], []
+    span = range(min(bins), max(bins) + 1)
+    return [2.0 ** (place / 4) for place in span], [float(bins[place]) for place in span]
+
+
+def resident_bytes() -> int:
+    """Return how much memory this process holds; where nobody tells, the most it ever held."""
+    if _STATM.exists():
+        return int(_STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def disk_bytes(folder: Path) -> int:
+    """Return how long the files of a folder are, all together."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def device_bytes() -> int:
+    """Return how much this process has sent to disks; 0 where nobody tells."""
+    try:
+        lines = _IO.read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("write_bytes")), 0)

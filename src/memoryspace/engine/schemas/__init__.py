@@ -1,0 +1,1 @@
+"""The message schema, at the runtime's paths."""

@@ -1,0 +1,1 @@
+"""The services, at the runtime's paths."""

@@ -1,0 +1,184 @@
+"""Ways to keep a growing history within a budget, and what of the past each still has.
+
+Each is asked before every step of a run for what the model would be shown. A fact that the step
+needs (see ``needs``) is *resident* if it stands in that; it is *reachable* if it stands in what a
+handle leads to that is named there, or in what a search of the memory would find. A prompt that is
+over the budget would be refused, so nothing in it counts.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..context import Compactor, Limits, Pages, RAMArchive
+from ..context.limits import big_result
+from ..message import Msg, groups_of, repair
+from ..token import estimate_tokens
+from .needs import Step, steps_of, text_of
+from .trajectories import Trajectory
+
+CLEARED = "[cleared]"
+KEPT_RESULTS = 3  # newest tool results that clearing leaves alone
+TOLERANCE = 1.05  # ways to count differ by so much
+
+
+@dataclass(frozen=True)
+class View:
+    """What a model would be shown, and what it could get from there."""
+
+    resident: str
+    tokens: int
+    named: str = ""  # behind handles that the resident text names
+    stored: str = ""  # everything that a search would go through
+
+
+class Keeper(ABC):
+    """A way to keep one run's history. Asked with a history that only grows."""
+
+    def __init__(self, budget: int) -> None:
+        self.budget = budget
+
+    @abstractmethod
+    async def view(self, history: Sequence[Msg]) -> View:
+        """Return what is shown of a history."""
+
+
+class Everything(Keeper):
+    """No limit at all: what there is to lose."""
+
+    async def view(self, history: Sequence[Msg]) -> View:
+        """Return all of it."""
+        return shown(history)
+
+
+class Sliding(Keeper):
+    """The newest whole groups that fit."""
+
+    async def view(self, history: Sequence[Msg]) -> View:
+        """Return the newest ones."""
+        return shown(newest(history, self.budget))
+
+
+class Clearing(Keeper):
+    """Tool results but the newest few are emptied once the history does not fit; then it slides."""
+
+    async def view(self, history: Sequence[Msg]) -> View:
+        """Return the history with fewer results, or the newest of it."""
+        if sum(map(_tokens, history)) <= self.budget:
+            return shown(history)
+        old = [msg for msg in history if msg.has_content_blocks("tool_result")][:-KEPT_RESULTS]
+        ids = {msg.id for msg in old}
+        cleared = [_emptied(msg) if msg.id in ids else msg for msg in history]
+        return shown(newest(cleared, self.budget))
+
+
+class Compacting(Keeper):
+    """This package's context as shipped: what leaves stays within reach."""
+
+    def __init__(self, budget: int) -> None:
+        super().__init__(budget)
+        self._archive = RAMArchive()
+        limits = Limits(budget=budget, tool_result=big_result(budget))  # as agents have it
+        self._compactor = Compactor(limits, archive=self._archive)
+        self._pages: Pages | None = None
+
+    async def view(self, history: Sequence[Msg]) -> View:
+        """Return the resident messages, and what their handles lead to."""
+        found = await self._compactor.compact(history, pages=self._pages)
+        self._pages = found.pages
+        resident = shown(found.messages)
+        kept = [(each.handle, self._archive.get(each.handle).data) for each in self._archive.list()]
+        return View(
+            resident.resident,
+            resident.tokens,
+            "\n".join(data for handle, data in kept if handle in resident.resident),
+            "\n".join(data for _, data in kept),
+        )
+
+
+KEEPERS: dict[str, type[Keeper]] = {
+    "sliding window": Sliding,
+    "clear tool results": Clearing,
+    "memoryspace": Compacting,
+}
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One fact that a step needed: how old it was, and who still had it."""
+
+    run: str
+    at: int
+    age: int
+    tokens: int  # shown to the model before this step
+    is_refused: bool  # they are too many
+    is_resident: bool
+    is_named: bool
+    is_stored: bool
+
+
+async def judge(run: Trajectory, keeper: Keeper) -> list[Judged]:
+    """Go through a run step by step; only steps whose history is over the budget count."""
+    steps = {step.at: step for step in steps_of(run.messages, run.instructions)}
+    found: list[Judged] = []
+    total = 0
+    for at, msg in enumerate(run.messages):
+        if total > keeper.budget and msg.role == "assistant":
+            view = await keeper.view(run.messages[:at])
+            found += _judged(run.id, steps.get(at), view, keeper.budget)
+        total += _tokens(msg)
+    return found
+
+
+def shown(messages: Sequence[Msg]) -> View:
+    """Return a view of messages and nothing else."""
+    text = "\n".join(map(text_of, messages))
+    return View(text, sum(map(_tokens, messages)))
+
+
+def newest(history: Sequence[Msg], budget: int) -> list[Msg]:
+    """Return the newest whole groups that fit together; at least the newest one."""
+    kept: list[list[Msg]] = []
+    room = budget
+    for group in reversed(groups_of(repair(history).messages)):
+        room -= sum(map(_tokens, group))
+        if room < 0 and kept:
+            break
+        kept.append(group)
+    return [msg for group in reversed(kept) for msg in group]
+
+
+def _judged(run: str, step: Step | None, view: View, budget: int) -> list[Judged]:
+    if step is None:
+        return []
+    is_refused = view.tokens > budget * TOLERANCE
+    if is_refused:
+        view = View("", view.tokens)
+    return [
+        Judged(
+            run,
+            step.at,
+            need.age,
+            view.tokens,
+            is_refused,
+            need.fact in view.resident,
+            need.fact in view.resident or need.fact in view.named,
+            need.fact in view.resident or need.fact in view.stored,
+        )
+        for need in step.needs
+    ]
+
+
+def _tokens(msg: Msg) -> int:
+    return estimate_tokens(text_of(msg)) + 3
+
+
+def _emptied(msg: Msg) -> Msg:
+    copy = Msg.from_dict(msg.to_dict())
+    copy.content = [
+        {**block, "output": CLEARED} if block["type"] == "tool_result" else block
+        for block in msg.get_content_blocks()
+    ]
+    return copy
