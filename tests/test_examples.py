@@ -25,19 +25,95 @@ REQUESTS = 50
 START_SECONDS = 30
 
 
-@pytest.mark.parametrize(
-    "name", ["working_memory", "custom_store", "memory_space", "agent_notes", "recall"]
-)
+# What each script says, in this order, if it did what it is there to show.
+SHOWN = {
+    "working_memory": ["after a restart: 8"],
+    "custom_store": ["checks"],
+    "memory_space": ["undone"],
+    "agent_notes": ["20,000 notes"],
+    "recall": ["谁要去北京? -> 我下个月去北京出差。"],
+    "long_term_memory": [
+        "Where does Mia live? -> My sister Mia moved into a flat in Bergen. (words: mia",
+        "in Rome: Dinner by the river was wonderful.",
+        "and the canteen? its 'stars' is 2",
+        "too late",
+        "version 1: My sister Mia moved into a flat in Bergen.",
+        "version 2: My sister Mia moved on to Oslo.",
+        "after a restart: My sister Mia moved on to Oslo.",
+        "forgotten with one session: 2",
+        "then everything: 2 memories, 1 old version",
+        "nothing left: True",
+    ],
+    "personal_memory": [
+        "The user lives in Rome.  [only from 2024-03-01 to 2024-09-02]",
+        "用户住在北京。  [only from 2024-03-01 to 2024-08-01]",
+        "Where does the user live? The user moved to Oslo",
+        "In May: The user lives in Rome.",
+        "用户住在哪里? 用户上个月搬到了上海",
+        "In May: 用户住在北京。",
+        "Because on 2024-03-01 she said: Hi! I live in Rome",
+        "held back: fact: The user lives in Paris.",
+        "found meanwhile: 0",
+        "deleted: 2",
+        "found now: The user works as a teacher.",
+        "quoted as data",
+        "moved to Oslo last week",
+    ],
+    "task_and_tool_memory": [
+        "failure: It ended badly (score 0).",
+        "success: Steps that worked: find_restaurant",
+        "comparison: Two attempts scored 1 and 0.",
+        "pruned after three uses without success: 1",
+        "kept: success, helped 2 of 3",
+        "new when recorded again: 0",
+        "71 % of 7 recent calls succeeded",
+        "Avoid limit=500",
+    ],
+    "multi_agent_conversation": [
+        "Ann: The bend of the river",
+        "Cat(thinking): Bob must not know",
+        "Bob: Found it! What were you two whispering about?",
+        "Ann remembers 7 messages; knows of the cake: True",
+        "Bob remembers 5 messages; knows of the cake: False",
+        "what Cat only thought is in Ann's memory: False",
+    ],
+    "long_tool_task": [
+        "window of 4,000 tokens",
+        "   12  read_log               22,579 tokens     2,",
+        "Agent: The Rhine rose",
+        "every one can be had back",
+        "the Emme stood at 3.03 m",
+        "In the log itself: Emme 07:30 level 3.03 m",
+        "The largest prompt had 2,",
+        "The memory has all 30 messages",
+    ],
+    "restart_mid_task": [
+        "surveying the south field",
+        "it is gone, with exit code 70",
+        "found 6 messages; going on",
+        "a call without a result",
+        "surveying the south field",
+        "north: rye, east: barley, south: poppies, west: flax",
+        "done, with exit code 0",
+    ],
+    "shared_service": [
+        "found on the phone: ['I live in Rome']",
+        "two changes at once: 1 made, 1 told it was late",
+        "all from both: 40",
+        "the other process finds 41 memories",
+        "and seen here: ['The ferry leaves at nine']",
+        "deleted there, found here: []",
+    ],
+}
+
+
+@pytest.mark.parametrize("name", SHOWN)
 def test_a_script_runs(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
-    shown = capsys.readouterr().out
-    assert {
-        "working_memory": "after a restart: 8",
-        "custom_store": "checks",
-        "memory_space": "undone",
-        "agent_notes": "20,000 notes",
-        "recall": "谁要去北京? -> 我下个月去北京出差。",
-    }[name] in shown
+    rest = capsys.readouterr().out
+    for text in SHOWN[name]:
+        assert text in rest
+        rest = rest.partition(text)[2]
 
 
 def test_the_tour_reads_back_after_a_restart(tmp_path: Path) -> None:

@@ -22,44 +22,98 @@ from .session import JSONSession
 from .store import MemoryStore, Store
 
 if TYPE_CHECKING:
+    from .agent import AgentBase, ReActAgent, UserAgent
     from .kernel import MemoryManager, TieredMemoryManager
-    from .memory import AsyncSQLAlchemyMemory, RedisMemory, SpaceMemory
+    from .memory import (
+        AsyncSQLAlchemyMemory,
+        ContextWindow,
+        MemoryWithCompress,
+        RedisMemory,
+        ReMeShortTermMemory,
+        SpaceMemory,
+    )
+    from .pipeline import MsgHub
+    from .service import (
+        InMemoryMemoryService,
+        MemoryService,
+        PersonalMemoryService,
+        RedisMemoryService,
+        SpaceMemoryService,
+        SQLMemoryService,
+        TaskMemoryService,
+        ToolMemoryService,
+    )
     from .session import RedisSession, SQLSession
     from .store import RedisStore, SpaceStore, SQLStore
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AgentBase",
     "AsyncSQLAlchemyMemory",
+    "ContextWindow",
     "Event",
     "EventStream",
     "InMemoryMemory",
+    "InMemoryMemoryService",
     "JSONSession",
     "MemoryBase",
     "MemoryManager",
+    "MemoryService",
     "MemorySpaceError",
     "MemoryStore",
+    "MemoryWithCompress",
     "Msg",
+    "MsgHub",
     "Origin",
+    "PersonalMemoryService",
+    "ReActAgent",
+    "ReMeShortTermMemory",
     "Record",
     "RedisMemory",
+    "RedisMemoryService",
     "RedisSession",
     "RedisStore",
+    "SQLMemoryService",
     "SQLSession",
     "SQLStore",
     "Scope",
     "SpaceMemory",
+    "SpaceMemoryService",
     "SpaceStore",
     "StateModule",
     "Store",
+    "TaskMemoryService",
     "TieredMemoryManager",
+    "ToolMemoryService",
+    "UserAgent",
     "Where",
 ]
 
+# Each of these loads its package only when it is asked for.
+_ELSEWHERE = {
+    **dict.fromkeys(("AgentBase", "ReActAgent", "UserAgent"), ".agent"),
+    "MsgHub": ".pipeline",
+    **dict.fromkeys(("MemoryManager", "TieredMemoryManager"), ".kernel"),
+    **dict.fromkeys(
+        (
+            "InMemoryMemoryService",
+            "MemoryService",
+            "PersonalMemoryService",
+            "RedisMemoryService",
+            "SQLMemoryService",
+            "SpaceMemoryService",
+            "TaskMemoryService",
+            "ToolMemoryService",
+        ),
+        ".service",
+    ),
+}
+
 
 def __getattr__(name: str) -> Any:
-    if name in ("MemoryManager", "TieredMemoryManager"):
-        return getattr(import_module(".kernel", __name__), name)
+    if name in _ELSEWHERE:
+        return getattr(import_module(_ELSEWHERE[name], __name__), name)
     for module in (_memory, _session, _store):
         if name in module.__all__:
             return getattr(module, name)
