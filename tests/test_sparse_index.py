@@ -545,6 +545,18 @@ def test_stop_words_are_a_choice() -> None:
     assert other.search("house zebra") == []
 
 
+def test_any_word_will_do_where_no_document_has_a_telling_one() -> None:
+    index = SparseIndex(any_word=True)
+    index.add(1, "the house")
+    index.add(2, "a zebra")
+    assert keys_of(index.search("the scene")) == [1]
+    assert keys_of(index.search("the zebra")) == [2]
+    assert index.search("scene") == []
+    assert keys_of(index.search("the zebra", allow=lambda key: key == 1)) == [1]
+    index.remove(2)
+    assert keys_of(index.search("the zebra")) == [1]
+
+
 def test_the_language_is_a_choice() -> None:
     index = SparseIndex(language="german")
     index.add(1, "Die Häuser am See")

@@ -76,7 +76,7 @@ class SlidingMemory(OldestFirst):
     def __init__(self, budget: int, index: Retriever | None = None) -> None:
         super().__init__(budget)
         self._texts: dict[int, str] = {}
-        self._index: Retriever = SparseIndex() if index is None else index
+        self._index: Retriever = INDEXES["bm25"]() if index is None else index
 
     def retrieve(self, query: str, k: int) -> list[str]:
         """Search by words."""
@@ -161,6 +161,5 @@ def _dot(one: Counter[str], other: Counter[str]) -> int:
 
 INDEXES: Mapping[str, Callable[[], Retriever]] = {
     "word counts": WordCounts,  # the prototype's
-    "bm25": SparseIndex,  # ours
-    "bm25, all words": lambda: SparseIndex(stop_words=frozenset()),
+    "bm25": lambda: SparseIndex(any_word=True),  # ours, as in a space
 }

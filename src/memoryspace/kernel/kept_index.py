@@ -80,7 +80,7 @@ class KeptIndex:
             logger.warning("the index in %s is ahead of change %d; it is built again", path, last)
             return None
         try:
-            index = SparseIndex.load(path)
+            index = SparseIndex.load(path, any_word=True)
             return Kept(index, load_arrays(path, _ROWS).arrays[_ROWS])
         except OutdatedIndex as error:
             logger.info("the index of the space is built again: %s", error)
@@ -105,9 +105,14 @@ class KeptIndex:
                 shutil.rmtree(self._path(lsn), ignore_errors=True)  # tried again with each save
 
 
+def new_index() -> SparseIndex:
+    """Return an empty index. A space is asked for the best there is, so any word will do."""
+    return SparseIndex(any_word=True)
+
+
 def nothing_kept() -> Kept:
     """Return a new index, which knows nothing."""
-    return Kept(SparseIndex(), np.zeros(0, np.uint64))
+    return Kept(new_index(), np.zeros(0, np.uint64))
 
 
 def fingerprints(table: ObjectTable) -> Rows:

@@ -180,8 +180,7 @@ class OwnSearching(Searching):
 
     def scrub(self) -> None:
         """Remove the index that was kept, and begin anew if this one knows words of the dead."""
-        from ..retrieval import SparseIndex
-        from .kept_index import living_slots
+        from .kept_index import living_slots, new_index
 
         if self._files is not None:
             try:
@@ -194,7 +193,7 @@ class OwnSearching(Searching):
         self._has_changed = True
         if self._knows_the_dead:
             self._backlog, self._next = living_slots(self._heap.table), 0
-            self.retriever = self._tidying = self._index = SparseIndex()
+            self.retriever = self._tidying = self._index = new_index()
             self._knows_the_dead = False
 
     def _remove(self, slot: int) -> None:

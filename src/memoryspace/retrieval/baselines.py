@@ -34,7 +34,7 @@ class BaselineMemory(ABC):
             raise InvalidInput(f"max_items must be 1 or more, got {max_items}")
         self.max_items = max_items
         self._kept: dict[int, Item] = {}  # arrival → item
-        self._index = SparseIndex()
+        self._index = SparseIndex(any_word=True)
         self._arrivals = 0
 
     def __len__(self) -> int:

@@ -146,7 +146,7 @@ class SimilarityRetriever(Generic[_Object]):
         assert not vectors & set(self._without_vector)
 
     def _clear(self) -> None:
-        self._sparse = SparseIndex()
+        self._sparse = SparseIndex(any_word=True)
         self._dense: DenseIndex | None = None  # from the first vector on, which says how long
         self._entries: dict[int, _Entry[_Object]] = {}
         self._keys: dict[str, int] = {}

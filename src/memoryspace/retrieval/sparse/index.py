@@ -52,6 +52,7 @@ class _Asked(NamedTuple):
     """A query that was looked up: nothing has changed since."""
 
     text: str
+    stop_words: frozenset[str]
     terms: list[Term]  # that some document holds
     scorer: Scorer
 
@@ -61,7 +62,8 @@ class SparseIndex:
 
     A search sees everything added before it and nothing removed. Words in Latin letters are stemmed
     in ``language`` (``None``: nothing is stemmed at all); ``stop_words`` are left out of queries
-    that have other words. ``seal_at`` (characters) and ``segment_size`` (postings) bound what one
+    that have other words; with ``any_word`` a search that finds nothing without them is done again
+    with them, for whoever wants the best there is. ``seal_at`` (characters) and ``segment_size`` (postings) bound what one
     call does at once; ``clock`` is what ``step`` measures its seconds with.
     """
 
@@ -72,6 +74,7 @@ class SparseIndex:
         b: float = 0.75,
         language: str | None = DEFAULT_LANGUAGE,
         stop_words: Collection[str] = STOP_WORDS,
+        any_word: bool = False,
         seal_at: int = SEAL_AT,
         segment_size: int = SEGMENT_SIZE,
         clock: Callable[[], float] = time.perf_counter,
@@ -85,6 +88,7 @@ class SparseIndex:
         self._bm25 = Bm25(k1, b)
         self._stems = stems_for(language)
         self._stop_words = frozenset(stop_words)
+        self._any_word = any_word
         self._seal_at = seal_at
         self._clock = clock
         self._noted: dict[int, str] = {}  # key → text, in the order of adding
@@ -167,20 +171,17 @@ class SparseIndex:
         """
         if operator.index(top_k) < 1:
             raise InvalidInput(f"top_k must be 1 or more, got {top_k}")
-        allowed = filter_of(allow)
-        asked = self._look_up(text)
-        query = Query(asked.terms, asked.scorer, allowed)
-        try:
-            return query.best(top_k, exact=exact)
-        finally:
-            query.close()
+        found = self._best(text, self._stop_words, top_k, allow, exact)
+        if found or not self._any_word:
+            return found
+        return self._best(text, frozenset(), top_k, allow, exact)
 
     def scores(self, text: str, keys: NDArray[np.integer[Any]]) -> Floats:
         """Return the score of each of these documents for a query, 0 for what does not match.
 
         Keys that are not in the index score 0, too. The scores are those of an exact search.
         """
-        _, terms, scorer = self._look_up(text)
+        terms, scorer = self._look_up(text, self._stop_words)[2:]
         distinct, which = np.unique(_flat(keys), return_inverse=True)
         slots = self._by_key.find(distinct)
         known = np.flatnonzero(slots >= 0)
@@ -193,7 +194,7 @@ class SparseIndex:
 
         Words that no document has are left out; for keys that are not in the index all is 0.
         """
-        _, terms, scorer = self._look_up(text)
+        terms, scorer = self._look_up(text, self._stop_words)[2:]
         slots = self._by_key.find(_flat(keys))
         known = np.flatnonzero(slots >= 0)
         gains = scorer.look_up_each(terms, slots[known])
@@ -207,7 +208,7 @@ class SparseIndex:
 
         The words are spelled as in the query; the one that adds most comes first.
         """
-        _, terms, scorer = self._look_up(text)
+        terms, scorer = self._look_up(text, self._stop_words)[2:]
         found = self._by_key.find(np.array([key]))
         if found[0] < 0:
             return []
@@ -217,7 +218,7 @@ class SparseIndex:
 
     def weights(self, text: str) -> dict[str, float]:
         """Return what the words of a query say: the rarer a word, the more (its idf)."""
-        terms = self._terms(text)
+        terms = self._terms(text, self._stop_words)
         scorer = self._scorer()
         return {term.word: scorer.rarity(term) for term in terms}
 
@@ -252,6 +253,7 @@ class SparseIndex:
         b: float = 0.75,
         language: str | None = DEFAULT_LANGUAGE,
         stop_words: Collection[str] = STOP_WORDS,
+        any_word: bool = False,
         verify: bool = True,
     ) -> SparseIndex:
         """Open an index that was saved. Its postings stay on disk until they are needed.
@@ -261,7 +263,7 @@ class SparseIndex:
         another language or stemmer (``OutdatedIndex``): then it must be built again.
         """
         about, arrays = load_arrays(Path(folder), _FILE, verify=verify)
-        index = cls(k1=k1, b=b, language=language, stop_words=stop_words)
+        index = cls(k1=k1, b=b, language=language, stop_words=stop_words, any_word=any_word)
         if about.get("words") != index._reading():
             raise OutdatedIndex(
                 f"the index in {folder} was made with words read as {about.get('words')}, "
@@ -294,20 +296,31 @@ class SparseIndex:
         """Say how words are read: an index and its queries must agree."""
         return f"words {VERSION}, stems: {self._stems.version}"
 
-    def _terms(self, text: str) -> list[Term]:
+    def _terms(self, text: str, stop_words: frozenset[str]) -> list[Term]:
         """Look up the words of a query, after everything noted has taken effect."""
         if not isinstance(text, str):
             raise TypeError(f"the query must be a str, got {type(text).__name__}")
         self._settle()
-        found = query_words(text, self._stop_words)
+        found = query_words(text, stop_words)
         return find_terms(found, self._stems.stem_hash, list(self._postings.runs.values()))
 
-    def _look_up(self, text: str) -> _Asked:
+    def _best(
+        self, text: str, stop_words: frozenset[str], top_k: int, allow: Allow | None, exact: bool
+    ) -> list[tuple[int, float]]:
+        asked = self._look_up(text, stop_words)
+        query = Query(asked.terms, asked.scorer, filter_of(allow))
+        try:
+            return query.best(top_k, exact=exact)
+        finally:
+            query.close()
+
+    def _look_up(self, text: str, stop_words: frozenset[str]) -> _Asked:
         """Look up the words of a query that some document holds, or return them as they were."""
-        if self._last is not None and self._last.text == text and not self._is_noted():
-            return self._last
-        terms = [term for term in self._terms(text) if term.documents]
-        self._last = _Asked(text, terms, self._scorer())
+        last = self._last
+        if last is not None and last[:2] == (text, stop_words) and not self._is_noted():
+            return last
+        terms = [term for term in self._terms(text, stop_words) if term.documents]
+        self._last = _Asked(text, stop_words, terms, self._scorer())
         return self._last
 
     def _scorer(self) -> Scorer:
