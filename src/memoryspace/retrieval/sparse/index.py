@@ -63,8 +63,9 @@ class SparseIndex:
     A search sees everything added before it and nothing removed. Words in Latin letters are stemmed
     in ``language`` (``None``: nothing is stemmed at all); ``stop_words`` are left out of queries
     that have other words; with ``any_word`` a search that finds nothing without them is done again
-    with them, for whoever wants the best there is. ``seal_at`` (characters) and ``segment_size`` (postings) bound what one
-    call does at once; ``clock`` is what ``step`` measures its seconds with.
+    with them, for whoever wants the best there is. ``seal_at`` (characters) and ``segment_size``
+    (postings) bound what one call does at once; ``clock`` is what ``step`` measures its seconds
+    with.
     """
 
     def __init__(
