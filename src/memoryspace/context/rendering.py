@@ -32,12 +32,19 @@ def shown(kind: Kind, data: str) -> str:
         return data
     if kind == "blocks":
         return text_of_blocks(parse(data))
-    return "\n\n".join(text_of_message(Msg.from_dict(each)) for each in parse(data))
+    return "\n\n".join(map(_text_of_dict, parse(data)))
 
 
 def text_of_message(msg: Msg) -> str:
     """Return a message as text, with a line in front that says whose it is and when."""
     return f"[{msg.role} {msg.name}, {msg.timestamp}, message {msg.id}]\n{text_of_content(msg)}"
+
+
+def _text_of_dict(msg: dict[str, Any]) -> str:
+    """Return the text of a message as it was written, without making one of it."""
+    head = f"[{msg['role']} {msg['name']}, {msg['timestamp']}, message {msg['id']}]"
+    said = msg["content"]
+    return f"{head}\n{said if isinstance(said, str) else text_of_blocks(said)}"
 
 
 def text_of_content(msg: Msg) -> str:
@@ -106,11 +113,14 @@ def count_lines(text: str) -> int:
     return sum(max(1, -(-len(line) // LONGEST_LINE)) for line in text.split("\n"))
 
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
+
 def dump(data: Any) -> str:
     """Return JSON text that reads back as the same; ``NotSerializable`` where there is none."""
     try:
         _check_keys(data)
-        return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+        return _ENCODER.encode(data)
     except (TypeError, ValueError, RecursionError) as error:
         raise NotSerializable(
             f"a value cannot be written as JSON ({type(error).__name__}); use plain data instead"

@@ -19,7 +19,7 @@ _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _STUB = re.compile(r"^\[[^\n]*left the context[^\n]*\]$", re.MULTILINE)
 _END = re.compile(r"(?<=[.!?…])[\"”')\]]*\s+(?=[^a-z])|(?<=[。！？；])[”」』）]*|\n+")
 _LIST_SIGN = re.compile(r"^(?:[-*•#>]+|\d{1,3}[.)、])\s*")
-_DATA = re.compile(r"[{\[(<|]")  # what begins like this was not said by anybody
+_DATA = frozenset("{[(<|")  # what begins like this was not said by anybody
 _HAN = re.compile("[\u4e00-\u9fff]")
 _WORD = re.compile("[a-z']+")
 _TELLING = re.compile(r"[\d_/@#$]+")  # signs of names, numbers and addresses
@@ -76,11 +76,10 @@ def remarks_in(text: str) -> Iterator[Remark]:
 
 def sentences_of(text: str) -> Iterator[str]:
     """Yield the sentences of a text as they are said."""
-    plain = _STUB.sub("", _CODE.sub("\n", text[:_LONGEST_TEXT]))
-    for part in _END.split(plain):
+    for part in _END.split(_prose(text[:_LONGEST_TEXT])):
         sentence = _LIST_SIGN.sub("", " ".join(part[: 2 * _LONGEST_SENTENCE].split()))
-        if not _DATA.match(sentence) and _has_words(sentence):
-            yield short(sentence, _LONGEST_SENTENCE)
+        if sentence[:1] not in _DATA and _has_words(sentence):
+            yield _cut(sentence, _LONGEST_SENTENCE)
 
 
 def names_in(text: str) -> Counter[str]:
@@ -95,19 +94,31 @@ def names_in(text: str) -> Counter[str]:
 
 def is_chinese(text: str) -> bool:
     """Tell whether a text is Chinese rather than anything in Latin letters."""
+    if text.isascii():
+        return False
     return len(_HAN.findall(text)) > len(_WORD.findall(text.lower()))
 
 
 def short(text: str, length: int) -> str:
     """Return a text on one line, cut where it is too long."""
-    line = " ".join(text.split())
+    return _cut(" ".join(text.split()), length)
+
+
+def _cut(line: str, length: int) -> str:
     return line if len(line) <= length else f"{line[: max(0, length - 1)].rstrip()}…"
+
+
+def _prose(text: str) -> str:
+    """Return a text without code and without stubs; most have neither."""
+    if "```" in text:
+        text = _CODE.sub("\n", text)
+    return _STUB.sub("", text) if "left the context" in text else text
 
 
 def _remark(sentence: str) -> Remark:
     low = sentence.lower()
     words = set(_WORD.findall(low))
-    is_han = _HAN.search(sentence) is not None
+    is_han = not sentence.isascii() and _HAN.search(sentence) is not None
     is_decision = bool(words & _DECIDED) or (is_han and bool(_DECIDED_ZH.search(sentence)))
     is_open = bool(words & _OPEN) or (is_han and bool(_OPEN_ZH.search(sentence)))
     is_trouble = bool(words & _TROUBLE) or (is_han and bool(_TROUBLE_ZH.search(sentence)))
@@ -117,4 +128,6 @@ def _remark(sentence: str) -> Remark:
 
 
 def _has_words(sentence: str) -> bool:
-    return sentence.count(" ") + 1 >= _FEWEST_WORDS or len(_HAN.findall(sentence)) >= _FEWEST_WORDS
+    if sentence.count(" ") + 1 >= _FEWEST_WORDS:
+        return True
+    return not sentence.isascii() and len(_HAN.findall(sentence)) >= _FEWEST_WORDS

@@ -6,7 +6,6 @@ import hashlib
 import logging
 import re
 from abc import ABC, abstractmethod
-from dataclasses import replace
 from typing import Any, ClassVar, TypeAlias
 
 from .arranging import Order
@@ -45,12 +44,10 @@ class Dialect(ABC):
 
     def fitted(self, turn: Turn) -> Turn:
         """Return a turn in which all fits: other ids, other names, words in place of media."""
-        return replace(
-            turn,
-            parts=tuple(self._fitted(part, turn.role) for part in self._without_thoughts(turn)),
-            calls=tuple(Call(self.id(id), self.name(name), args) for id, name, args in turn.calls),
-            results=tuple(map(self._fitted_result, turn.results)),
-        )
+        parts = [self._fitted(part, turn.role) for part in self._without_thoughts(turn)]
+        calls = [Call(self.id(id), self.name(name), args) for id, name, args in turn.calls]
+        results = map(self._fitted_result, turn.results)
+        return Turn(turn.role, turn.name, tuple(parts), tuple(calls), tuple(results))
 
     def id(self, id: str) -> str:
         """Return an id that fits: the same if it can be, else one that is always the same.

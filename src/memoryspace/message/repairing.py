@@ -27,6 +27,7 @@ from .mending import (
 from .msg import Msg, peek_content
 from .pairing import Call, Names, OpenCalls
 from .tool_blocks import TOOL_TYPES, Block, calls_in, results_in
+from .wholeness import is_whole
 
 __all__ = [
     "NO_RESULT",
@@ -73,7 +74,7 @@ def repair(messages: Sequence[Msg]) -> Repaired:
 
     Messages that need no repair are the very same objects.
     """
-    if not any(map(_needs_a_look, messages)):
+    if is_whole(messages):
         return Repaired(list(messages), ())
     return _Bench(messages).mend()
 
