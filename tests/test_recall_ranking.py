@@ -310,6 +310,19 @@ def test_a_second_hop_goes_over_what_the_best_call_by_name() -> None:
     assert "city" not in ids(recall.search(question, ranking=quiet))
 
 
+def test_what_is_found_through_another_stands_behind_it() -> None:
+    recall = recall_of(
+        Entry("film", "It was shot in Kotka, by a harbour.", title="The Silent Sea"),
+        Entry("city", "A port by a harbour, with a long quay.", title="Kotka"),
+        *(Entry(f"x{n}", f"A port number {n}.", title=f"Oulu {n}") for n in range(5)),
+    )
+    question = "which film was shot by a harbour, a port?"
+    quiet = default_ranking().without("bridge", "names the best")
+    assert ids(recall.search(question, 2, ranking=quiet)) == ["film", "city"]
+    assert ids(recall.search(question, 2)) == ["film", "city"]
+    assert why(recall, question, "city").signals["bridge"] > 0
+
+
 def test_a_second_hop_finds_its_way_among_very_many() -> None:
     recall = recall_of(
         Entry("city", "A port with a long quay.", title="Kotka"),

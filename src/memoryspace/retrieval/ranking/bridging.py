@@ -1,6 +1,7 @@
 """The second hop: who is named in a question, who is named in the best, who names the best.
 
-What a candidate names counts by how good it is itself, squared: a weak candidate is no bridge.
+What a candidate names counts by how good it is itself, squared: a weak candidate is no bridge. And
+a bridge leads up to the candidate, never past it: what is found through another stands behind it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from .pool import Floats
 TextOf = Callable[[int], str]
 
 _MOST_NAMESAKES = 20
+_BEHIND = 0.999  # of the total of who names it: the most that a bridge brings a row up to
 
 
 class Bridges:
@@ -58,6 +60,15 @@ def trust_in(rows: Rows, totals: Floats, seeds: int) -> dict[int, float]:
     order = np.argsort(-totals, kind="stable")[:seeds]
     best = max(float(totals[order[0]]), 1e-9) if len(order) else 1.0
     return {int(rows[at]): (max(float(totals[at]), 0.0) / best) ** 2 for at in order.tolist()}
+
+
+def up_to_who_names(gains: Floats, trust: Floats, others: Floats, best: float) -> Floats:
+    """Return what bridges add to rows that have ``others`` without them.
+
+    ``trust`` is of who names a row: its share of the ``best`` total, squared.
+    """
+    found: Floats = np.clip(_BEHIND * best * np.sqrt(trust) - others, 0.0, gains)
+    return found
 
 
 def by_row(rows: Rows, values: dict[int, float]) -> NDArray[np.float64]:

@@ -15,7 +15,7 @@ from ..hits import Why
 from ..sparse.index import SparseIndex
 from ..vector_arm import VectorArm
 from .asking import Question
-from .bridging import Bridges, by_row, trust_in
+from .bridging import Bridges, by_row, trust_in, up_to_who_names
 from .pool import REACH, Floats, Pool, gather
 from .profiles import Profiles
 from .signals import (
@@ -106,7 +106,7 @@ class Ranker:
     def rank(self, also: Iterable[int] = ()) -> Ranked:
         """Rank. ``also`` join the candidates, whether an arm names them or not."""
         rows = self._joined(self._candidates(), [*self._named, *also])
-        first = self._score(rows, self._gathered(rows), {})
+        first = self._score(rows, self._gathered(rows), {}, 0.0)
         if not len(self._memory.profiles.names):
             return first
         trust = trust_in(first.rows, first.totals[first.order], self._ranking.seeds)
@@ -114,15 +114,24 @@ class Ranker:
         back = self._bridges.naming(first.rows[: self._ranking.scan].tolist(), trust)
         further = self._joined(rows, bridged)
         pool = first.pool if len(further) == len(rows) else self._gathered(further)
-        return self._score(further, pool, {"bridge": bridged, "names the best": back})
+        best = float(first.totals[first.order].max(initial=0.0))
+        return self._score(further, pool, {"bridge": bridged, "names the best": back}, best)
 
-    def _score(self, rows: Rows, pool: Pool, hops: Mapping[str, dict[int, float]]) -> Ranked:
+    def _score(
+        self, rows: Rows, pool: Pool, hops: Mapping[str, dict[int, float]], best: float
+    ) -> Ranked:
+        """Score rows; ``best`` is the best total without the hops."""
         weights = self._ranking.weights(with_vectors=pool.likeness is not None)
         signals = self._signals(rows, pool, hops)
         parts = {name: weights[name] * each for name, each in signals.items() if weights.get(name)}
         totals = np.zeros(len(rows))
-        for part in parts.values():
-            totals += part
+        for name, part in parts.items():
+            if name != "bridge":
+                totals += part
+        if "bridge" in parts:
+            trust = signals["bridge"]
+            parts["bridge"] = up_to_who_names(parts["bridge"], trust, totals, best)
+            totals += parts["bridge"]
         found = np.flatnonzero(_is_found(pool, parts))
         ages = self._memory.catalogue.ages[rows[found]]
         order = found[np.lexsort((-ages, -totals[found].round(9)))]
