@@ -43,7 +43,7 @@ class LangChainMemory(OldestFirst):
             raise CannotRun("langchain-core is not installed") from error
         embedder = _embedder()
 
-        class Static(Embeddings):  # type: ignore[misc]  # it may not be installed
+        class Static(Embeddings):
             def embed_documents(self, texts: list[str]) -> list[list[float]]:
                 vectors: list[list[float]] = embedder.embed(texts).tolist()
                 return vectors
