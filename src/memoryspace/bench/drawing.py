@@ -16,9 +16,12 @@ from .tables import number, text_of, words
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Told apart by most eyes (after Okabe and Ito), dark enough for white paper.
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a6d00", "#56b4e9", "#444444", "#a14000")
-_MARKERS = "osD^vPX*"
+# Told apart by most eyes (the first ones after Okabe and Ito), dark enough for white paper.
+_COLOURS = (
+    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a6d00", "#56b4e9", "#444444", "#a14000",
+    "#7b3294", "#e69f00", "#b2182b", "#8fbf3f",
+)  # fmt: skip
+_MARKERS = "osD^vPX*<>p"  # not as many as colours: both repeat together only after 132
 _STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",  # text stays text: small, and can be searched
     "font.family": "sans-serif",
