@@ -12,7 +12,7 @@ for (``streams`` says which), and only that chunk is right.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from .asking import HITS
@@ -30,10 +30,11 @@ from .experiment import (
     Table,
     integer,
 )
+from .fair import as_good_as, by_age, compared, really_used, tiered_finds_all
 from .findings import Findings, NotMeasured
 from .memories import COLLECTORS
 from .options import Options, option
-from .playing import USED, USED_NOTE, play_system
+from .playing import play_system
 from .streams import chunks, text_stream
 from .sweep_loop import WINDOW, run_sweep
 from .systems import QUICK, SYSTEMS, system_cells
@@ -195,26 +196,6 @@ def _shown_falls(found: Findings) -> str:
     )
 
 
-def _finds_as_much(found: Findings) -> bool:
-    """The tiered manager finds what one with room for everything finds."""
-    most = found.one("hit@1", {"setting": "fair", "system": "unbounded"})
-    tiered = found.where({"setting": "fair", "system": "tiered"})
-    return bool(tiered) and all(group.figures["hit@1"].mean >= most.mean for group in tiered)
-
-
-def _beats(system: str, other: str) -> Callable[[Findings], bool]:
-    def holds(found: Findings) -> bool:
-        ours = found.where({"setting": "fair", "system": system})
-        if not ours:
-            raise NotMeasured(f"{system} was not run")
-        return all(
-            group.figures["hit@1"].mean >= found.mean("hit@1", {**group.cell, "system": other})
-            for group in ours
-        )
-
-    return holds
-
-
 EXPERIMENT = Experiment(
     "capacity-sweep",
     "what is found again of a long text, by how much may be kept",
@@ -233,26 +214,12 @@ EXPERIMENT = Experiment(
             "bm25 a rare word counts more than a common one, and beside a word that says something "
             "'the' is not searched for: where 'scene' stands, it leads away from what is meant.",
         ),
-        Table(
+        compared(
             "Fair: the same bytes for all, any chunk of the whole history, only itself is right",
-            {"setting": "fair"},
-            ("n", "hit@1", "hit@5", "kept", "store_us", "retrieve_us"),
-            ("system", "capacity"),
+            ("hit@1", "hit@5"),
         ),
-        Table(
-            "Fair: what each system really uses",
-            {"setting": "fair"},
-            USED,
-            ("system", "capacity"),
-            note=USED_NOTE,
-        ),
-        Table(
-            "Fair, by the age of what is asked for",
-            {"setting": "fair"},
-            ("n", "hit@1", "hit@5"),
-            ("system", "capacity", "age"),
-            parts="age",
-        ),
+        really_used(),
+        by_age("Fair, by the age of what is asked for", ("hit@1", "hit@5")),
     ),
     plots=(
         Plot(
@@ -303,9 +270,15 @@ EXPERIMENT = Experiment(
             "nor by more than that of the difference of two means",
             lambda found: all(each.by <= each.of_both for each in falls(found)),
         ),
-        Claim("fair: the tiered manager finds as much as one with room for all", _finds_as_much),
-        Claim("fair: the manager finds what a sliding window does", _beats("manager", "sliding")),
-        Claim("fair: the tiered manager beats a sliding window", _beats("tiered", "sliding")),
+        tiered_finds_all("hit@1"),
+        Claim(
+            "fair: the manager finds what a sliding window does",
+            as_good_as("manager", "sliding", "hit@1"),
+        ),
+        Claim(
+            "fair: the tiered manager beats a sliding window",
+            as_good_as("tiered", "sliding", "hit@1"),
+        ),
     ),
     notes=(
         "The seed's comparison is not fair: baselines and manager have different budgets, and "

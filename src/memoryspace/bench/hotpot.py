@@ -40,10 +40,11 @@ from .experiment import (
     Table,
     integer,
 )
+from .fair import by_age, compared, really_used, tiered_finds_all
 from .findings import Findings
 from .memories import Memory, managed
 from .options import option
-from .playing import USED, USED_NOTE, Playing, play_system
+from .playing import Playing, play_system
 from .recall_boards import BoardOptions, RecallBoard, board_plots, board_tables, cells_of
 from .streams import Query, Stream, Targets, age_class
 from .systems import QUICK, SYSTEMS, system_cells
@@ -208,12 +209,6 @@ def _reached(found: Findings) -> bool:
     return found.mean("hit@1", where) >= 0.438 and found.mean("hit@5", where) >= 0.798
 
 
-def _tiers(found: Findings) -> bool:
-    most = found.mean("all@10", {"setting": "fair", "system": "unbounded"})
-    tiered = found.where({"setting": "fair", "system": "tiered"})
-    return bool(tiered) and all(group.figures["all@10"].mean >= most for group in tiered)
-
-
 EXPERIMENT = Experiment(
     "hotpot",
     "whether the paragraphs that answer a question are found again (HotpotQA)",
@@ -229,26 +224,12 @@ EXPERIMENT = Experiment(
             ("n", *HITS),
             ("index", "system", "capacity"),
         ),
-        Table(
+        compared(
             "Fair: the same bytes for all, any question so far, all supporting paragraphs",
-            {"setting": "fair"},
-            ("n", *STRICT, "kept", "store_us", "retrieve_us"),
-            ("system", "capacity"),
+            tuple(STRICT),
         ),
-        Table(
-            "Fair: what each system really uses",
-            {"setting": "fair"},
-            USED,
-            ("system", "capacity"),
-            note=USED_NOTE,
-        ),
-        Table(
-            "Fair, by the age of the question",
-            {"setting": "fair"},
-            ("n", "all@10", "fraction@10"),
-            ("system", "capacity", "age"),
-            parts="age",
-        ),
+        really_used(),
+        by_age("Fair, by the age of the question", ("all@10", "fraction@10")),
         *(table for board in BOARDS.values() for table in board_tables(board)),
         *(table for board in BOARDS.values() for table in answer_tables(board)),
     ),
@@ -277,7 +258,7 @@ EXPERIMENT = Experiment(
     ),
     claims=(
         Claim("in the seed's setting our manager reaches the published hit@1 and hit@5", _reached),
-        Claim("fair: the tiered manager finds as much as one with room for all", _tiers),
+        tiered_finds_all("all@10"),
     ),
     notes=(
         "The seed's window holds more paragraphs than its manager, which makes its task harder: "

@@ -31,10 +31,11 @@ from .experiment import (
     Table,
     integer,
 )
+from .fair import compared, really_used, tiered_finds_all
 from .findings import Findings
 from .memories import Steps
 from .options import Options, option
-from .playing import USED, USED_NOTE, play_system
+from .playing import play_system
 from .streams import stream_of
 from .systems import QUICK, SYSTEMS, system_cells
 
@@ -150,12 +151,6 @@ def _better(found: Findings) -> bool:
     )
 
 
-def _tiers(found: Findings) -> bool:
-    most = found.mean("hit@1", {"setting": "fair", "system": "unbounded"})
-    tiered = found.where({"setting": "fair", "system": "tiered"})
-    return bool(tiered) and all(group.figures["hit@1"].mean >= most for group in tiered)
-
-
 EXPERIMENT = Experiment(
     "long-context",
     "what is found of a session of reports, and of all sessions",
@@ -166,19 +161,10 @@ EXPERIMENT = Experiment(
     version=2,
     tables=(
         Table("The seed's setting", {"setting": "seed"}, ("n", "hit@1"), ("index", "system")),
-        Table(
-            "Fair: the same bytes for all, any report of the whole history",
-            {"setting": "fair"},
-            ("n", "hit@1", "hit@5", "kept", "store_us", "retrieve_us"),
-            ("system", "capacity"),
+        compared(
+            "Fair: the same bytes for all, any report of the whole history", ("hit@1", "hit@5")
         ),
-        Table(
-            "Fair: what each system really uses",
-            {"setting": "fair"},
-            USED,
-            ("system", "capacity"),
-            note=USED_NOTE,
-        ),
+        really_used(),
     ),
     plots=(
         Plot(
@@ -204,7 +190,7 @@ EXPERIMENT = Experiment(
     ),
     claims=(
         Claim("in the seed's setting the manager reaches 0.908 and beats the window", _better),
-        Claim("fair: the tiered manager finds as much as one with room for all", _tiers),
+        tiered_finds_all("hit@1"),
     ),
     notes="The seed's window forgets a quarter of each session, and the manager nothing.",
 )  # fmt: skip

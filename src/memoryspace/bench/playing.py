@@ -14,13 +14,6 @@ from .streams import Query, Stream
 from .systems import open_system
 
 DEPTH = 10  # texts that are asked for
-USED = ("bytes_peak", "resident_bytes", "index_bytes", "disk_bytes", "kept")
-USED_NOTE = (
-    "bytes_peak is what the budget bounds: the UTF-8 of the texts that are held, and for the "
-    "tiered manager the bytes of its hot tier. resident_bytes is everything in memory at the end, "
-    "of which index_bytes are the index, where it can be told apart; disk_bytes are files. "
-    "Nobody bounds the last three."
-)
 _BINS, _LEAST = 40, 20  # parts of a curve over time, and queries in each
 
 

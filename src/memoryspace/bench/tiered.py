@@ -31,10 +31,11 @@ from .experiment import (
     Table,
     integer,
 )
+from .fair import really_used
 from .findings import Findings, NotMeasured
 from .memories import UNBOUNDED, Memory, TieredMemory, managed
 from .options import Options, option
-from .playing import DEPTH, USED, USED_NOTE, play
+from .playing import DEPTH, play
 from .streams import Query, Stream, stream_of
 
 HOT = 256  # reports, in the seed's setting
@@ -179,13 +180,7 @@ EXPERIMENT = Experiment(
              "page_faults", "page_writes", "store_us", "retrieve_us", "retrieve_p99_us"),
             ("system", "capacity", "strategy", "writes"),
         ),
-        Table(
-            "Fair: what each system really uses",
-            {"setting": "fair"},
-            USED,
-            ("system", "capacity", "strategy", "writes"),
-            note=USED_NOTE,
-        ),
+        really_used("system", "capacity", "strategy", "writes"),
     ),
     plots=(
         Plot(
