@@ -310,7 +310,7 @@ def test_a_second_hop_goes_over_what_the_best_call_by_name() -> None:
     assert "city" not in ids(recall.search(question, ranking=quiet))
 
 
-def test_what_is_found_through_another_stands_behind_it() -> None:
+def test_what_is_found_through_the_best_stands_behind_it() -> None:
     recall = recall_of(
         Entry("film", "It was shot in Kotka, by a harbour.", title="The Silent Sea"),
         Entry("city", "A port by a harbour, with a long quay.", title="Kotka"),

@@ -1,7 +1,8 @@
 """The second hop: who is named in a question, who is named in the best, who names the best.
 
 What a candidate names counts by how good it is itself, squared: a weak candidate is no bridge. And
-a bridge leads up to the candidate, never past it: what is found through another stands behind it.
+no bridge leads past the best: what is found through another comes at most halfway from who names it
+to the best.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from .pool import Floats
 TextOf = Callable[[int], str]
 
 _MOST_NAMESAKES = 20
-_BEHIND = 0.999  # of the total of who names it: the most that a bridge brings a row up to
+_BEHIND = 0.999  # of the best total: what a bridge from the best brings a row up to
 
 
 class Bridges:
@@ -62,12 +63,13 @@ def trust_in(rows: Rows, totals: Floats, seeds: int) -> dict[int, float]:
     return {int(rows[at]): (max(float(totals[at]), 0.0) / best) ** 2 for at in order.tolist()}
 
 
-def up_to_who_names(gains: Floats, trust: Floats, others: Floats, best: float) -> Floats:
+def bounded(gains: Floats, trust: Floats, others: Floats, best: float) -> Floats:
     """Return what bridges add to rows that have ``others`` without them.
 
-    ``trust`` is of who names a row: its share of the ``best`` total, squared.
+    ``trust`` is of who names a row: its share of the ``best`` total, squared. So its fourth root is
+    in the middle, as factors go, between that share and the whole.
     """
-    found: Floats = np.clip(_BEHIND * best * np.sqrt(trust) - others, 0.0, gains)
+    found: Floats = np.clip(_BEHIND * best * np.sqrt(np.sqrt(trust)) - others, 0.0, gains)
     return found
 
 

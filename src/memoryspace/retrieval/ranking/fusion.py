@@ -15,7 +15,7 @@ from ..hits import Why
 from ..sparse.index import SparseIndex
 from ..vector_arm import VectorArm
 from .asking import Question
-from .bridging import Bridges, by_row, trust_in, up_to_who_names
+from .bridging import Bridges, bounded, by_row, trust_in
 from .pool import REACH, Floats, Pool, gather
 from .profiles import Profiles
 from .signals import (
@@ -129,8 +129,7 @@ class Ranker:
             if name != "bridge":
                 totals += part
         if "bridge" in parts:
-            trust = signals["bridge"]
-            parts["bridge"] = up_to_who_names(parts["bridge"], trust, totals, best)
+            parts["bridge"] = bounded(parts["bridge"], signals["bridge"], totals, best)
             totals += parts["bridge"]
         found = np.flatnonzero(_is_found(pool, parts))
         ages = self._memory.catalogue.ages[rows[found]]
