@@ -30,7 +30,8 @@ ARMS: Mapping[str, str] = {  # as they are called here, and where they are measu
 SPLIT = (
     "Shipped defaults. Their weights were fitted on the development halves of LoCoMo and BEAM, and "
     "looked at on those of the other sets (files named _dev, and hotpotqa and cmrc2018_zh as they "
-    "are): on these files expect a little more than elsewhere."
+    "are); how far bridges lead was chosen on the last two. On these files expect a little more "
+    "than elsewhere."
 )
 
 Load = Callable[[Sequence[Path]], tuple[Corpus, ...]]
