@@ -11,6 +11,7 @@ from .agentscope import EmbeddingCacheBase, EmbeddingModelBase, EmbeddingRespons
 from .best import best_embedder
 from .cache import CachedEmbedder, FileEmbeddingCache, VectorFiles
 from .contract import Embedder
+from .e5 import E5Embedder
 from .endpoint import EmbeddingFailed, EmbeddingUnavailable
 from .local import LocalTextEmbedding
 from .minilm import MiniLMEmbedder
@@ -31,6 +32,7 @@ __all__ = [
     "CallableEmbedder",
     "DashScopeMultiModalEmbedding",
     "DashScopeTextEmbedding",
+    "E5Embedder",
     "Embedder",
     "EmbeddingCacheBase",
     "EmbeddingFailed",

@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float32]
+from .quantised import Floats, Quantised
+
+Tensor = NDArray[Any] | Quantised
 Numbers = NDArray[np.int64]
 
 _GELU_ROWS = 16  # at once: they stay in the first-level cache through all the steps
@@ -57,12 +59,13 @@ class Layer(NamedTuple):
 
 
 class Bert:
-    """The encoder of a model's tensors."""
+    """The encoder of a model's tensors. Of tables in four bits only the words' stays so."""
 
-    def __init__(self, tensors: Mapping[str, NDArray[Any]], *, heads: int, epsilon: float) -> None:
+    def __init__(self, tensors: Mapping[str, Tensor], *, heads: int, epsilon: float) -> None:
         self._heads = heads
         self._epsilon = np.float32(epsilon)
-        self._words = _floats(tensors["embeddings.word_embeddings.weight"])
+        words = tensors["embeddings.word_embeddings.weight"]
+        self._words = words if isinstance(words, Quantised) else _floats(words)
         kinds = _floats(tensors["embeddings.token_type_embeddings.weight"])
         self._positions = _floats(tensors["embeddings.position_embeddings.weight"]) + kinds[0]
         self._norm = _norm(tensors, "embeddings.LayerNorm")
@@ -162,7 +165,7 @@ def _gelu(rows: Floats) -> None:
         some -= tail
 
 
-def _layer(tensors: Mapping[str, NDArray[Any]], number: int, heads: int) -> Layer:
+def _layer(tensors: Mapping[str, Tensor], number: int, heads: int) -> Layer:
     name = f"encoder.layer.{number}"
     parts = [_dense(tensors, f"{name}.attention.self.{part}") for part in ("query", "key", "value")]
     scale = np.float32(1 / math.sqrt(parts[0].weight.shape[1] // heads))
@@ -180,13 +183,14 @@ def _layer(tensors: Mapping[str, NDArray[Any]], number: int, heads: int) -> Laye
     )
 
 
-def _dense(tensors: Mapping[str, NDArray[Any]], name: str) -> Dense:
-    return Dense(_floats(tensors[f"{name}.weight"].T), _floats(tensors[f"{name}.bias"]))
+def _dense(tensors: Mapping[str, Tensor], name: str) -> Dense:
+    weight = np.asarray(tensors[f"{name}.weight"])
+    return Dense(_floats(weight.T), _floats(tensors[f"{name}.bias"]))
 
 
-def _norm(tensors: Mapping[str, NDArray[Any]], name: str) -> Norm:
+def _norm(tensors: Mapping[str, Tensor], name: str) -> Norm:
     return Norm(_floats(tensors[f"{name}.weight"]), _floats(tensors[f"{name}.bias"]))
 
 
-def _floats(tensor: NDArray[Any]) -> Floats:
+def _floats(tensor: Tensor) -> Floats:
     return np.ascontiguousarray(tensor, np.float32)

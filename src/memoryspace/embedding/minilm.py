@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from ..errors import CorruptData
+from .batches import batches
 from .bert import Bert
 from .contract import Vectors, check_texts, normalised
 from .installed import MissingWeights, package_folder
@@ -54,7 +55,7 @@ class MiniLMEmbedder:
         checked = check_texts(texts)
         rows = np.zeros((len(checked), self.dimensions), np.float32)
         bert, tokens = self._tokens(checked)
-        for batch in _batches(tokens):
+        for batch in batches(tokens, _BATCH):
             rows[batch] = bert.mean_vectors([tokens[number] for number in batch])
         return normalised(rows)
 
@@ -66,7 +67,7 @@ class MiniLMEmbedder:
         checked = check_texts(texts)
         found = [np.zeros((0, self.dimensions), np.float32) for _ in checked]
         bert, tokens = self._tokens(checked)
-        for batch in _batches(tokens):
+        for batch in batches(tokens, _BATCH):
             rows = bert.token_vectors([tokens[number] for number in batch])
             for number, each in zip(batch, rows, strict=True):
                 found[number] = normalised(each[1:-1])  # not the signs of begin and end
@@ -108,17 +109,3 @@ def _read(folder: Path, dimensions: int) -> tuple[WordPiece, Bert]:
         return WordPiece.read(folder / "vocab.txt"), bert
     except (OSError, ValueError, KeyError) as error:
         raise CorruptData(f"{folder} does not hold all-MiniLM-L6-v2 ({error})") from error
-
-
-def _batches(tokens: Mapping[int, list[int]]) -> Iterator[list[int]]:
-    """Yield texts of like length together, so many that their tokens fit into a batch."""
-    batch: list[int] = []
-    size = 0
-    for number in sorted(tokens, key=lambda number: len(tokens[number])):
-        if batch and size + len(tokens[number]) > _BATCH:
-            yield batch
-            batch, size = [], 0
-        batch.append(number)
-        size += len(tokens[number])
-    if batch:
-        yield batch

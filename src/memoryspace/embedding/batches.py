@@ -1,0 +1,19 @@
+"""Texts of like length together: a network is quickest with many tokens at once, in few shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+
+def batches(tokens: Mapping[int, Sequence[int]], most: int) -> Iterator[list[int]]:
+    """Yield the numbers of texts by rising length, so many that a batch has ``most`` tokens."""
+    batch: list[int] = []
+    size = 0
+    for number in sorted(tokens, key=lambda number: len(tokens[number])):
+        if batch and size + len(tokens[number]) > most:
+            yield batch
+            batch, size = [], 0
+        batch.append(number)
+        size += len(tokens[number])
+    if batch:
+        yield batch

