@@ -10,7 +10,7 @@ from __future__ import annotations
 from .agentscope import EmbeddingCacheBase, EmbeddingModelBase, EmbeddingResponse, EmbeddingUsage
 from .best import best_embedder
 from .cache import CachedEmbedder, FileEmbeddingCache, VectorFiles
-from .contract import Embedder
+from .contract import Embedder, TellsQuestions, embed_questions
 from .e5 import E5Embedder
 from .endpoint import EmbeddingFailed, EmbeddingUnavailable
 from .local import LocalTextEmbedding
@@ -48,10 +48,12 @@ __all__ = [
     "OpenAIEmbedder",
     "OpenAITextEmbedding",
     "StaticEmbedder",
+    "TellsQuestions",
     "VectorFiles",
     "best_embedder",
     "can_rank",
     "dominant_script",
+    "embed_questions",
     "script_shares",
     "scripts_of",
 ]

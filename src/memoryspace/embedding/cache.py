@@ -17,7 +17,7 @@ import json
 import math
 import os
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -30,10 +30,12 @@ from ..errors import InvalidInput
 from ..files import FileMap
 from ..types import Embedding, JSONSerializableObject
 from .agentscope import EmbeddingCacheBase
-from .contract import Embedder, Vectors, check_texts
+from .contract import Embedder, TellsQuestions, Vectors, check_texts
 
 _SUFFIX = ".npy"
 _MEGABYTE = 1 << 20
+
+_Embed = Callable[[Sequence[str]], Vectors]
 
 
 class VectorFiles:
@@ -184,25 +186,35 @@ class CachedEmbedder:
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return the vectors, each text asked for at most once."""
+        return self._embed(texts, self.embedder.embed, {})
+
+    def embed_questions(self, texts: Sequence[str]) -> Vectors:
+        """Return the vectors of questions: those of ``embed`` if the embedder does not care."""
+        if not isinstance(self.embedder, TellsQuestions):
+            return self.embed(texts)
+        return self._embed(texts, self.embedder.embed_questions, {"kind": "question"})
+
+    def _embed(self, texts: Sequence[str], embed: _Embed, kind: Mapping[str, str]) -> Vectors:
         checked = check_texts(texts)
-        known = {text: self._known(text) for text in dict.fromkeys(checked)}
+        keys = {text: {**kind, **self._identifier(text)} for text in dict.fromkeys(checked)}
+        known = {text: self._known(key) for text, key in keys.items()}
         missing = [text for text, row in known.items() if row is None]
         if missing:
-            for text, row in zip(missing, self.embedder.embed(missing), strict=True):
-                self._files.put(self._identifier(text), row)
+            for text, row in zip(missing, embed(missing), strict=True):
+                self._files.put(keys[text], row)
                 known[text] = row
         found = np.zeros((len(checked), self.dimensions), np.float32)
         for number, text in enumerate(checked):
             found[number] = known[text]
         return found
 
-    def _known(self, text: str) -> Vectors | None:
-        found = self._files.get(self._identifier(text))
+    def _known(self, identifier: JSONSerializableObject) -> Vectors | None:
+        found = self._files.get(identifier)
         if found is None or found.shape != (self.dimensions,) or not np.isfinite(found).all():
             return None
         return found.astype(np.float32)
 
-    def _identifier(self, text: str) -> JSONSerializableObject:
+    def _identifier(self, text: str) -> dict[str, str]:
         return {"embedder": self.name, "text": text}
 
 

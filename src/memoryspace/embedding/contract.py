@@ -19,7 +19,8 @@ class Embedder(Protocol):
 
     ``name`` identifies the space: model, version and dimensions. Vectors of embedders with
     different names must never be compared. ``scripts`` are the scripts (see ``scripts_of``) that
-    its vectors rank well, None for all.
+    its vectors rank well, None for all. One that tells questions from passages has
+    ``embed_questions`` too (see ``TellsQuestions``); ask it through ``embed_questions(...)``.
     """
 
     @property
@@ -40,6 +41,22 @@ class Embedder(Protocol):
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return a row of length 1 for each text, of zeros for one that says nothing to it."""
         ...
+
+
+@runtime_checkable
+class TellsQuestions(Protocol):
+    """The power of an embedder to make other vectors of questions than of what answers them."""
+
+    def embed_questions(self, texts: Sequence[str]) -> Vectors:
+        """Return a row for each question, to be compared with those that ``embed`` makes."""
+        ...
+
+
+def embed_questions(embedder: Embedder, texts: Sequence[str]) -> Vectors:
+    """Return the vectors of questions, from an embedder that tells them apart or does not."""
+    if isinstance(embedder, TellsQuestions):
+        return embedder.embed_questions(texts)
+    return embedder.embed(texts)
 
 
 def check_texts(texts: Sequence[str]) -> list[str]:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from ..errors import CorruptData
 from .batches import batches
 from .bert import Bert
+from .centring import mean_of
 from .contract import Vectors, check_texts, normalised
 from .e5_file import read_e5
 from .installed import MissingWeights, package_folder
@@ -29,7 +30,9 @@ MAX_TOKENS = 256  # of a text: its beginning says what it is about, and twice as
 _FILE = "e5-small-q4.bin"
 _KNOWN = Known(71_622_400, "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f")
 _BATCH = 512  # tokens: more fall out of the processor's cache
-_QUESTION, _PASSAGE = "query:", "passage:"
+_PREFIXES = {"passage": "passage:", "question": "query:"}  # as it was trained with
+
+Kind = Literal["passage", "question"]
 
 
 class _Loaded(NamedTuple):
@@ -46,7 +49,7 @@ class E5Embedder:
     the package's file ``e5-small-q4.bin`` instead of the package; its checksum is verified.
     """
 
-    name = "multilingual-e5-small-q4/384"
+    name = "multilingual-e5-small-q4/384/centred-1"
     dimensions = 384
     scripts: frozenset[str] | None = None
 
@@ -60,20 +63,32 @@ class E5Embedder:
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return what the network makes of each text as a passage, at length 1."""
-        return self._embed(texts, _PASSAGE)
+        return self._embed(texts, "passage")
 
     def embed_questions(self, texts: Sequence[str]) -> Vectors:
         """Return what the network makes of each text as a question, at length 1."""
-        return self._embed(texts, _QUESTION)
+        return self._embed(texts, "question")
 
-    def _embed(self, texts: Sequence[str], kind: str) -> Vectors:
+    def uncentred(self, texts: Sequence[str], kind: Kind) -> Vectors:
+        """Return the vectors as the model's authors make them: for those who measure means."""
+        rows, _ = self._rows(check_texts(texts), kind)
+        return rows
+
+    def _embed(self, texts: Sequence[str], kind: Kind) -> Vectors:
         checked = check_texts(texts)
-        rows = np.zeros((len(checked), self.dimensions), np.float32)
+        rows, said = self._rows(checked, kind)
+        for number in said:
+            rows[number] -= mean_of(checked[number], kind)
+        return normalised(rows)
+
+    def _rows(self, texts: list[str], kind: Kind) -> tuple[Vectors, list[int]]:
+        """Return rows of length 1, and the numbers of the texts that say anything."""
+        rows = np.zeros((len(texts), self.dimensions), np.float32)
         loaded = self._load()
-        tokens = _tokens(loaded, checked, kind)
+        tokens = _tokens(loaded, texts, _PREFIXES[kind])
         for batch in batches(tokens, _BATCH):
             rows[batch] = loaded.bert.mean_vectors([tokens[number] for number in batch])
-        return normalised(rows)
+        return normalised(rows), list(tokens)
 
     def _load(self) -> _Loaded:
         with self._lock:
@@ -82,10 +97,10 @@ class E5Embedder:
             return self._loaded
 
 
-def _tokens(loaded: _Loaded, texts: Sequence[str], kind: str) -> dict[int, list[int]]:
+def _tokens(loaded: _Loaded, texts: Sequence[str], prefix: str) -> dict[int, list[int]]:
     """Return the tokens of those texts that say anything, with what stands around them."""
     tokenizer = loaded.tokenizer
-    before = [loaded.first, *tokenizer.encode(kind, MAX_TOKENS)]
+    before = [loaded.first, *tokenizer.encode(prefix, MAX_TOKENS)]
     most = MAX_TOKENS - len(before) - 1
     found = {number: tokenizer.encode(text, most) for number, text in enumerate(texts)}
     return {

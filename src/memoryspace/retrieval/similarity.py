@@ -75,6 +75,7 @@ class SimilarityRetriever(Generic[_Object]):
         self, embedder: Embedder | None = None, dense_model: DenseModel | None = None
     ) -> None:
         self._embed = _chosen(embedder, dense_model)
+        self._ask = getattr(embedder, "embed_questions", self._embed)
         self._failing = False
         self._clear()
 
@@ -194,7 +195,7 @@ class SimilarityRetriever(Generic[_Object]):
             return None
         try:
             self._make_vectors(self._embed)
-            vector: NDArray[np.float32] = np.asarray(self._embed([query]), np.float32)[0]
+            vector: NDArray[np.float32] = np.asarray(self._ask([query]), np.float32)[0]
             assert self._dense is not None, "there are objects, and all have vectors"
             self._dense.scores(vector, [])  # refuses what is no vector of this index
         except Exception as error:  # whatever it is, words still work

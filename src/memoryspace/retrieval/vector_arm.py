@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ..embedding import Embedder, can_rank
+from ..embedding import Embedder, can_rank, embed_questions
 from .dense.generations import Generations
 from .dense.index import DenseIndex
 
@@ -76,7 +76,7 @@ class VectorArm:
         if embedder is None or not index or not self._can_rank(question):
             return None
         try:
-            vector = _checked(embedder, embedder.embed([question]), 1)[0]
+            vector = _checked(embedder, embed_questions(embedder, [question]), 1)[0]
         except Exception as error:  # whatever it is, the other arm can answer
             self._warn(error, embedder)
             return None

@@ -14,7 +14,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, TypeVar
 
-from ...embedding import Embedder, EmbeddingModelBase
+from ...embedding import Embedder, EmbeddingModelBase, embed_questions
 from ...errors import InvalidInput, ModelFailed
 from ...model import ChatModel
 
@@ -64,8 +64,9 @@ class EmbedderForMem0:
         model = self.config.model
         if isinstance(model, EmbeddingModelBase):
             return [list(each) for each in wait_for(model(list(texts))).embeddings]
-        vectors: list[list[float]] = model.embed(list(texts)).tolist()
-        return vectors
+        is_asked = memory_action == "search"
+        vectors = embed_questions(model, texts) if is_asked else model.embed(list(texts))
+        return [list(map(float, each)) for each in vectors]
 
 
 def register() -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from ...embedding import Embedder, can_rank
+from ...embedding import Embedder, can_rank, embed_questions
 from ...store.contract import Clock
 from .postgres_filling import Arm, Source, text_of
 from .postgres_tables import vectors
@@ -24,6 +25,7 @@ from .postgres_tables import vectors
 logger = logging.getLogger(__name__)
 
 Floats = NDArray[np.float32]
+_Embed = Callable[[Sequence[str]], Floats]
 
 REST_SECONDS = 30.0  # before an embedder that failed is asked again
 
@@ -51,14 +53,15 @@ class VectorsArm(Arm):
         """Return the vector of a question, or ``None`` if this arm has nothing to say to it."""
         if self.rests or not can_rank(self.embedder.scripts, question):
             return None
-        made = await self._embed([question])
+        made = await self._embed([question], partial(embed_questions, self.embedder))
         return made[0] if made is not None and made[0].any() else None
 
     async def make(self, user: str, sources: Sequence[Source]) -> list[dict[str, Any]] | None:
         """Return the rows of records, ``None`` if the embedder fails."""
         texts = {each.record.seq: text_of(each.entry) for each in sources}
         seqs = [seq for seq, text in texts.items() if can_rank(self.embedder.scripts, text)]
-        made: Any = await self._embed([texts[seq] for seq in seqs]) if seqs else []
+        said = [texts[seq] for seq in seqs]
+        made: Any = await self._embed(said, self.embedder.embed) if seqs else []
         if made is None:
             return None
         space = self.embedder.name
@@ -72,9 +75,9 @@ class VectorsArm(Arm):
         """Write rows down."""
         await on.execute(insert(vectors).on_conflict_do_nothing(), rows)
 
-    async def _embed(self, texts: Sequence[str]) -> Floats | None:
+    async def _embed(self, texts: Sequence[str], embed: _Embed) -> Floats | None:
         try:
-            made = await asyncio.to_thread(self.embedder.embed, texts)
+            made = await asyncio.to_thread(embed, texts)
             return _units(made, len(texts), self.embedder)
         except Exception as error:  # whatever it is, words can answer
             if not self._warned:

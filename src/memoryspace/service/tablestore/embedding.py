@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from ...embedding import Embedder
+from ...embedding import Embedder, embed_questions
 from ...errors import InvalidInput
 
 Embed: TypeAlias = Callable[[Sequence[str]], list[list[float]]]
@@ -58,7 +59,9 @@ def _texts(model: Any) -> Callable[[list[str]], Any]:
 
 
 def _questions(model: Any) -> Callable[[list[str]], Any]:
+    if isinstance(model, Embedder):
+        return partial(embed_questions, model)
     ask = getattr(model, "embed_query", None)
-    if isinstance(model, Embedder) or ask is None:
+    if ask is None:
         return _texts(model)
     return lambda questions: [ask(question) for question in questions]
