@@ -17,7 +17,7 @@ import json
 import math
 import os
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -186,17 +186,17 @@ class CachedEmbedder:
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return the vectors, each text asked for at most once."""
-        return self._embed(texts, self.embedder.embed, {})
+        return self._embed(texts, self.embedder.embed)
 
     def embed_questions(self, texts: Sequence[str]) -> Vectors:
         """Return the vectors of questions: those of ``embed`` if the embedder does not care."""
         if not isinstance(self.embedder, TellsQuestions):
             return self.embed(texts)
-        return self._embed(texts, self.embedder.embed_questions, {"kind": "question"})
+        return self._embed(texts, self.embedder.embed_questions, "question")
 
-    def _embed(self, texts: Sequence[str], embed: _Embed, kind: Mapping[str, str]) -> Vectors:
+    def _embed(self, texts: Sequence[str], embed: _Embed, kind: str = "") -> Vectors:
         checked = check_texts(texts)
-        keys = {text: {**kind, **self._identifier(text)} for text in dict.fromkeys(checked)}
+        keys = {text: self._identifier(text, kind) for text in dict.fromkeys(checked)}
         known = {text: self._known(key) for text, key in keys.items()}
         missing = [text for text, row in known.items() if row is None]
         if missing:
@@ -214,8 +214,9 @@ class CachedEmbedder:
             return None
         return found.astype(np.float32)
 
-    def _identifier(self, text: str) -> dict[str, str]:
-        return {"embedder": self.name, "text": text}
+    def _identifier(self, text: str, kind: str) -> JSONSerializableObject:
+        found: dict[str, JSONSerializableObject] = {"embedder": self.name, "text": text}
+        return {**found, "kind": kind} if kind else found  # as before there were kinds
 
 
 def _name_of(identifier: JSONSerializableObject) -> str:

@@ -75,7 +75,7 @@ class SimilarityRetriever(Generic[_Object]):
         self, embedder: Embedder | None = None, dense_model: DenseModel | None = None
     ) -> None:
         self._embed = _chosen(embedder, dense_model)
-        self._ask = getattr(embedder, "embed_questions", self._embed)
+        self._ask: _Embed | None = getattr(embedder, "embed_questions", self._embed)
         self._failing = False
         self._clear()
 
@@ -191,7 +191,7 @@ class SimilarityRetriever(Generic[_Object]):
 
     def _vector_of(self, query: str) -> NDArray[np.float32] | None:
         """Return the query's vector when every object has one, too; else ``None``."""
-        if self._embed is None or not self._entries:
+        if self._embed is None or self._ask is None or not self._entries:
             return None
         try:
             self._make_vectors(self._embed)
