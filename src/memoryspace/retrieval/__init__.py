@@ -21,12 +21,14 @@ from .similarity import SimilarityRetriever
 from .sparse.index import SparseIndex
 from .text.analysis import text_of, tokens
 from .times import TimeSpan, times_in
+from .vector_arm import EmbedderStatus
 
 __all__ = [
     "AllOf",
     "AnyOf",
     "Condition",
     "DenseIndex",
+    "EmbedderStatus",
     "Entry",
     "Generations",
     "Hit",

@@ -13,12 +13,15 @@ class Why(Struct, frozen=True):
     ``signals`` add up to its score. ``ranks`` is its place in each arm alone, from 1; an arm that
     does not find it is left out. ``words`` of the question occur in it, each with what it gives.
     ``likeness`` is the cosine of its vector to the question's, ``None`` where either has none.
+    ``by_meaning`` is false where words alone were searched: there is no embedder, it cannot read
+    the question, or it failed (``Recall.embedder_status`` tells).
     """
 
     signals: dict[str, float]
     ranks: dict[str, int]
     words: dict[str, float]
     likeness: float | None = None
+    by_meaning: bool = True
 
 
 class Hit(Struct, frozen=True):

@@ -39,7 +39,7 @@ from .ranking import (
     varied,
 )
 from .sparse.index import SparseIndex
-from .vector_arm import VectorArm
+from .vector_arm import EmbedderStatus, VectorArm
 
 _NAMED = 5  # of those who outrank an entry, in ``why_not``
 _SHOWN = 3  # entries of a session
@@ -198,6 +198,10 @@ class Recall:
         by = tuple(self.catalogue.at(each).id for each in before)
         detail = f"it is number {place + 1}, and {top_k} were asked for"
         return WhyNot("outranked", detail, place + 1, by, why)
+
+    def embedder_status(self) -> EmbedderStatus:
+        """Tell who embeds, how often that failed, and how many entries wait for it."""
+        return self.vectors.status()
 
     def embed_waiting(self, most: int = 1000) -> int:
         """Embed entries for which the embedder failed before; return how many still wait."""

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from ..embedding import Embedder, can_rank, embed_questions
@@ -22,6 +23,21 @@ logger = logging.getLogger(__name__)
 Vector = NDArray[np.float32]
 TextOf = Callable[[int], str]
 
+_SHOWN = 300  # characters of an error
+
+
+class EmbedderStatus(Struct, frozen=True):
+    """How the embedder of a memory does.
+
+    ``failures`` counts the calls that failed, ``waiting`` the entries that have no vector because
+    of it. ``last_error`` is what the last call failed with, ``None`` if it worked.
+    """
+
+    name: str | None
+    failures: int = 0
+    waiting: int = 0
+    last_error: str | None = None
+
 
 class VectorArm:
     """Vectors by row."""
@@ -32,6 +48,8 @@ class VectorArm:
         self._generations = Generations()
         self._waiting: dict[int, None] = {}  # rows whose vector is still to be made, in order
         self._warned = False
+        self._failures = 0
+        self._last_error: str | None = None
         if embedder is not None:
             self._generations.begin(embedder.name, embedder.dimensions)
 
@@ -54,6 +72,11 @@ class VectorArm:
     def waiting(self) -> int:
         """How many entries have no vector because the embedder failed."""
         return len(self._waiting)
+
+    def status(self) -> EmbedderStatus:
+        """Tell how the embedder in service does."""
+        name = None if self._embedder is None else self._embedder.name
+        return EmbedderStatus(name, self._failures, len(self._waiting), self._last_error)
 
     def add(self, rows: Sequence[int], texts: Sequence[str]) -> None:
         """Embed entries; those that cannot be embedded now wait."""
@@ -80,6 +103,7 @@ class VectorArm:
         except Exception as error:  # whatever it is, the other arm can answer
             self._warn(error, embedder)
             return None
+        self._last_error = None
         length = float(np.linalg.norm(vector))
         return vector / np.float32(length) if length > 0 else None
 
@@ -138,10 +162,13 @@ class VectorArm:
         except Exception as error:  # whatever it is, the other arm can answer
             self._warn(error, embedder)
             return False
+        self._last_error = None
         self._generations.add_many(embedder.name, [row for row, _ in texts], found)
         return True
 
     def _warn(self, error: Exception, embedder: Embedder) -> None:
+        self._failures += 1
+        self._last_error = f"{type(error).__name__}: {error}"[:_SHOWN]
         if not self._warned:
             logger.warning(
                 "the embedder %s failed; until it works again, searches go by words alone where "

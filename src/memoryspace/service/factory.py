@@ -14,7 +14,7 @@ from importlib import import_module
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
 
-from ..embedding import MiniLMEmbedder, StaticEmbedder
+from ..embedding import E5Embedder, MiniLMEmbedder, StaticEmbedder
 from ..errors import InvalidInput
 from .base import MemoryService
 from .settings import ServiceSettings
@@ -28,6 +28,7 @@ _EMBEDDERS: Mapping[str, Callable[[], Any]] = {
     "none": lambda: None,
     "static": StaticEmbedder,
     "minilm": MiniLMEmbedder,
+    "e5": E5Embedder,
 }
 
 

@@ -81,7 +81,9 @@ class Ranked:
         ranks = {"words": _rank_in(self.pool.scores, at)}
         if self.pool.likeness is not None:
             ranks["vectors"] = _rank_in(self.pool.cosines, at)
-        return Why(signals, {arm: rank for arm, rank in ranks.items() if rank}, self._words(at))
+        found = {arm: rank for arm, rank in ranks.items() if rank}
+        is_by_meaning = self.pool.likeness is not None
+        return Why(signals, found, self._words(at), by_meaning=is_by_meaning)
 
     def _words(self, at: int) -> dict[str, float]:
         gains = zip(
