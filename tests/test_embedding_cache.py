@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from memoryspace.embedding import (
     CachedEmbedder,
@@ -403,6 +404,30 @@ def test_a_text_is_embedded_once_and_then_remembered(tmp_path: Path) -> None:
     assert (second[2] == first[0]).all()
     assert (embedder.name, embedder.dimensions, embedder.scripts) == ("length/2", 2, None)
     assert embedder.embed([]).shape == (0, 2)
+
+
+class Apart(CallableEmbedder):
+    """An embedder that makes other vectors of questions."""
+
+    def embed_questions(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        return self.embed([f"{text}?" for text in texts])
+
+
+def test_a_question_is_remembered_apart_from_the_same_text(tmp_path: Path) -> None:
+    function = Counting()
+    embedder = CachedEmbedder(Apart(function, "length/2", 2), VectorFiles(tmp_path))
+    said, asked = embedder.embed(["aa"]), embedder.embed_questions(["aa"])
+    assert (embedder.embed(["aa"]) == said).all()
+    assert (embedder.embed_questions(["aa"]) == asked).all()
+    assert (said != asked).any()
+    assert function.asked == [["aa"], ["aa?"]]
+
+
+def test_whose_questions_are_texts_is_asked_once_for_both(tmp_path: Path) -> None:
+    function = Counting()
+    embedder = CachedEmbedder(CallableEmbedder(function, "length/2", 2), VectorFiles(tmp_path))
+    assert (embedder.embed(["aa"]) == embedder.embed_questions(["aa"])).all()
+    assert function.asked == [["aa"]]
 
 
 def test_a_vector_is_remembered_for_its_own_model_only(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from memoryspace.embedding import CallableEmbedder, Embedder, best_embedder, can_rank
 from memoryspace.errors import InvalidInput
-from memoryspace.retrieval import Entry, Hit, Only, Recall
+from memoryspace.retrieval import EmbedderStatus, Entry, Hit, Only, Recall
 
 NOW = 1_700_000_000.0
 LATIN = frozenset({"latin"})
@@ -217,6 +217,36 @@ def test_an_embedder_that_fails_at_asking_costs_one_warning_and_no_result(
     assert len(warnings_in(caplog)) == 1
     moody.fails = False
     assert recall.search("vehicle")[0].id == "auto"
+
+
+def test_how_the_embedder_does_can_be_asked() -> None:
+    moody = Moody()
+    recall = recall_of(*TALK, embedder=embedder_of(moody))
+    status = recall.embedder_status()
+    assert (status.name, status.failures, status.waiting) == ("meaning", 1, len(TALK))
+    assert status.last_error is not None
+    assert "the server is down" in status.last_error
+    moody.fails = False
+    recall.embed_waiting()
+    assert recall.embedder_status() == EmbedderStatus("meaning", failures=1)
+    assert recall_of().embedder_status() == EmbedderStatus(None)
+
+
+def test_an_explained_hit_says_whether_meaning_was_searched() -> None:
+    moody = Moody()
+    moody.fails = False
+    recall = recall_of(*TALK, embedder=embedder_of(moody, scripts=LATIN))
+    assert explained(recall, "a cat")
+    assert not explained(recall, "猫")  # it cannot read that
+    moody.fails = True
+    assert not explained(recall, "a cat")
+    assert recall.embedder_status().failures == 1
+
+
+def explained(recall: Recall, question: str) -> bool:
+    why = recall.search(question, explain=True)[0].why
+    assert why is not None
+    return why.by_meaning
 
 
 class Raw:
