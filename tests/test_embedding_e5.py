@@ -84,8 +84,7 @@ def test_the_cut_found_is_as_good_as_any(word: str) -> None:
 
 
 def score(tokenizer: Unigram, tokens: Sequence[int]) -> float:
-    by_number = {number: score for score, number in tokenizer._pieces.values()}
-    return sum(by_number[token] for token in tokens)
+    return sum(tokenizer._scores[token] for token in tokens)
 
 
 def best_score(tokenizer: Unigram, word: str) -> float:
@@ -94,9 +93,9 @@ def best_score(tokenizer: Unigram, word: str) -> float:
     for begin in reversed(range(len(word))):
         ends = range(begin + 1, len(word) + 1)
         cuts = [
-            tokenizer._pieces[word[begin:end]][0] + best[end]
+            tokenizer._scores[tokenizer._numbers[word[begin:end]]] + best[end]
             for end in ends
-            if word[begin:end] in tokenizer._pieces
+            if word[begin:end] in tokenizer._numbers
         ]
         best[begin] = max(cuts, default=-1e9)
     return best[0]

@@ -8,7 +8,7 @@ space, so words are cut one by one, and those met before are remembered.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 _SPACE = "▁"  # begins the pieces that begin a word
 _UNKNOWN_PENALTY = 10.0  # less likely than the least likely piece, by this
@@ -34,14 +34,13 @@ class Unigram:
     ) -> None:
         self.unknown = unknown
         self._characters = dict(characters)
-        self._pieces = {
-            piece: (score, number)
-            for number, (piece, score) in enumerate(zip(pieces, scores, strict=True))
-            if number not in marks and piece
+        self._scores = scores
+        self._numbers = {
+            piece: number for number, piece in enumerate(pieces) if number not in marks and piece
         }
         self._unknown_score = min(scores) - _UNKNOWN_PENALTY
-        self.space = self._pieces[_SPACE][1] if _SPACE in self._pieces else unknown
-        self._longest = _longest_by_first(self._pieces)
+        self.space = self._numbers.get(_SPACE, unknown)
+        self._longest = _longest_by_first(self._numbers)
         self._most = max(self._longest.values())
         self._remembered: dict[str, list[int]] = {}
 
@@ -78,10 +77,7 @@ class Unigram:
 
         ``best[end]`` is the likeliest way to reach a place: its score, the piece, its begin.
         """
-        whole = self._pieces.get(word)
-        if whole is not None and len(word) <= 2:
-            return [whole[1]]
-        pieces, longest, size = self._pieces, self._longest, len(word)
+        numbers, scores, longest, size = self._numbers, self._scores, self._longest, len(word)
         best: list[tuple[float, int, int]] = [(0.0, self.unknown, 0)]
         best += [(-1e30, self.unknown, 0)] * size
         for begin in range(size):
@@ -89,9 +85,9 @@ class Unigram:
             if score + self._unknown_score > best[begin + 1][0]:
                 best[begin + 1] = (score + self._unknown_score, self.unknown, begin)
             for end in range(begin + 1, min(begin + longest.get(word[begin], 0), size) + 1):
-                found = pieces.get(word[begin:end])
-                if found is not None and score + found[0] > best[end][0]:
-                    best[end] = (score + found[0], found[1], begin)
+                piece = numbers.get(word[begin:end])
+                if piece is not None and score + scores[piece] > best[end][0]:
+                    best[end] = (score + scores[piece], piece, begin)
         return self._walk_back(best)
 
     def _walk_back(self, best: list[tuple[float, int, int]]) -> list[int]:
@@ -104,7 +100,7 @@ class Unigram:
         return tokens[::-1]
 
 
-def _longest_by_first(pieces: Mapping[str, tuple[float, int]]) -> dict[str, int]:
+def _longest_by_first(pieces: Iterable[str]) -> dict[str, int]:
     """Return how long the longest piece is that begins with a character."""
     longest: dict[str, int] = {}
     for piece in pieces:
