@@ -22,7 +22,7 @@ _AFTER = 24  # characters behind a value that are looked at
 Place = tuple[int, str, str]  # where a value may stand, what leads to it, and the quote it is in
 
 _LINK = re.compile(
-    r"""(?: \s{0,3}(?P<sign>[:：=]|->|=>|→)\s{0,3}
+    r"""(?: ["'”]?\s{0,3}(?P<sign>[:：=]|->|=>|→)\s{0,3}
         | (?:['’]s | \s+(?:is|was|will\ be|should\ be|has\ been|got|i)) (?:\s+(?:re)?set\ to)?
           (?:\s+(?:now|still|just|currently|always|probably|actually|literally|also|simply))?
           (?:\s+changed\ to)? (?:\s{0,3}[:：]\s{0,3}|\s+)
