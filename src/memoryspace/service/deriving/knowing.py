@@ -63,4 +63,4 @@ class KnownMemories:
 
 
 def _clean(memory: Memory) -> Memory:
-    return without_secrets(memory) if memory.holds_secret else memory
+    return without_secrets([memory])[0] if memory.holds_secret else memory

@@ -266,7 +266,7 @@ class Worker:
             id=stored.id,
             user_id=user,
             session_id=stored.scope.session or "",
-            memories=[without_secrets(each) for each in memories],
+            memories=without_secrets(memories),
             details=stored.task.details,
             now=self._shelf.now(),
         )
