@@ -33,11 +33,11 @@ WORDS = ServiceSettings(embedder=None)
 MASKING = ServiceSettings(embedder=None, secrets="mask")
 REFUSING = ServiceSettings(embedder=None, secrets="refuse")
 
-SECRETS = ["Tulip!929", "4929 1180 5533 7742", "6083", "GB29NWBK60161331926819"]
+SECRETS = ["Tulip!929", "4929 1180 5533 7742", "60831975", "GB29NWBK60161331926819"]
 TELLING = [
     "I live in Rome and my pw is Tulip!929",
     "my card is 4929 1180 5533 7742. I work as a nurse.",
-    "我的取款密码是 6083，我住在上海",
+    "我的取款密码是 60831975，我住在上海",
     {"role": "user", "content": "pay rent to GB29NWBK60161331926819, I love opera"},
 ]
 
@@ -67,11 +67,11 @@ class Blabber:
 
     async def derive(self, job: Job, known: Known) -> list[Decision]:
         draft = Draft(
-            value="their pin is 6083",
-            text="their pin is 6083",
+            value="their pin is 60831975",
+            text="their pin is 60831975",
             kind="remark",
-            title="pin 6083",
-            details={"pin": "6083", "nested": [{"password": "Tulip!929"}]},
+            title="pin 60831975",
+            details={"pin": "60831975", "nested": [{"password": "Tulip!929"}]},
         )
         return [Add(draft)]
 
@@ -141,7 +141,7 @@ async def test_a_secret_that_a_deriver_makes_up_is_masked() -> None:
         await service.add_memory("ann", ["hello"])
         assert holds_none(await derived(service, "remark"))
         note = (await service.page("ann")).memories[0]
-        changed = await service.update("ann", note.id, "the pin is 6083")
+        changed = await service.update("ann", note.id, "the pin is 60831975")
         assert changed.text == "the pin is •••"
         assert not changed.holds_secret
 
@@ -189,12 +189,14 @@ def test_derivation_never_leaks(value: str, frame: str) -> None:
 
 async def test_a_mark_says_which_kinds_and_comes_and_goes_with_them() -> None:
     async with InMemoryMemoryService(settings=WORDS) as service:
-        [told] = await service.add_memory("ann", ["pin 6083 and my pw is Tulip!929"], marks="bank")
+        [told] = await service.add_memory(
+            "ann", ["pin 60831975 and my pw is Tulip!929"], marks="bank"
+        )
         memory = await service.get("ann", told)
         assert memory is not None
         assert memory.marks == {"secret", "bank"}
         assert memory.details["secrets"] == ["PIN", "password"]
-        assert memory.text == "pin 6083 and my pw is Tulip!929"
+        assert memory.text == "pin 60831975 and my pw is Tulip!929"
         later = await service.update("ann", told, "all changed")
         assert later.marks == {"bank"}
         assert "secrets" not in later.details
@@ -240,7 +242,7 @@ async def test_ids_and_times_are_nobodys_secret() -> None:
 
 
 async def test_a_refusal_says_which_and_what_to_do_and_stores_nothing() -> None:
-    said = ["hello", "the pin is 6083", "bye", "my pw is Tulip!929"]
+    said = ["hello", "the pin is 60831975", "bye", "my pw is Tulip!929"]
     async with InMemoryMemoryService(settings=REFUSING) as service:
         with pytest.raises(SecretRefused) as refused:
             await service.add_memory("ann", said)
@@ -251,13 +253,13 @@ async def test_a_refusal_says_which_and_what_to_do_and_stores_nothing() -> None:
         assert await service.count("ann") == 0
         [told] = await service.add_memory("ann", ["hello"])
         with pytest.raises(SecretRefused, match="PIN"):
-            await service.update("ann", told, metadata={"pin": 6083})
+            await service.update("ann", told, metadata={"pin": 60831975})
 
 
 async def test_who_repeats_an_id_with_a_secret_marks_nothing() -> None:
     async with InMemoryMemoryService(settings=WORDS) as service:
         await service.add_memory("ann", [{"role": "user", "content": "hello", "id": "m"}])
-        again = {"role": "user", "content": "my pin is 6083", "id": "m"}
+        again = {"role": "user", "content": "my pin is 60831975", "id": "m"}
         assert await service.add_memory("ann", [again]) == []
         memory = await service.get("ann", "m")
         assert memory is not None
@@ -274,13 +276,13 @@ def test_a_policy_that_is_not_known_is_refused() -> None:
 
 async def test_contexts_leave_out_what_holds_a_secret_unless_it_is_wanted() -> None:
     async with InMemoryMemoryService(settings=WORDS) as service:
-        await service.add_memory("ann", ["the pin is 6083", "the pin on the map is in Rome"])
+        await service.add_memory("ann", ["the pin is 60831975", "the pin on the map is in Rome"])
         for wanted in (False, True):
             agent = ServiceLongTermMemory(service, "ann", with_secrets=wanted)
             told = await agent.retrieve(Msg("ann", "pin", "user"), limit=1 + wanted)
             assert "map" in told
-            assert ("6083" in told) is wanted
-            assert ("6083" in (await agent.retrieve_from_memory(["pin"])).text) is wanted
+            assert ("60831975" in told) is wanted
+            assert ("60831975" in (await agent.retrieve_from_memory(["pin"])).text) is wanted
         assert len(await service.search("ann", "pin")) == 2
 
 
@@ -288,17 +290,17 @@ async def test_what_was_stored_before_there_were_marks_stays_out_of_contexts_too
     async with InMemoryMemoryService(settings=WORDS) as service:
         await service.add_memory("ann", ["the pin on the map"])
         [record] = await service.store.select(Scope("ann"))
-        old = change(record, id="old", text="the pin is 6083")
+        old = change(record, id="old", text="the pin is 60831975")
         await service.store.append(Scope("ann", "default"), [old])
         agent = ServiceLongTermMemory(service, "ann")
-        assert "6083" not in await agent.retrieve(Msg("ann", "pin", "user"))
+        assert "60831975" not in await agent.retrieve(Msg("ann", "pin", "user"))
 
 
 async def test_an_agent_records_the_rest_where_secrets_are_refused() -> None:
     async with InMemoryMemoryService(settings=REFUSING) as service:
         agent = ServiceLongTermMemory(service, "ann")
-        said = [Msg("ann", text, "user") for text in ("hello", "my pin is 6083", "bye")]
+        said = [Msg("ann", text, "user") for text in ("hello", "my pin is 60831975", "bye")]
         assert await agent.record([*said]) == [said[0].id, said[2].id]
-        told = await agent.record_to_memory("", ["their pin is 6083"])
+        told = await agent.record_to_memory("", ["their pin is 60831975"])
         assert "SecretRefused" in told.text
         assert await service.count("ann") == 2

@@ -58,6 +58,18 @@ ENGLISH = [
     ("access code", "door code here is {7719x} if i get locked out"),
     ("access code", "set the alarm code to {8812}"),
     ("access code", "cvv {123}"),
+    ("access code", "cvc on the back says {882}"),
+    ("access code", "locker combo {31 7 22}"),
+    ("access code", "garage keypad is {4410}"),
+    ("access code", "gate: {1904#}"),
+    ("access code", "the safe opens with {17-32-05}"),
+    ("password", "my phone passcode {258013} if you need it"),
+    ("password", "shop login is mara@mail.org / {Pumpkin_88}"),
+    ("password", "wifi name HomeNet pass {blueberry77}"),
+    ("password", "wifi password at work changed, its now {Orchid-2291}"),
+    ("password", "user jkim, password {Maple.Leaf.22}"),
+    ("national id", "social is {219-09-9999}"),
+    ("national id", "driver's licence {MORGA657054SM9IJ}"),
     ("key or token", "api key is {9f8a7b6c5d4e3f2a1b}"),
     ("national id", "my ssn is {078-05-1120}"),
     ("national id", "personal number {01024085573}, do i need it on the invoice?"),
@@ -77,6 +89,8 @@ CHINESE = [
     ("password", "验证码 {482913}"),
     ("password", "{abc12345}是我的密码"),
     ("password", "用 {7788} 当门锁密码"),
+    ("password", "门锁换密码了，现在是 {889900}"),
+    ("access code", "小区门禁 {#2580#}"),
     ("national id", "护照号码 {E12345678}"),
     ("bank account", "招商银行账号 {621483001234}"),
     ("card number", "银行卡{6217 0028 7001 3345 662}我老记不住"),
@@ -112,6 +126,16 @@ my passport expires 12/05/2031
 my passport: 12/05/2031
 my locker is number 1204
 the key is under the mat
+the film opens with 1200 extras
+my bus pass expires in 2026
+the padlock cost 1200 yen
+social media has 12000 followers
+access tokens expire after 3600 seconds
+my student number is 20210033
+gate 14 at 18:30
+门锁花了1200
+门锁是2020年装的
+门禁坏了，报修电话62345678
 a token of appreciation
 my bank account has 12000 dollars
 password = request.form['password']

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from .formats import ACCOUNT, IDENTITY, PASSWORD, Span
+from .formats import ACCOUNT, CODE, IDENTITY, PASSWORD, Span
 from .values import Value, is_account, is_password
 
 _AFTER = 24  # characters behind a value that are looked at
@@ -19,11 +19,12 @@ _SECRETS = (
 )
 _NAMES = (
     (PASSWORD, _SECRETS, _TOKEN),
+    (CODE, r"(?:门禁|门锁|锁屏|保险[箱柜])", r"[#*]?\d{4,10}[#*]?"),
     (IDENTITY, r"(?:身份证|护照|社保|驾照)(?:卡?号码?)?", r"[A-Za-z]{0,2}\d{7,17}[\dXx]?"),
     (ACCOUNT, r"(?:银行卡|信用卡|储蓄卡|借记卡|工资卡|卡号|[账帐][号户])", r"\d(?:[ -]?\d){11,18}"),
 )
 _CUES = tuple(
-    (kind, re.compile(rf"{name}(?P<link>[^，。！？；,!?;\n•A-Za-z0-9]{{0,12}}?)(?P<value>{value})"))
+    (kind, re.compile(rf"{name}(?P<link>[^。！？；!?;\n•A-Za-z0-9#*]{{0,12}}?)(?P<value>{value})"))
     for kind, name, value in _NAMES
 )
 _OWNED = re.compile(
@@ -34,6 +35,7 @@ _LAST_TOKEN = re.compile(rf"(?<![A-Za-z0-9]){_TOKEN}$")
 _TOLD = re.compile(r"[是为叫成设改用：:“\"「]了?\s*$")
 _DENIED = re.compile(r"不[是要能可用]|别|忘")
 _ADVISED = re.compile(r"(?:别|不要|不能|不可)[用拿把以]?\s*$")
+_COMMA = re.compile(r"[，,、]")
 _PHONE = re.compile(r"1[3-9]\d{9}")
 
 
@@ -55,9 +57,11 @@ def in_chinese(text: str) -> Iterator[Span]:
 def _is_told(kind: str, value: Value) -> bool:
     """Tell whether a value behind a name is one, and is said to be."""
     is_linked = _TOLD.search(value.link) is not None
-    if _DENIED.search(value.link) is not None:
+    if _DENIED.search(value.link) is not None or (_COMMA.search(value.link) and not is_linked):
         return False
-    if kind != PASSWORD:
+    if kind == CODE and not (is_linked or {*"#*"} & {*value.text}):
+        return False
+    if kind in (IDENTITY, ACCOUNT):
         return is_account(Value(value.text, "is", after=value.after))
     if _PHONE.fullmatch(value.text) is not None and not is_linked:
         return False

@@ -41,7 +41,8 @@ _PURPOSE = re.compile(
 )
 _NEXT_WORD = re.compile(r"\s+[\w'’&@./•-]{1,30}")
 _APART = re.compile(
-    r"(?:[,:;(–—]|\s-|\bit['’]?s|\bis|\bwas)\s{1,3}(?P<quote>[\"'“‘`]?)", re.IGNORECASE
+    r"(?:[,:;(–—]|\s-|\b(?:it['’]?s|is|was|reads|says)(?:\s+now)?)\s{1,3}(?P<quote>[\"'“‘`]?)",
+    re.IGNORECASE,
 )
 _SENTENCE_END = re.compile(r"[.!?。！？](?:\s|$)|\n")
 _QUOTED = {

@@ -15,6 +15,7 @@ PRIVATE_KEY = "private key"
 ACCOUNT = "bank account"
 IDENTITY = "national id"
 PASSWORD = "password"
+CODE = "access code"
 
 Span = tuple[str, int, int]  # the kind, and where it begins and ends
 
@@ -43,7 +44,7 @@ _NETWORKS = re.compile(
 _FOURS = re.compile(r"\d{4}(?:[ -]\d{4}){2,3}[ -]\d{1,4}")
 _CARD_CUE = re.compile(
     r"\b(?:cards?|visa|master ?card|amex|debit|maestro)\b"
-    r"|(?:银行|信用|储蓄|借记|工资)卡|卡号|[账帐][号户]",
+    r"|(?:银行|信用|储蓄|借记|工资|[工农建中交招]行)卡|卡号|[账帐][号户]",
     re.IGNORECASE,
 )
 _OTHER_CUE = re.compile(

@@ -75,6 +75,8 @@ def is_password(value: Value) -> bool:
     text = value.text
     if _is_no_value(value):
         return False
+    if value.link == "" and text.isdigit():
+        return is_pin(value) and _YEAR.fullmatch(text) is None
     if value.link in ("", SET_APART):
         return len(text) >= 6 and _is_mixed(text) and any(map(str.isdigit, text))
     return _is_mixed(text) or (text.isdigit() and len(text) >= 4) or _is_word(value)
@@ -90,14 +92,20 @@ def is_pin(value: Value) -> bool:
 def is_code(value: Value) -> bool:
     """Tell whether a value opens a lock, or proves a card."""
     digits = sum(map(str.isdigit, value.text))
-    is_like = re.fullmatch(r"[#*]?[A-Za-z]?\d[\d-]{2,11}[A-Za-z]?[#*]?", value.text) is not None
+    is_like = re.fullmatch(r"[#*]?[A-Za-z]?\d[\d -]{2,11}[A-Za-z]?[#*]?", value.text) is not None
     return is_like and 3 <= digits <= 10 and not _is_no_value(value)
+
+
+def is_lone_code(value: Value) -> bool:
+    """Tell whether a number opens what is named before it: it has no other sense there."""
+    is_number = is_code(value) and len(value.text) >= 4 and _YEAR.fullmatch(value.text) is None
+    return is_number and _FOLLOWS_NUMBER.match(value.after) is not None
 
 
 def is_key(value: Value) -> bool:
     """Tell whether a value is a key or a token of a program."""
     text = value.text
-    is_long = len(text) >= (8 if value.link != "" else 20)
+    is_long = len(text) >= (8 if value.link != "" else 12)
     has_both = any(map(str.isdigit, text)) and any(map(str.isalpha, text))
     return is_long and has_both and not _is_no_value(value)
 
@@ -127,7 +135,7 @@ def _is_no_value(value: Value) -> bool:
         return True
     if _UNIT.match(value.after) is not None or _MEASURED.fullmatch(text) is not None:
         return True
-    if not value.is_quoted and value.link != "is" and _PROGRAM.match(text) is not None:
+    if not value.is_quoted and value.link not in ("is", "") and _PROGRAM.match(text) is not None:
         return True
     return _PLACEHOLDER.search(text) is not None and not any(map(str.isdigit, text))
 
