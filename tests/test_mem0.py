@@ -418,6 +418,23 @@ def written(folder: Path) -> str:
 # -- trust -----------------------------------------------------------------------------------------
 
 
+async def test_mem0s_model_sees_no_secret_and_what_is_kept_is_marked() -> None:
+    model = Scripted("Has a bank card")
+    async with service(model, infer=True) as mem0:
+        await mem0.add_memory("ann", ["my bank pin is 6083"])
+        assert model.asked
+        assert not any("6083" in each for each in model.asked)
+    async with service(infer=False) as mem0:
+        [kept] = await mem0.add_memory("ann", ["my bank pin is 6083"])
+        memory = await mem0.get("ann", kept)
+        assert memory is not None
+        assert memory.holds_secret
+        assert await mem0.search_memory("ann", "pin", {"without": "secret"}) == []
+    async with service(infer=False, secrets="refuse") as mem0:
+        with pytest.raises(InvalidInput, match="PIN"):
+            await mem0.add_memory("ann", ["my bank pin is 6083"])
+
+
 @pytest.mark.parametrize("infer", [False, True])
 async def test_orders_to_a_model_are_held_back_until_released(infer: bool) -> None:
     model = Scripted("Likes tea")

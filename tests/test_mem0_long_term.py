@@ -161,6 +161,19 @@ async def test_orders_to_a_model_are_neither_recorded_nor_retrieved() -> None:
         assert ATTACK not in await ltm.retrieve(user(ATTACK))
 
 
+async def test_secrets_are_neither_recorded_nor_retrieved() -> None:
+    model = Scripted()
+    async with remembering(model) as ltm:
+        await ltm.record([user("my bank pin is 6083")])
+        await ltm.record_to_memory("the pin is 6083", ["Ann's pin is 6083"])
+        assert model.asked
+        assert not any("6083" in each for each in model.asked)
+        calls = Mem0Calls(ltm.long_term_working_memory)
+        said = [{"role": "user", "content": "my bank pin is 6083"}]
+        await calls.add({"user_id": "ann"}, said, infer=False)  # by somebody else
+        assert "6083" not in await ltm.retrieve(user("bank pin"))
+
+
 async def test_names_keep_memories_apart() -> None:
     with memory() as mem0:
         ann = Mem0LongTermMemory("bot", "ann", memory=mem0)

@@ -4,6 +4,7 @@
     ├── InvalidInput (ValueError)        an id, a mark or an option that cannot be used
     │   ├── InvalidMessage               a Msg built from the wrong parts
     │   ├── PromptTooLong                what must stay of a conversation does not fit
+    │   ├── SecretRefused                a message with a secret, where none may be stored
     │   ├── InvalidHook                  a hook that an agent cannot have or use
     │   └── WrongForm                    a document that is not of the form asked for
     ├── NotSerializable (TypeError)      a value that no shelf can write down
@@ -52,6 +53,17 @@ class InvalidInput(MemorySpaceError, ValueError):
 
 class InvalidMessage(InvalidInput, AssertionError):
     """A ``Msg`` with a bad role or content (an ``AssertionError`` in AgentScope v1)."""
+
+
+class SecretRefused(InvalidInput):
+    """Messages hold secrets and none may be stored; ``messages`` are their places in the call.
+
+    The error never holds the secret.
+    """
+
+    def __init__(self, message: str, messages: tuple[int, ...] = ()) -> None:
+        super().__init__(message)
+        self.messages = messages
 
 
 class WrongForm(InvalidInput):

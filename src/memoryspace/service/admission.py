@@ -1,6 +1,7 @@
 """Admission: what users give becomes memories, checked and dated.
 
-What looks like an attack on whoever will read it is held back.
+What looks like an attack on whoever will read it is held back; what holds a secret is marked,
+masked or refused.
 """
 
 from __future__ import annotations
@@ -20,15 +21,16 @@ from ..record import RESERVED_PREFIX, Scope, as_marks, check_id
 from .envelope import memory_from
 from .forms import draft_of, drafts_of, retold, title_in
 from .kinds import SUPERSEDED
-from .memory import QUARANTINED, Draft, Memory, Said
+from .memory import QUARANTINED, SECRET, Draft, Memory, Said
 from .schema import Message
 from .schema.plain import plain
+from .secrecy import Secrecy
 from .settings import ServiceSettings
 from .trust import suspicion
 
 _LONG = 50_000  # characters that are looked at beside the event loop
 
-_OURS = frozenset({QUARANTINED, SUPERSEDED})
+_OURS = frozenset({QUARANTINED, SECRET, SUPERSEDED})
 
 _NUMBERS = frozenset({int, float, bool})
 
@@ -49,6 +51,7 @@ class Admission:
 
     def __init__(self, settings: ServiceSettings) -> None:
         self._settings = settings
+        self._secrecy = Secrecy(settings.secrets)
 
     async def admit(
         self,
@@ -63,8 +66,8 @@ class Admission:
             drafts = [change(draft, marks=marks) for draft in drafts]
         memories = [self._admitted(scope, draft, now) for draft in drafts]
         if sum(len(each.text) for each in memories) < _LONG:
-            return [self.judged(each) for each in memories]
-        return await asyncio.to_thread(lambda: [self.judged(each) for each in memories])
+            return self._let_in(memories)
+        return await asyncio.to_thread(self._let_in, memories)
 
     def edited(
         self, memory: Memory, value: Said | None, metadata: Mapping[str, Any] | None
@@ -72,7 +75,7 @@ class Admission:
         """Return a memory with another value or other metadata; who it is stays the same."""
         if value is not None:
             draft = self._checked(draft_of(value))
-            memory = self.judged(
+            memory = self._let_in_one(
                 change(
                     memory,
                     value=draft.value,
@@ -88,7 +91,7 @@ class Admission:
             own = plain(dict(metadata), "metadata")
             memory = change(memory, metadata=own, title=title_in(own))
             retitled = change(memory, value=retold(memory.value, memory.id, own))
-            return self.judged(retitled)
+            return self._let_in_one(retitled)
         return change(memory, value=retold(memory.value, memory.id, memory.metadata))
 
     def _admitted(self, scope: Scope, draft: Draft, now: float) -> Memory:
@@ -109,6 +112,13 @@ class Admission:
             )
         _check_keys_of(draft)
         return draft
+
+    def _let_in(self, memories: Sequence[Memory]) -> list[Memory]:
+        return [self.judged(each) for each in self._secrecy.applied(memories)]
+
+    def _let_in_one(self, memory: Memory) -> Memory:
+        [let_in] = self._let_in([memory])
+        return let_in
 
     def judged(self, memory: Memory) -> Memory:
         """Return a memory held back if what it says is suspicious, with the reason."""

@@ -23,6 +23,8 @@ RAW = "memory"  # the kind of what was said; derived kinds have names of their o
 
 QUARANTINED = "quarantined"  # the mark of what is kept but not recalled until it is released
 
+SECRET = "secret"  # the mark of what holds a secret: searches find it, contexts do not show it
+
 
 class Draft(Struct, frozen=True, kw_only=True):
     """Something to be remembered that is not stored yet; the fields are those of ``Memory``."""
@@ -96,3 +98,8 @@ class Memory(Struct, frozen=True, kw_only=True):
     def is_quarantined(self) -> bool:
         """Whether it is kept out of recall until somebody has looked at it."""
         return QUARANTINED in self.marks
+
+    @property
+    def holds_secret(self) -> bool:
+        """Whether it is kept out of contexts: it holds a password, a card number or the like."""
+        return SECRET in self.marks

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, tzinfo
-from typing import Literal
+from typing import Literal, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,6 +12,7 @@ from ..embedding import Embedder
 from ..errors import InvalidInput
 from ..record import is_number
 from ..retrieval.ranking import Ranking, Reranker
+from .secrecy import Policy
 from .shelf import MAX_VERSIONS
 
 MAX_INDEXED = 500_000
@@ -24,9 +25,11 @@ class ServiceSettings(Struct, frozen=True, kw_only=True):
     ``max_indexed`` memories are held in this process's indexes; users not asked for lately make
     room. ``ttl_seconds`` after it was said a memory is gone (never, if ``None``); of each session
     only the newest ``max_messages_per_session`` are kept. ``quarantine`` holds back text that
-    looks like instructions to a model until somebody releases it. A message of more than
-    ``max_message_characters`` is refused. Of each memory ``max_versions`` old ones are kept. A
-    derivation is given up after ``max_attempts``.
+    looks like instructions to a model until somebody releases it. ``secrets`` says what becomes of
+    a message with a password, a card number or the like: ``"keep"`` it, marked and left out of
+    contexts; ``"mask"`` the secret before anything is stored; ``"refuse"`` it. No secret becomes a
+    fact. A message of more than ``max_message_characters`` is refused. Of each memory
+    ``max_versions`` old ones are kept. A derivation is given up after ``max_attempts``.
     """
 
     embedder: Embedder | Literal["best"] | None = "best"
@@ -37,6 +40,7 @@ class ServiceSettings(Struct, frozen=True, kw_only=True):
     ttl_seconds: float | None = None
     max_messages_per_session: int | None = None
     quarantine: bool = True
+    secrets: Policy = "keep"
     max_message_characters: int = 1_000_000
     max_versions: int = MAX_VERSIONS
     max_attempts: int = 5
@@ -44,6 +48,9 @@ class ServiceSettings(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.embedder not in ("best", None) and not isinstance(self.embedder, Embedder):
             raise TypeError(f'embedder must be an Embedder, "best" or None, got {self.embedder!r}')
+        if self.secrets not in get_args(Policy):
+            known = ", ".join(map(repr, get_args(Policy)))
+            raise InvalidInput(f"secrets must be one of {known}, got {self.secrets!r}")
         for name in self.__struct_fields__:
             if not name.startswith("max_"):
                 continue

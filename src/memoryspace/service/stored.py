@@ -34,6 +34,7 @@ from .results import Deleted, Erasure, MemoryHit, Page, Status
 from .review import Review
 from .search import Searcher
 from .search.resident import ResidentSearcher
+from .secrecy import purged
 from .settings import ServiceSettings
 from .shelf import Shelf
 
@@ -152,7 +153,7 @@ class StoredMemoryService(MemoryService):
         if self._worker is None:
             added = await self.store.append(scope, records)
         else:
-            added = await self._worker.record(scope, records, details)
+            added = await self._worker.record(scope, records, purged(details))
         await self._keep_newest(scope)
         return added
 

@@ -249,6 +249,41 @@ async def check_what_looks_like_an_attack_is_held_back(make: ServiceMaker) -> No
         assert await service.quarantined(user) == []
 
 
+async def check_what_holds_a_secret_is_found_and_marked(make: ServiceMaker) -> None:
+    async with make() as service:
+        user = fresh_user()
+        told, plain = await service.add_memory(user, ["the pin is 6083", "the pin on the map"])
+        found = [hit.memory for hit in await service.search(user, "pin")]
+        assert {each.id: each.holds_secret for each in found} == {told: True, plain: False}
+        assert await service.list_memory(user, {"marks": "secret"}) == ["the pin is 6083"]
+        assert await service.search_memory(user, "pin", {"without": "secret"}) == [
+            "the pin on the map"
+        ]
+        assert (await service.update(user, told, marks=["mine"])).marks == {"mine", "secret"}
+        assert (await service.update(user, told, "the pin is changed")).marks == {"mine"}
+        assert (await service.update(user, plain, "the pin is 6084")).holds_secret
+
+
+async def check_secrets_can_be_masked_or_refused(make: ServiceMaker) -> None:
+    async with make(settings=ServiceSettings(embedder=None, secrets="mask")) as service:
+        user = fresh_user()
+        message = said("my pw is Tulip!929", metadata={"door_code": 4821, "n": 4})
+        await service.add_memory(user, [message, "hello"])
+        [masked] = [each for each in (await service.page(user)).memories if each.id == message.id]
+        assert "929" not in str(await service.store.select(Scope(user)))
+        assert "4821" not in str(await service.store.select(Scope(user)))
+        assert masked.text == "my pw is •••"
+        assert masked.metadata["n"] == 4
+        assert not masked.holds_secret
+        changed = await service.update(user, message.id, "my pw is Daisy!313")
+        assert changed.text == "my pw is •••"
+    async with make(settings=ServiceSettings(embedder=None, secrets="refuse")) as service:
+        wrong = ["hello", "my pw is Tulip!929"]
+        await refuses(service.add_memory(user, wrong), "messages[1]", "password", "mask")
+        await refuses(service.update(user, message.id, "my pin is 6083"), "PIN")
+        assert await service.count(user) == 2
+
+
 async def check_one_bad_record_breaks_nothing(make: ServiceMaker) -> None:
     async with make() as service:
         user = fresh_user()

@@ -219,7 +219,7 @@ async def check_marks_are_given_asked_for_and_changed(make: ServiceMaker) -> Non
         assert await service.search_memory(user, "apple", {"marks": "eaten"}) == ["red apple"]
         assert await service.search_memory(user, "apple", {"marks": "fruit"}) == ["green apple"]
         assert (await service.update(user, first, marks=[])).marks == frozenset()
-        for wrong in ("quarantined", "superseded", "memoryspace:x", ""):
+        for wrong in ("quarantined", "secret", "superseded", "memoryspace:x", ""):
             await refuses(service.add_memory(user, ["x"], marks=wrong))
             await refuses(service.update(user, first, marks=[wrong]))
 

@@ -1,4 +1,4 @@
-"""What a deriver may ask about a user's memory: only what holds, and nothing held back."""
+"""What a deriver may ask about a user's memory: only what holds, nothing held back, no secrets."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from ..kinds import SUPERSEDED
 from ..likeness import likeness
 from ..memory import QUARANTINED, Memory
 from ..search import Query, Searcher
+from ..secrecy import without_secrets
 from ..shelf import Shelf
 
 _OUT = frozenset({QUARANTINED, SUPERSEDED})
@@ -37,7 +38,7 @@ class KnownMemories:
         )
         seqs = {each.seq for each in found}
         ids = frozenset(each.id for each in found)
-        memories = await self._shelf.select(self._scope, Where(ids=ids)) if ids else []
+        memories = await self._select(Where(ids=ids)) if ids else []
         rated = [(each, likeness(text, each.text)) for each in memories if each.seq in seqs]
         rated.sort(key=lambda pair: (-pair[1], -pair[0].seq))
         return rated[:top_k]
@@ -45,7 +46,7 @@ class KnownMemories:
     async def of_kind(self, kind: str, *, limit: int = 1000) -> list[Memory]:
         """Return the newest memories of a kind, in the order they were made."""
         where = Where(kind=kind, without=_OUT, limit=limit, newest=True)
-        return await self._shelf.select(self._scope, where)
+        return await self._select(where)
 
     async def there(self, memory_ids: Collection[str]) -> set[str]:
         """Return which of these memories are there, whatever their state."""
@@ -55,4 +56,11 @@ class KnownMemories:
     async def get(self, memory_id: str) -> Memory | None:
         """Return one memory, unless it is held back."""
         found = await self._shelf.find(self._scope, memory_id)
-        return None if found is None or found.marks & _OUT else found
+        return None if found is None or found.marks & _OUT else _clean(found)
+
+    async def _select(self, where: Where) -> list[Memory]:
+        return [_clean(each) for each in await self._shelf.select(self._scope, where)]
+
+
+def _clean(memory: Memory) -> Memory:
+    return without_secrets([memory])[0] if memory.holds_secret else memory

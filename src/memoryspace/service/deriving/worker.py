@@ -22,6 +22,7 @@ from ..kinds import OUTBOX
 from ..memory import RAW, Memory
 from ..results import Status
 from ..search import Searcher
+from ..secrecy import purged, without_secrets
 from ..shelf import Edit, Shelf
 from .carrying import Carrier, Judge
 from .contract import BadDecision, Deriver, Job
@@ -253,7 +254,10 @@ class Worker:
                 return
 
     async def _decided(self, stored: Stored, memories: Sequence[Memory]) -> Stored:
-        """Have the deriver decide, and write that down before any of it is done."""
+        """Have the deriver decide, and write that down before any of it is done.
+
+        It sees no secrets; should it make one up, that is not written down either.
+        """
         user = stored.scope.user
         if stored.task.is_anew:
             versions = {key: meant.version for key, meant in stored.task.memories.items()}
@@ -262,13 +266,13 @@ class Worker:
             id=stored.id,
             user_id=user,
             session_id=stored.scope.session or "",
-            memories=memories,
+            memories=without_secrets(memories),
             details=stored.task.details,
             now=self._shelf.now(),
         )
         known = KnownMemories(user, self._shelf, self._searcher)
         decisions = await self.deriver.derive(job, known) if memories else []
-        plan = numbered(stored, decisions)
+        plan = purged(numbered(stored, decisions))
         self._carrier(stored).check(plan)
         return await self._revised(stored, change(stored.task, decisions=plan))
 

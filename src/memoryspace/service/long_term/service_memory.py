@@ -12,7 +12,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from ...errors import InvalidInput
+from ...errors import InvalidInput, SecretRefused
 from ...message import Msg
 from ...message.msg import Role
 from ...record import check_id
@@ -20,7 +20,8 @@ from ...tool import ToolResponse, failed, told
 from ..base import MemoryService
 from ..forms import draft_of
 from ..forms import text_of as words_of
-from ..memory import Memory, Said
+from ..memory import SECRET, Memory, Said
+from ..secrets import secrets_in
 from .base import LongTermMemoryBase
 from .rendering import DEFAULT_TOKENS, render
 
@@ -35,7 +36,8 @@ class ServiceLongTermMemory(LongTermMemoryBase):
 
     What is recorded goes to ``session_id``; it is looked up in all of the user's sessions or, with
     ``only_session``, in that one. What is retrieved takes at most about ``max_tokens``; with
-    ``neighbours``, what was said beside a match may be retrieved for its sake.
+    ``neighbours``, what was said beside a match may be retrieved for its sake. What holds a secret
+    is not retrieved, unless it is wanted ``with_secrets``.
     """
 
     def __init__(
@@ -46,6 +48,7 @@ class ServiceLongTermMemory(LongTermMemoryBase):
         *,
         only_session: bool = False,
         neighbours: bool = False,
+        with_secrets: bool = False,
         max_tokens: int = DEFAULT_TOKENS,
     ) -> None:
         super().__init__()
@@ -56,12 +59,23 @@ class ServiceLongTermMemory(LongTermMemoryBase):
         self.session_id = session_id if session_id is None else check_id("session id", session_id)
         self.max_tokens = max_tokens
         self._neighbours = neighbours
+        self._with_secrets = with_secrets
         self._filters = {"session_id": session_id} if only_session else {}
 
     async def record(self, msgs: list[Msg | None]) -> list[str]:
-        """Remember messages and return the ids of those that are new."""
+        """Remember messages and return the ids of those that are new.
+
+        Those that the service refuses for a secret are left out: tried again, they would keep the
+        others from being recorded for ever.
+        """
         messages = [msg for msg in as_messages(msgs) if msg.name != ECHO]
-        return await self._add(messages) if messages else []
+        try:
+            return await self._add(messages) if messages else []
+        except SecretRefused as refusal:
+            if not refusal.messages:
+                raise
+            left = [msg for at, msg in enumerate(messages) if at not in refusal.messages]
+            return await self._add(left)
 
     async def retrieve(self, msg: Msg | list[Msg] | None, limit: int = 5) -> str:
         """Return what is remembered about a message or several, quoted; "" if nothing is."""
@@ -124,13 +138,23 @@ class ServiceLongTermMemory(LongTermMemoryBase):
         own = {msg.id for msg in asking}
         most = min(limit + len(own), _MOST)
         answers = await asyncio.gather(*(self._search(text, most) for text in asked))
-        return [each for each in in_turn(answers) if each.id not in own][:limit]
+        found = [each for each in in_turn(answers) if each.id not in own]
+        return [each for each in found if self._may_be_shown(each)][:limit]
+
+    def _may_be_shown(self, memory: Memory) -> bool:
+        """Tell whether a memory holds no secret; what came from elsewhere is not marked."""
+        return self._with_secrets or not (memory.holds_secret or secrets_in(memory.text))
 
     async def _search(self, text: str, limit: int) -> list[Memory]:
         service, user = self.service, self.user_id
         if type(service).search is not MemoryService.search:
+            without = {} if self._with_secrets else {"without": SECRET}
             hits = await service.search(
-                user, text, top_k=limit, filters=self._filters, neighbours=self._neighbours
+                user,
+                text,
+                top_k=limit,
+                filters={**self._filters, **without},
+                neighbours=self._neighbours,
             )
             return [hit.memory for hit in hits]
         filters = {"top_k": limit, **self._filters}  # a service with the seven verbs alone

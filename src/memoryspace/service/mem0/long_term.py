@@ -23,6 +23,7 @@ from ..long_term.base import LongTermMemoryBase
 from ..long_term.rendering import DEFAULT_TOKENS, quoted, render
 from ..long_term.service_memory import ECHO, as_messages, as_texts, in_turn
 from ..memory import Memory
+from ..secrets import masked, secrets_in
 from ..trust import suspicion
 from . import opening
 from .calls import Mem0Calls
@@ -96,6 +97,7 @@ class Mem0LongTermMemory(Closing, LongTermMemoryBase):
         """Hand messages to mem0, each with its role, and return what it remembered as ``results``.
 
         What looks like instructions to a model is not handed over: ``held_back`` has the ids.
+        Secrets are masked before.
         """
         messages = [msg for msg in as_messages(msgs) if msg.name != ECHO and text_of(msg).strip()]
         trusted = [msg for msg in messages if suspicion(text_of(msg), role=msg.role) is None]
@@ -114,7 +116,7 @@ class Mem0LongTermMemory(Closing, LongTermMemoryBase):
 
     async def record_to_memory(self, thinking: str, content: list[str]) -> ToolResponse:
         try:
-            facts = [text for text in as_texts("content", content) if text.strip()]
+            facts = [masked(text) for text in as_texts("content", content) if text.strip()]
             trusted = [text for text in facts if suspicion(text) is None]
             results = await self._record_facts(thinking, trusted) if trusted else []
         except Exception as error:  # whatever it is, the model must be told that it failed
@@ -164,7 +166,7 @@ class Mem0LongTermMemory(Closing, LongTermMemoryBase):
     async def _record_facts(self, thinking: str, facts: Sequence[str]) -> list[dict[str, Any]]:
         """Let mem0 derive from facts; what it makes nothing of is kept as it is, once."""
         is_thought = bool(thinking.strip()) and suspicion(thinking) is None
-        thought = [{"role": "assistant", "content": thinking}] if is_thought else []
+        thought = [{"role": "assistant", "content": masked(thinking)}] if is_thought else []
         answer = await self._add([*thought, *map(_fact, facts)], infer=True)
         results: list[dict[str, Any]] = answer["results"]
         if results or "event_id" in answer:  # the platform is still at it
@@ -196,17 +198,19 @@ class Mem0LongTermMemory(Closing, LongTermMemoryBase):
         found = sorted(answer["results"], key=lambda each: -float(each.get("score") or 0))
         memories = [memory_from(each, owner, quarantine=True) for each in found]
         related = [_relation(each) for each in answer["relations"] if isinstance(each, dict)]
-        return [each for each in memories if not each.is_quarantined][:limit], related
+        shown = [each for each in memories if not (each.is_quarantined or secrets_in(each.text))]
+        return shown[:limit], related
 
     def _rendered(self, memories: Sequence[Memory], relations: Iterable[str]) -> str:
-        related = [f"- {quoted(each)}" for each in relations if suspicion(each) is None]
+        trusted = [masked(each) for each in relations if suspicion(each) is None]
+        related = [f"- {quoted(each)}" for each in trusted]
         parts = [render(memories, max_tokens=self.max_tokens)] if memories else []
         return "\n".join([*parts, *([RELATIONS, *related] if related else [])])
 
 
 def _wire(msg: Msg, *, infer: bool) -> dict[str, str]:
     role = heard_as(msg.role, infer=infer)
-    return {"role": role, "content": text_of(msg), "name": msg.name}
+    return {"role": role, "content": masked(text_of(msg)), "name": msg.name}
 
 
 def _fact(text: str) -> dict[str, str]:

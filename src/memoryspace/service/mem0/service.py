@@ -25,6 +25,7 @@ from ..filters import FOR_LIST, FOR_SEARCH, MOST_HITS, Asked, count_in, read
 from ..forms import query_text
 from ..memory import QUARANTINED, Memory, Said
 from ..results import Deleted, Erasure, MemoryHit, Page
+from ..secrecy import Policy
 from ..settings import ServiceSettings
 from . import opening
 from .calls import Mem0Calls
@@ -44,7 +45,7 @@ class Mem0MemoryService(MemoryService):
     ``from_config`` does, and without that the platform is asked, with ``api_key`` or the variable
     ``MEM0_API_KEY``. With ``infer`` mem0 keeps what its model makes of messages; without, their
     words. Text that looks like instructions to a model is kept word for word and held back, unless
-    ``quarantine`` is off.
+    ``quarantine`` is off. ``secrets`` is that of ``ServiceSettings``; mem0's model never sees one.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class Mem0MemoryService(MemoryService):
         config: Mapping[str, Any] | None = None,
         infer: bool = True,
         quarantine: bool = True,
+        secrets: Policy = "keep",
         events: EventStream | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -68,7 +70,8 @@ class Mem0MemoryService(MemoryService):
         self._api_key, self._host = api_key, host
         self._infer, self._quarantine = infer, quarantine
         self._clock = clock
-        self._admission = Admission(ServiceSettings(embedder=None, quarantine=quarantine))
+        settings = ServiceSettings(embedder=None, quarantine=quarantine, secrets=secrets)
+        self._admission = Admission(settings)
         self._opened: Any = None
         self._calls: Mem0Calls | None = None
         self._changing = PerLoop(asyncio.Lock)

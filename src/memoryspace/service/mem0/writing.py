@@ -17,6 +17,7 @@ from ...events import EventStream
 from ...message import Msg
 from ..memory import Memory
 from ..schema import Message
+from ..secrecy import without_secrets
 from .calls import Ids, Mem0Calls
 from .shapes import GIVEN_ID, held, metadata_of, shared_metadata, wire_message
 
@@ -65,8 +66,10 @@ class Writing:
         return added
 
     async def _derive(self, ids: Ids, memories: Sequence[Memory]) -> list[str]:
+        """Have mem0 derive; its model sees no secrets."""
         if not memories:
             return []
+        memories = without_secrets(memories)
         messages = [wire_message(each, infer=True) for each in memories]
         metadata = shared_metadata(memories)
         return _ids_in(await self._calls.add(ids, messages, infer=True, metadata=metadata))
