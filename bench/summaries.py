@@ -40,7 +40,9 @@ BEFORE = "9d0551c"  # the last revision whose summary went by rarity
 SHARES = (10, 20, 35)  # per cent of a conversation's tokens
 KINDS = ("answers", "current")
 UNANSWERED = ("abstain", "sensitive")
-ROUNDS = 2000  # of the bootstrap
+CONVERSATIONS = ("as they were", "with data pasted")
+COMPARED = ("memoryspace", "before")
+ROUNDS = 1000  # of the bootstrap
 SEED = 11
 
 Turn = tuple[str, str]  # role, text
@@ -214,10 +216,12 @@ def share_of(scores: Sequence[Score], *kinds: str) -> float:
 def difference(ours: Sequence[Score], theirs: Sequence[Score]) -> tuple[float, float]:
     """Return the 95 % interval of how much more of the facts are kept, drawn over people."""
     rng = random.Random(SEED)
-    pairs = list(zip(ours, theirs, strict=True))
+    pairs: dict[str, list[tuple[Score, Score]]] = {}
+    for pair in zip(ours, theirs, strict=True):
+        pairs.setdefault(pair[0].job.person, []).append(pair)
     found = []
     for _ in range(ROUNDS):
-        drawn = rng.choices(pairs, k=len(pairs))
+        drawn = [pair for each in rng.choices([*pairs], k=len(pairs)) for pair in pairs[each]]
         both = [share_of(side, *KINDS) for side in zip(*drawn, strict=True)]
         found.append(both[0] - both[1])
     found.sort()
@@ -246,8 +250,11 @@ def report(ways: dict[str, list[Score]]) -> str:
         means = [f"{lang} {share_of(of, *KINDS):.3f}" for lang, of in by_lang.items()]
         lines.append(f"- {name}: {', '.join(means)}")
     if "before" in ways:
-        low, high = difference(ways["memoryspace"], ways["before"])
-        lines.append(f"- more than before, 95 %: {low:+.3f} to {high:+.3f}")
+        for is_pasted in (False, True):
+            both = [[s for s in ways[name] if s.job.is_pasted == is_pasted] for name in COMPARED]
+            low, high = difference(*both)
+            which = CONVERSATIONS[is_pasted]
+            lines.append(f"- more than before, {which}, 95 %: {low:+.3f} to {high:+.3f}")
     return "\n".join(lines)
 
 
@@ -259,7 +266,7 @@ def _line(name: str, scores: Sequence[Score], is_pasted: bool, share: int) -> st
     kept = sum(sum(each.kept.values()) for each in scores)
     tokens = sum(each.tokens for each in scores)
     cells = [
-        "with data pasted" if is_pasted else "as they were",
+        CONVERSATIONS[is_pasted],
         f"{share} %",
         name,
         f"{share_of(scores, 'answers'):.3f}",

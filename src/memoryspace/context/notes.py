@@ -126,7 +126,8 @@ class Notes:
         self.points += _points(text, voice)
         said, pasted = parted(text)
         self._mention(names_in(said), USES_SAID)
-        self._mention(filter(_is_of_a_thing, names_in(pasted)), _USES_IN_DATA)
+        if pasted:
+            self._mention(filter(_is_of_a_thing, names_in(pasted)), _USES_IN_DATA)
 
     def _take_call(self, call: Any) -> None:
         self.done.append(_action(call))

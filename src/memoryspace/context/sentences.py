@@ -28,11 +28,11 @@ _END = re.compile(
 _TELLING = re.compile(r"[\d_/@#$]+")  # signs of names, numbers and addresses
 _LIST_SIGN = re.compile(r"^(?:[-*•#>]+|\d{1,3}[.)、])\s*")
 _DATA = frozenset("{[<|")  # what begins like this was not said by anybody
-_AROUND = ".,:;!?()\"'“”‘’…*`"  # signs that stand around words
+_PLAIN = re.compile(r"(?<!\S)[(\"'“‘*`]*[^\W\d_]+(?:['’-][^\W\d_]+)*[.,:;!?)\"'”’…*`]*(?!\S)")
 _LOGGED = re.compile(r"\[?(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d|[A-Z]{4,8}(?::[\w.]+:| +\[| +\d)")
 _PROGRAM = re.compile(
     r".*[{}]$|[\w.]+\(.*\)[;:]?$|[\w.]+ [+-]?= "
-    r"|(?:def|class) \w+.*:$|import [\w.]+$|from \S+ import "
+    r"|(?:def|class) \w.*:$|import [\w.]+$|from \S+ import "
 )
 _HAN = re.compile("[\u4e00-\u9fff]")
 _WORD = re.compile("[a-z']+")
@@ -111,8 +111,9 @@ def is_data(line: str) -> bool:
     if line[:1] in _DATA or line.count("|") > 1 or _LOGGED.match(line) or _PROGRAM.match(line):
         return True
     words = line.split()
-    plain = sum(word.strip(_AROUND).replace("'", "").isalpha() for word in words)
-    return 3 * plain < len(words) and not _HAN.search(line)
+    if 3 * sum(map(str.isalpha, words)) >= len(words):  # the most frequent case, and quick
+        return False
+    return 3 * len(_PLAIN.findall(line)) < len(words) and not _HAN.search(line)
 
 
 def without_greeting(text: str) -> str:
