@@ -18,7 +18,7 @@ from .stand_in import clipped
 _SHARES: dict[Section, float] = {"binding": 0.5, "goal": 0.2, "done": 0.1, "names": 0.4}  # at most
 _MOST_POINTS = 4000  # that are weighed; of more, the newest
 _LEAST_ROOM = 8  # tokens; no sentence fits in less
-_TITLE, _BULLET = 3, 2  # tokens
+_BULLET = 2  # tokens, with the end of the line
 _LITTLE = 1.0  # the worth of a point that comes after names
 _MOST_DIGITS = 6  # of how often something was done
 
@@ -36,8 +36,8 @@ class ExtractiveSummary:
 
 def written(notes: Notes, room: int) -> str:
     """Put a summary together: first what binds, then each list within its share, and points."""
-    sheet = _Sheet(room)
     points = _best_first(notes)
+    sheet = _Sheet(room, is_chinese(notes.goal + " ".join(point.text for point in points)))
     sheet.choose([each for each in points if each.section == "binding"], sheet.share("binding"))
     sheet.put("goal", clipped_to(notes.goal, sheet.share("goal")))
     sheet.put("done", _listed("; ", _counted(notes.done), sheet.share("done")))
@@ -49,20 +49,21 @@ def written(notes: Notes, room: int) -> str:
         share = min(share, sheet.share("names"))
         sheet.put("names", _listed(", ", _by_use(notes.names), share))
     sheet.choose(points)
-    return sheet.text(notes)
+    return sheet.text(notes.points)
 
 
 class _Sheet:
     """A summary being written, and the room that is left."""
 
-    def __init__(self, room: int) -> None:
+    def __init__(self, room: int, in_chinese: bool) -> None:
         self._room = self._left = room
+        self._titles = {section: both[in_chinese] for section, both in TITLES.items()}
         self._lists: dict[Section, str] = {}
         self._points: dict[Point, int] = {}  # with what each costs
 
     def share(self, section: Section) -> int:
         """Return the tokens that a section may have now."""
-        left = self._left + self._cost_of_list(section) - _TITLE
+        left = self._left + self._cost_of_list(section) - self._cost_of_title(section)
         return max(0, min(int(self._room * _SHARES[section]), left))
 
     def put(self, section: Section, text: str) -> None:
@@ -86,27 +87,30 @@ class _Sheet:
                 self._points[point] = cost
                 self._left -= cost
 
-    def text(self, notes: Notes) -> str:
+    def text(self, said: Sequence[Point]) -> str:
         """Return what was written, section by section, points in the order they were said."""
-        places = {point: place for place, point in enumerate(notes.points)}
+        places = {point: place for place, point in enumerate(said)}
         points = sorted(self._points, key=places.__getitem__)
-        language = int(is_chinese(notes.goal + " ".join(point.text for point in points)))
         lines: list[str] = []
-        for section, titles in TITLES.items():
+        for section, title in self._titles.items():
             of_section = [f"- {point.text}" for point in points if point.section == section]
             if self._lists.get(section):
-                lines.append(f"{titles[language]}: {self._lists[section]}")
+                lines.append(f"{title}: {self._lists[section]}")
             elif of_section:
-                lines += [f"{titles[language]}:", *of_section]
+                lines += [f"{title}:", *of_section]
         return "\n".join(lines)
 
     def _cost_of(self, point: Point) -> int:
         is_first = all(other.section != point.section for other in self._points)
-        return estimate_tokens(point.text) + _BULLET + _TITLE * is_first
+        title = self._cost_of_title(point.section) if is_first else 0
+        return estimate_tokens(point.text) + _BULLET + title
 
     def _cost_of_list(self, section: Section) -> int:
         text = self._lists.get(section, "")
-        return estimate_tokens(text) + _TITLE if text else 0
+        return estimate_tokens(text) + self._cost_of_title(section) if text else 0
+
+    def _cost_of_title(self, section: Section) -> int:
+        return estimate_tokens(f"{self._titles[section]}:\n")
 
 
 def clipped_to(text: str, max_tokens: int) -> str:
