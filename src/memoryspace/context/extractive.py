@@ -1,8 +1,9 @@
 """``ExtractiveSummary``: a summary without a model, of what was said itself.
 
-It keeps the goal, what was decided, found out and done, what is open, and names and numbers as they
-were written. It can read itself back, so a summary merges into the next one, and never grows beyond
-the room it is given: what is said to be important stays longest, and new things before old ones.
+It keeps what binds (``binding`` says why), the goal, what was decided, found out and done, what is
+open, and names and numbers as they were written. It can read itself back, so a summary merges into
+the next one, and never grows beyond the room it is given: what binds most stays longest, and new
+things before old ones.
 """
 
 from __future__ import annotations
