@@ -8,13 +8,25 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from ..message import Msg
 from ..message.msg import peek_content
 from ..token.base import texts_in
+from .binding import OPEN, Kind, is_question
 from .rendering import text_of_output
-from .sentences import is_chinese, names_in, remarks_in, sentences_of, short
+from .sentences import (
+    Remark,
+    is_chinese,
+    names_in,
+    parted,
+    remark_of,
+    remarks_in,
+    sentences_of,
+    short,
+    without_greeting,
+)
 
-Section: TypeAlias = Literal["goal", "decided", "known", "done", "open", "names"]
+Section: TypeAlias = Literal["goal", "binding", "decided", "known", "done", "open", "names"]
 
 TITLES: dict[Section, tuple[str, str]] = {  # in English and in Chinese
     "goal": ("Goal", "目标"),
+    "binding": ("Keep in mind", "须记"),
     "decided": ("Decided", "决定"),
     "known": ("Known", "已知"),
     "done": ("Done", "已做"),
@@ -22,10 +34,16 @@ TITLES: dict[Section, tuple[str, str]] = {  # in English and in Chinese
     "names": ("Mentioned", "提及"),
 }
 _SECTION_OF = {title: section for section, both in TITLES.items() for title in both}
-_WORTH_OF_EARLIER: dict[str, float] = {"decided": 3.2, "known": 2.6, "open": 1.4}
-_WORTH_OF_VOICE = {"user": 1.6, "assistant": 0.8, "system": 0.0}
+_SECTION_FOR: dict[Kind, Section] = {  # others are known
+    "harm": "binding",
+    "rule": "binding",
+    "open": "open",
+    "decision": "decided",
+}
+_WORTH_OF_VOICE = {"user": 2.5, "assistant": 0.8, "system": 0.0}  # the assistant can say it again
+_WORTH_OF_EARLIER = 2.6  # what was kept once was worth it
 _WORTH_OF_AGE = 0.8  # what the newest has more than the oldest
-_USES, _USES_IN_RESULT = 3, 1  # that a name counts for where it stands
+USES_SAID, _USES_IN_DATA = 3, 1  # that a name counts for where it stands
 _LONGEST_GOAL = 8000  # characters
 _LONGEST_ARGUMENT = 60
 _LONGEST_RESULT = 2000  # characters of one result that are read
@@ -41,6 +59,14 @@ class Point(NamedTuple):
     worth: float
 
 
+class _Voice(NamedTuple):
+    """Who says something: what that is worth, whether it can bind, whether it has an answer."""
+
+    worth: float
+    is_users: bool = False
+    is_unanswered: bool = False
+
+
 class Notes:
     """What was said, in the order it was said. ``names`` are with how much they were used."""
 
@@ -52,8 +78,11 @@ class Notes:
 
     def take(self, messages: Sequence[Msg]) -> None:
         """Note what messages say that is new."""
+        replied = _last_turn(messages)
+        if replied:  # what was asked before has its answer
+            self.points = [point for point in self.points if not is_question(point.text)]
         for number, msg in enumerate(messages):
-            self._take(msg, number / len(messages) * _WORTH_OF_AGE)
+            self._take(msg, number / len(messages) * _WORTH_OF_AGE, number >= replied)
         if not self.goal:
             self.goal = next(filter(None, map(_request, messages)), "")
 
@@ -73,48 +102,73 @@ class Notes:
         elif section == "done":
             self.done += reversed(list(filter(None, item.split("; "))))  # the newest stood first
         elif section == "names":
-            self._mention(reversed(list(filter(None, item.split(", ")))), _USES)
+            self._mention(reversed(list(filter(None, item.split(", ")))), USES_SAID)
         elif item:
             parts = [item] if line.startswith("- ") else sentences_of(item)
-            self.points += [Point(section, part, _WORTH_OF_EARLIER[section]) for part in parts]
+            self.points += [_earlier(section, remark_of(part)) for part in parts]
 
-    def _take(self, msg: Msg, age: float) -> None:
+    def _take(self, msg: Msg, age: float, is_unanswered: bool) -> None:
         content = peek_content(msg)
+        voice = _Voice(_WORTH_OF_VOICE[msg.role] + age, msg.role == "user", is_unanswered)
         if isinstance(content, str):
-            self._take_words(content, _WORTH_OF_VOICE[msg.role] + age)
+            self._take_words(content, voice)
             return
         for block in content:
             kind = block.get("type") if isinstance(block, dict) else None
             if kind == "text":
-                self._take_words(str(block.get("text", "")), _WORTH_OF_VOICE[msg.role] + age)
+                self._take_words(str(block.get("text", "")), voice)
             elif kind == "tool_use":
                 self._take_call(block)
             elif kind == "tool_result":
                 self._take_result(text_of_output(block.get("output")), age)
 
-    def _take_words(self, text: str, worth: float) -> None:
-        self.points += _points(text, worth)
-        self._mention(names_in(text), _USES)
+    def _take_words(self, text: str, voice: _Voice) -> None:
+        self.points += _points(text, voice)
+        said, pasted = parted(text)
+        self._mention(names_in(said), USES_SAID)
+        if pasted:
+            self._mention(filter(_is_of_a_thing, names_in(pasted)), _USES_IN_DATA)
 
     def _take_call(self, call: Any) -> None:
         self.done.append(_action(call))
-        self._mention(names_in(" ".join(texts_in(call.get("input")))), _USES)
+        self._mention(names_in(" ".join(texts_in(call.get("input")))), USES_SAID)
 
     def _take_result(self, text: str, worth: float) -> None:
         said = text[:_LONGEST_RESULT]
-        best = sorted(_points(said, worth), key=lambda point: -point.worth)[:_LINES_OF_RESULT]
-        self.points += [point for point in best if point.worth > 1 and _is_prose(point.text)]
-        self._mention(filter(_is_of_a_thing, names_in(said)), _USES_IN_RESULT)
+        points = sorted(_points(said, _Voice(worth)), key=lambda point: -point.worth)
+        best = [point for point in points[:_LINES_OF_RESULT] if point.worth > 1]
+        self.points += [
+            point._replace(section="known")  # whatever it says, a tool decides nothing
+            for point in best
+            if _is_prose(point.text)
+        ]
+        self._mention(filter(_is_of_a_thing, names_in(said)), _USES_IN_DATA)
 
     def _mention(self, names: Iterable[str], uses: int) -> None:
         for name in names:  # what is mentioned again stands last again
             self.names[name] = self.names.pop(name, 0) + uses
 
 
-def _points(text: str, worth: float) -> Iterator[Point]:
+def _points(text: str, voice: _Voice) -> Iterator[Point]:
     for remark in remarks_in(text):
-        section: Section = "decided" if remark.is_decision else "known"
-        yield Point("open" if remark.is_open else section, remark.text, worth + remark.worth)
+        if remark.is_question and voice.is_unanswered:
+            yield Point("open", remark.text, voice.worth + OPEN.worth)
+        elif (section := _section(remark)) == "binding" and not voice.is_users:
+            yield Point("decided", remark.text, voice.worth + min(remark.worth, OPEN.worth))
+        else:
+            yield Point(section, remark.text, voice.worth + remark.worth)
+
+
+def _section(remark: Remark) -> Section:
+    return _SECTION_FOR.get(remark.reason.kind, "known") if remark.reason is not None else "known"
+
+
+def _earlier(section: Section, remark: Remark) -> Point:
+    """Return a point of an earlier summary, where it stood: as good as new."""
+    worth = remark.worth if section == "binding" else min(remark.worth, OPEN.worth)
+    if section == "open":  # also if it is a question
+        worth = OPEN.worth
+    return Point(section, remark.text, worth + _WORTH_OF_EARLIER)
 
 
 def _action(call: dict[str, Any]) -> str:
@@ -130,7 +184,16 @@ def _action(call: dict[str, Any]) -> str:
 
 def _request(msg: Msg) -> str:
     text = msg.get_text_content() if msg.role == "user" else None
-    return short(text[:_LONGEST_GOAL], _LONGEST_GOAL) if text is not None else ""
+    said, pasted = parted(without_greeting(text or ""))
+    return short(said if said.strip() else pasted, _LONGEST_GOAL)
+
+
+def _last_turn(messages: Sequence[Msg]) -> int:
+    """Return where the last speaker's turn begins: what is asked from there on has no answer."""
+    speakers = [(msg.role, msg.name) if msg.get_text_content() else None for msg in messages]
+    last = next(filter(None, reversed(speakers)), None)
+    others = [at for at, speaker in enumerate(speakers) if speaker not in (None, last)]
+    return others[-1] + 1 if others else 0
 
 
 def _is_prose(sentence: str) -> bool:

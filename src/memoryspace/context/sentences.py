@@ -10,42 +10,37 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from .binding import Reason, is_question, reason_for
+
 _LONGEST_TEXT = 8000  # characters of one text that are read
 _LONGEST_SENTENCE = 240
 _LONGEST_NAME = 120
 _FEWEST_WORDS = 3  # or Chinese signs
+_WEAK = 1.0  # a reason worth no more does not save a polite phrase
+_WORTH_OF_DETAIL, _MOST_DETAILS = 0.25, 4  # together no more than a weak reason
 
 _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _STUB = re.compile(r"^\[[^\n]*left the context[^\n]*\]$", re.MULTILINE)
-_END = re.compile(r"(?<=[.!?…])[\"”')\]]*\s+(?=[^a-z])|(?<=[。！？；])[”」』）]*|\n+")
+_END = re.compile(
+    r"(?<=[.!?…])[\"”')\]]*\s+(?=[^a-z])|(?<=[。！？；])[”」』）]*|\n+"
+    r"|(?<=[!?])\s+|(?<=[a-z]{3}[.])\s+"  # many never type a capital
+)
+_TELLING = re.compile(r"[\d_/@#$]+")  # signs of names, numbers and addresses
 _LIST_SIGN = re.compile(r"^(?:[-*•#>]+|\d{1,3}[.)、])\s*")
-_DATA = frozenset("{[(<|")  # what begins like this was not said by anybody
+_DATA = frozenset("{[<|")  # what begins like this was not said by anybody
+_PLAIN = re.compile(r"(?<!\S)[(\"'“‘*`]*[^\W\d_]+(?:['’-][^\W\d_]+)*[.,:;!?)\"'”’…*`]*(?!\S)")
+_LOGGED = re.compile(r"\[?(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d|[A-Z]{4,8}(?::[\w.]+:| +\[| +\d)")
+_PROGRAM = re.compile(
+    r".*[{}]$|[\w.]+\(.*\)[;:]?$|[\w.]+ [+-]?= "
+    r"|(?:def|class) \w.*:$|import [\w.]+$|from \S+ import "
+)
 _HAN = re.compile("[\u4e00-\u9fff]")
 _WORD = re.compile("[a-z']+")
-_TELLING = re.compile(r"[\d_/@#$]+")  # signs of names, numbers and addresses
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_DECIDED = _words(
-    "decide decided decision chose choose chosen agreed agree instead must mustn't never always "
-    "should shouldn't prefer preferred confirm confirmed require requires required only don't "
-    "because important cannot ensure"
+_GREETING = re.compile(
+    r"\W*(?:(?:h(?:i+|ello|ey+|iya)(?:\s+(?:there|all))?|good (?:morning|evening|afternoon))\b"
+    r"|[你您]好[啊呀]?|哈[喽啰]|早上好|晚上好)[,.!，。！~\s]*",
+    re.IGNORECASE,
 )
-_OPEN = _words(
-    "todo next remaining remains remain still pending yet unresolved waiting later need needs"
-)
-_TROUBLE = _words(
-    "error errors exception fail fails failed failure traceback can't couldn't wrong bug fix fixed "
-    "found cause solved passed works successful successfully"
-)
-_DECIDED_ZH = re.compile(
-    "决定|选择|采用|必须|不要|不能|务必|应该|改为|同意|确认|要求|偏好|只能|因为|重要|一定"
-)
-_OPEN_ZH = re.compile("待办|下一步|接下来|还需|仍需|尚未|未完成|未解决|稍后|等待")
-_TROUBLE_ZH = re.compile("错误|失败|异常|无法|原因|修复|发现|解决|成功|通过")
 _FILLERS = (
     "sure", "ok", "thank", "great", "hello", "hi ", "hi!", "hi,", "of course", "certainly",
     "let me", "i'll", "i will", "i'm sorry", "sorry", "please let me know", "is there anything",
@@ -61,24 +56,35 @@ _NAME = re.compile(
 
 
 class Remark(NamedTuple):
-    """A sentence, what it is about, and how much of it will be needed, from about -2 to 4."""
+    """A sentence, why it is kept, and how much of it will be needed, from about -2 to 5."""
 
     text: str
-    is_decision: bool
-    is_open: bool
+    reason: Reason | None
     worth: float
+    is_question: bool
 
 
 def remarks_in(text: str) -> Iterator[Remark]:
     """Yield the sentences of a text, without code and stubs, none of them endless."""
-    return map(_remark, sentences_of(text))
+    return map(remark_of, sentences_of(text))
+
+
+def remark_of(sentence: str) -> Remark:
+    """Return a sentence with why it is worth keeping."""
+    reason = reason_for(sentence)
+    worth = reason.worth if reason is not None else 0.0
+    if worth <= _WEAK and sentence.lower().startswith(_FILLERS):
+        worth -= 2.0
+    details = min(_MOST_DETAILS, len(_TELLING.findall(sentence)))
+    return Remark(sentence, reason, worth + _WORTH_OF_DETAIL * details, is_question(sentence))
 
 
 def sentences_of(text: str) -> Iterator[str]:
     """Yield the sentences of a text as they are said."""
     for part in _END.split(_prose(text[:_LONGEST_TEXT])):
-        sentence = _LIST_SIGN.sub("", " ".join(part[: 2 * _LONGEST_SENTENCE].split()))
-        if sentence[:1] not in _DATA and _has_words(sentence):
+        line = " ".join(part[: 2 * _LONGEST_SENTENCE].split())
+        sentence = without_greeting(_LIST_SIGN.sub("", line))
+        if _has_words(sentence) and not is_data(sentence):
             yield _cut(sentence, _LONGEST_SENTENCE)
 
 
@@ -90,6 +96,30 @@ def names_in(text: str) -> Counter[str]:
         if len(name) > 2 and not name.isalpha() and _NAME.fullmatch(name):
             names[name] += times
     return names
+
+
+def parted(text: str) -> tuple[str, str]:
+    """Return the lines of a text that were said, and those of data that was pasted into it."""
+    lines: tuple[list[str], list[str]] = ([], [])
+    for line in text[:_LONGEST_TEXT].split("\n"):
+        lines[is_data(line.strip())].append(line)
+    return "\n".join(lines[0]), "\n".join(lines[1])
+
+
+def is_data(line: str) -> bool:
+    """Tell whether a line is of a table, a log or a program: nobody said it."""
+    if line[:1] in _DATA or line.count("|") > 1 or _LOGGED.match(line) or _PROGRAM.match(line):
+        return True
+    words = line.split()
+    if 3 * sum(map(str.isalpha, words)) >= len(words):  # the most frequent case, and quick
+        return False
+    return 3 * len(_PLAIN.findall(line)) < len(words) and not _HAN.search(line)
+
+
+def without_greeting(text: str) -> str:
+    """Return a text without the greeting it may begin with."""
+    greeting = _GREETING.match(text)
+    return text[greeting.end() :] if greeting else text
 
 
 def is_chinese(text: str) -> bool:
@@ -113,18 +143,6 @@ def _prose(text: str) -> str:
     if "```" in text:
         text = _CODE.sub("\n", text)
     return _STUB.sub("", text) if "left the context" in text else text
-
-
-def _remark(sentence: str) -> Remark:
-    low = sentence.lower()
-    words = set(_WORD.findall(low))
-    is_han = not sentence.isascii() and _HAN.search(sentence) is not None
-    is_decision = bool(words & _DECIDED) or (is_han and bool(_DECIDED_ZH.search(sentence)))
-    is_open = bool(words & _OPEN) or (is_han and bool(_OPEN_ZH.search(sentence)))
-    is_trouble = bool(words & _TROUBLE) or (is_han and bool(_TROUBLE_ZH.search(sentence)))
-    worth = 1.5 * is_decision + 1.0 * is_open + 0.8 * is_trouble
-    worth += 0.25 * min(6, len(_TELLING.findall(sentence))) - 2.0 * low.startswith(_FILLERS)
-    return Remark(sentence, is_decision, is_open, worth)
 
 
 def _has_words(sentence: str) -> bool:
