@@ -41,8 +41,8 @@ _SECTION_FOR: dict[Kind, Section] = {  # others are known
     "decision": "decided",
 }
 _WORTH_OF_VOICE = {"user": 2.5, "assistant": 0.8, "system": 0.0}  # the assistant can say it again
-_WORTH_OF_EARLIER = 2.6  # what was kept once was worth it
 _WORTH_OF_AGE = 0.8  # what the newest has more than the oldest
+_WORTH_OF_EARLIER = 3.3  # as the newest of the user: what was kept once was worth it
 USES_SAID, _USES_IN_DATA = 3, 1  # that a name counts for where it stands
 _LONGEST_GOAL = 8000  # characters
 _LONGEST_ARGUMENT = 60
@@ -104,8 +104,7 @@ class Notes:
         elif section == "names":
             self._mention(reversed(list(filter(None, item.split(", ")))), USES_SAID)
         elif item:
-            parts = [item] if line.startswith("- ") else sentences_of(item)
-            self.points += [_earlier(section, remark_of(part)) for part in parts]
+            self.points += _earlier(section, line)
 
     def _take(self, msg: Msg, age: float, is_unanswered: bool) -> None:
         content = peek_content(msg)
@@ -163,12 +162,15 @@ def _section(remark: Remark) -> Section:
     return _SECTION_FOR.get(remark.reason.kind, "known") if remark.reason is not None else "known"
 
 
-def _earlier(section: Section, remark: Remark) -> Point:
-    """Return a point of an earlier summary, where it stood: as good as new."""
-    worth = remark.worth if section == "binding" else min(remark.worth, OPEN.worth)
-    if section == "open":  # also if it is a question
-        worth = OPEN.worth
-    return Point(section, remark.text, worth + _WORTH_OF_EARLIER)
+def _earlier(section: Section, line: str) -> Iterator[Point]:
+    """Yield the points of a line of an earlier summary: where they stood, or by what they say."""
+    is_point = line.startswith("- ")
+    for part in [line[2:].strip()] if is_point else sentences_of(line):
+        remark = remark_of(part)
+        where = section if is_point or section != "known" else _section(remark)
+        worth = remark.worth if where == "binding" else min(remark.worth, OPEN.worth)
+        worth = OPEN.worth if where == "open" else worth  # also if it is a question
+        yield Point(where, remark.text, worth + _WORTH_OF_EARLIER)
 
 
 def _action(call: dict[str, Any]) -> str:
