@@ -27,6 +27,7 @@ from .conditions import ANYTHING, Condition, refusal
 from .entries import Entry, checked
 from .hits import Hit, SessionHit, Why, WhyNot
 from .matching import LIKENESS_FLOOR, Matcher
+from .personal import PersonalReader
 from .ranking import (
     Profiles,
     Ranked,
@@ -62,7 +63,8 @@ class Recall:
 
     ``embedder`` makes the vectors: by default the best one installed, with ``None`` words alone
     are searched. ``ranking`` holds the weights. ``reranker`` reads the best candidates beside the
-    question once more. ``clock`` tells when a question is asked, unless the asker does; days begin
+    question once more. With ``personal`` the entries are what one person told, and the best are read
+    for whom and what they are about, and for what holds now (``retrieval.personal``). ``clock`` tells when a question is asked, unless the asker does; days begin
     and end as in ``zone``. From a cosine of ``floor`` on, an entry matches by its meaning alone.
     """
 
@@ -75,6 +77,7 @@ class Recall:
         zone: tzinfo = UTC,
         clock: Callable[[], float] = time.time,
         floor: float = LIKENESS_FLOOR,
+        personal: bool = False,
     ) -> None:
         self.ranking = default_ranking() if ranking is None else ranking
         self.reranker = reranker
@@ -85,6 +88,7 @@ class Recall:
         self._zone = zone
         self._clock = clock
         self._floor = floor
+        self._reader = PersonalReader() if personal else None
 
     def __len__(self) -> int:
         return len(self.catalogue)
@@ -246,6 +250,8 @@ class Recall:
             ranked = matcher.only_matching(ranked)
             if len(ranked) < asked.at_least and matcher.has_other_words:
                 ranked = matcher.only_matching(ranker.rank((*also, *self._with_any_word(asked))))
+        if self._reader is not None:
+            ranked = self._reader.reread(ranked, question, self, now)
         if self.reranker is not None:
             ranked = reread(ranked, asked.text, self.reranker, self.indexed_text, ranking.reranked)
         return varied(ranked, self.indexed_text, ranking.diversity)
@@ -301,6 +307,8 @@ class Recall:
         self.sparse.remove(row)
         self.vectors.remove(row)
         self.profiles.remove(row, self.catalogue.at(row))
+        if self._reader is not None:
+            self._reader.forget(row)
 
 
 def _chosen(embedder: Embedder | Literal["best"] | None) -> Embedder | None:

@@ -1,0 +1,80 @@
+"""What a question of personal memory asks for: whose words, of whom, on what, now or then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from ..ranking import Question
+from . import cues
+from .clauses import telling_words
+from .matters import matters_in
+from .people import RELATIONS, names_in, relations_asked
+
+
+class PersonalQuestion(Struct, frozen=True):
+    """A question, read. ``people`` are keys of relations and names, aliases among them."""
+
+    words: frozenset[str]
+    matters: int
+    people: frozenset[str]
+    of_assistant: bool
+    of_user: bool
+    is_present: bool  # what holds now is asked for, or nothing is said of when
+    is_now: bool  # and "now" or "still" says so
+    past: tuple[tuple[float, float], ...]  # periods that are over
+    wants: tuple[str, ...]  # sorts of answers: see ``signals``
+
+    @property
+    def of_user_alone(self) -> bool:
+        """Whether it is about the user, and about nobody else."""
+        return self.of_user and not self.people
+
+
+def asked(
+    question: Question, now: float, known: frozenset[str], aliases: Mapping[str, frozenset[str]]
+) -> PersonalQuestion:
+    """Read a question; ``known`` are the names that candidates name."""
+    text = question.text
+    past = tuple(
+        (each.start.timestamp(), each.end.timestamp())
+        for each in question.times
+        if each.end.timestamp() <= now
+    )
+    of_assistant = _finds(cues.OF_ASSISTANT, text) and not _finds(cues.TO_ASSISTANT, text)
+    is_present = not (past or of_assistant or _finds(cues.THEN, text))
+    words = telling_words(text)
+    return PersonalQuestion(
+        words=words,
+        matters=matters_in(text, words),
+        people=_people(text, known, aliases),
+        of_assistant=of_assistant,
+        of_user=_finds(cues.OF_USER, text),
+        is_present=is_present,
+        is_now=_finds(cues.AT_PRESENT, text),
+        past=past,
+        wants=tuple(name for name, sign in _SORTS.items() if _finds(sign, text)),
+    )
+
+
+_SORTS = {"place": cues.WHERE, "time": cues.WHEN, "number": cues.HOW_MANY, "name": cues.WHO}
+
+
+def _people(
+    text: str, known: frozenset[str], aliases: Mapping[str, frozenset[str]]
+) -> frozenset[str]:
+    """Return who is asked for: a name means also the relation it was told with, and the reverse."""
+    lowered = text.lower()
+    words = frozenset(lowered.replace("'s", " ").replace("’s", " ").replace("?", " ").split())
+    names = names_in(text) & known
+    names |= {name for name in known if name in (words if name.isascii() else lowered)}
+    found = relations_asked(text) | names
+    also = [aliases.get(each, frozenset()) for each in found]
+    return found.union(
+        *(keys - RELATIONS if each in RELATIONS else keys for each, keys in zip(found, also, strict=True))
+    )
+
+
+def _finds(pattern: object, text: str) -> bool:
+    return pattern.search(text) is not None  # type: ignore[attr-defined]

@@ -1,0 +1,151 @@
+"""A message read clause by clause: whom each is about, which matters it touches, what changed.
+
+A clause without a subject of its own is about whom the one before it is about, the first one about
+the speaker. "He" and "she" mean who was spoken of last.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from ..text.analysis import tokens
+from ..text.stopwords import STOP_WORDS
+from .cues import changes_in, supposes
+from .matters import matters_in
+from .people import USER, names_in, relations_in
+
+_READ = 2000  # characters of a message: what comes later is seldom about a person
+_MOST = 40  # clauses
+
+_BREAK = re.compile(
+    r"(?<=[.!?…])[\"”')]*\s+|[。！？；，,;:：\n]+\s*|\s+[-–—]+\s+|"
+    r"\s+(?=(?:but|because|bc|cause|cos|while|though|although|whereas)\b)|"
+    r"\s+(?=(?:and|so|then)\s+(?:i|im|i'm|i've|my|we|he|she|they|it)\b)|\s+(?=[但而])",
+    re.IGNORECASE,
+)
+_DECIMAL = re.compile(r"(?<=\d)[,.](?=\d)")
+_OPENING = re.compile(
+    r"^(?:(?:and|but|so|then|also|oh|ok|okay|well|yes|yeah|ya|nah|no|btw|lol|haha|anyway|plus|because|bc|"
+    r"cause|now|actually|honestly|tbh|update|hi|hey|hiya|hello|morning|yo|thx|thanks|ty|finally|today|"
+    r"yesterday|n)[,!:]*\s+|(?:而且|所以|但是?|不过|对了|哦对?|还有|然后|其实|另外|今天|现在|最近|后来|因为|唉|哈哈)\s*)+",
+    re.IGNORECASE,
+)
+_SPEAKER = re.compile(r"^(?:i|im|i['’]m|ive|i['’]ve|id|i['’]d|ill|i['’]ll|we|we['’]re|we['’]ve|me)\b|^(?:我|咱|俺|本人)", re.IGNORECASE)
+_OURS = re.compile(r"^(?:my|our)\b|^(?:我|我们|咱|俺)(?:家|的)?", re.IGNORECASE)
+_SOMEBODY = re.compile(r"^(?:he|she|they|hes|shes|he['’]s|she['’]s|they['’]re|his|her|hers|him)\b|^[他她伊佢]", re.IGNORECASE)
+_HEAD = 28  # characters in which "my brother Callum" stands
+_START = 14
+_BORDERLESS = re.compile("[\u4e00-\u9fff]")
+OTHER = "other"  # somebody who is not known
+
+
+class Clause(NamedTuple):
+    """Part of a message: about whom, naming whom; matters and signs of change as bits."""
+
+    about: frozenset[str]
+    names: frozenset[str]
+    matters: int
+    changes: int
+    is_supposed: bool
+    words: frozenset[str]
+
+
+class Reading(NamedTuple):
+    """A message, read."""
+
+    clauses: tuple[Clause, ...]
+    words: frozenset[str]
+    changes: int
+
+    @property
+    def matters(self) -> int:
+        """Every matter it touches."""
+        found = 0
+        for clause in self.clauses:
+            found |= clause.matters
+        return found
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Everyone it names."""
+        return frozenset().union(*(clause.names for clause in self.clauses))
+
+
+def read(text: str, last: frozenset[str] = frozenset()) -> Reading:
+    """Read a message; ``last`` is who was spoken of before it."""
+    text = text[:_READ]
+    is_supposed = supposes(text)
+    clauses: list[Clause] = []
+    about = frozenset({USER})
+    for part in _BREAK.split(_DECIMAL.sub("·", text)):
+        said = part.strip(" \"“”'") if part else ""
+        if len(said) < 2 or len(clauses) == _MOST:
+            continue
+        names = relations_in(said) | names_in(said)
+        about = _subject(_OPENING.sub("", said), about, last)
+        if about - {USER, OTHER}:
+            last = about
+        words = telling_words(said)
+        clauses.append(
+            Clause(
+                about,
+                names,
+                matters_in(said, words),
+                changes_in(said),
+                is_supposed and supposes(said),
+                words,
+            )
+        )
+    return Reading(
+        tuple(clauses),
+        frozenset().union(*(each.words for each in clauses)),
+        _joined(each.changes for each in clauses),
+    )
+
+
+def last_spoken_of(reading: Reading, before: frozenset[str]) -> frozenset[str]:
+    """Return whom "she" means after a message."""
+    for clause in reversed(reading.clauses):
+        others = clause.about - {USER, OTHER} or clause.names
+        if others:
+            return frozenset(others)
+    return before
+
+
+def telling_words(text: str) -> frozenset[str]:
+    """Return the stems of a text that tell what it is about."""
+    return frozenset(word for word in tokens(text) if _is_telling(word))
+
+
+def _is_telling(word: str) -> bool:
+    if len(word) < 2 or word in STOP_WORDS:
+        return False
+    is_pair = len(word) == 2 and _BORDERLESS.match(word) is not None
+    return not is_pair or (word[0] not in STOP_WORDS and word[1] not in STOP_WORDS)
+
+
+def _subject(said: str, before: frozenset[str], last: frozenset[str]) -> frozenset[str]:
+    """Return whom a clause is about."""
+    if _OURS.match(said):
+        head = said[:_HEAD]
+        found = relations_in(head if _BORDERLESS.match(said) is None else said[:6]) | (
+            names_in(head[2:]) if head[:1].lower() in "mo" else frozenset()
+        )
+        if found and not (_BORDERLESS.match(said) and not relations_in(said[:5])):
+            return found
+    if _SPEAKER.match(said):
+        return frozenset({USER})
+    if _SOMEBODY.match(said):
+        return last or frozenset({OTHER})
+    start = said[:_START]
+    found = relations_in(start)
+    first = names_in(said.split(" ", 1)[0]) if not _BORDERLESS.match(said) else names_in(said[:3])
+    return (found | first) or before
+
+
+def _joined(signs: object) -> int:
+    found = 0
+    for each in signs:  # type: ignore[attr-defined]
+        found |= each
+    return found

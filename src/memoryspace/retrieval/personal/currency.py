@@ -1,0 +1,156 @@
+"""What holds now: of two messages on one matter, whether the later one takes the earlier's place.
+
+Signs are weighed into a chance: how like the two are, which rare words they share, whether the
+later says in the same breath that something ended or changed, and whether it is about what is
+asked. A message that merely stands beside another shares little with it and retires nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from . import cues
+from .asking import PersonalQuestion
+from .clauses import Clause, Reading
+from .matters import CHANGING
+from .people import USER
+
+Floats = NDArray[np.float64]
+
+LOOKED_AT = 6  # of the best candidates: who supersedes one of them is nearly always among them
+LEAST = 0.35  # chance from which on the later takes the place of the earlier
+
+SIGNS = (
+    *("likeness", "shared words", "rarest shared word", "changed word", "word that ended"),
+    *("changed matter", "ends", "changes", "corrects", "begins", "now", "again"),
+    *("same session", "only supposed", "long before", "fits the question", "fits it better"),
+    *("asks for now", "words of the question", "fact was superseded", "none"),
+)
+
+_STRONG = cues.ENDS | cues.CHANGES | cues.CORRECTS
+_BITS = {
+    "ends": cues.ENDS,
+    "changes": cues.CHANGES,
+    "corrects": cues.CORRECTS,
+    "begins": cues.BEGINS,
+    "now": cues.NOW,
+    "again": cues.AGAIN,
+}
+
+
+class Told(Struct, frozen=True):
+    """One of the best candidates."""
+
+    reading: Reading
+    time: float
+    session: str | None
+    length: int
+    vector: NDArray[np.float32] | None
+    fit: float  # how near the question, as a share of the nearest
+
+
+class Superseded(Struct, frozen=True):
+    """At the place ``old`` stands what the one at ``new`` supersedes, with this chance."""
+
+    old: int
+    new: int
+    chance: float
+
+
+def superseded(
+    question: PersonalQuestion,
+    told: Sequence[Told],
+    rarity: Mapping[str, float],
+    facts: Mapping[tuple[int, int], float],
+    weights: Mapping[str, float],
+) -> list[Superseded]:
+    """Return who supersedes whom, the earliest first; ``facts`` are pairs that facts know of."""
+    found = [
+        Superseded(old, new, chance_of(signs, weights))
+        for (old, new), signs in signs_of(question, told, rarity, facts).items()
+    ]
+    return sorted(
+        (each for each in found if each.chance >= LEAST),
+        key=lambda each: (told[each.old].time, told[each.new].time),
+    )
+
+
+def signs_of(
+    question: PersonalQuestion,
+    told: Sequence[Told],
+    rarity: Mapping[str, float],
+    facts: Mapping[tuple[int, int], float],
+) -> dict[tuple[int, int], dict[str, float]]:
+    """Return the signs of each pair of which one was told after the other."""
+    return {
+        (old, new): _signs(question, told[old], told[new], rarity, facts.get((old, new), 0.0))
+        for old in range(len(told))
+        for new in range(len(told))
+        if told[old].time < told[new].time
+    }
+
+
+def chance_of(signs: Mapping[str, float], weights: Mapping[str, float]) -> float:
+    """Return the chance that the later takes the earlier's place."""
+    total = sum(weights.get(name, 0.0) * value for name, value in signs.items())
+    return 1 / (1 + math.exp(-max(-50.0, min(50.0, total))))
+
+
+def _signs(
+    question: PersonalQuestion, old: Told, new: Told, rarity: Mapping[str, float], fact: float
+) -> dict[str, float]:
+    shared = [rarity.get(word, 1.0) for word in old.reading.words & new.reading.words]
+    word, ended, matter = _in_clauses(old.reading, new.reading, rarity)
+    likeness = 0.0
+    if old.vector is not None and new.vector is not None:
+        likeness = float(old.vector @ new.vector)
+    asked = len(question.words & new.reading.words) / max(1, len(question.words))
+    return {
+        "likeness": likeness,
+        "shared words": min(2.0, sum(each**2 for each in shared)),
+        "rarest shared word": max(shared, default=0.0),
+        "changed word": word,
+        "word that ended": ended,
+        "changed matter": matter,
+        **{name: float(bool(new.reading.changes & bit)) for name, bit in _BITS.items()},
+        "same session": float(old.session is not None and old.session == new.session),
+        "only supposed": float(any(each.is_supposed for each in new.reading.clauses)),
+        "long before": min(1.0, old.length / 200),
+        "fits the question": new.fit,
+        "fits it better": new.fit - old.fit,
+        "asks for now": float(question.is_now),
+        "words of the question": asked,
+        "fact was superseded": fact,
+        "none": 1.0,
+    }
+
+
+def _in_clauses(
+    old: Reading, new: Reading, rarity: Mapping[str, float]
+) -> tuple[float, float, float]:
+    """Return the rarest word shared with a clause that tells a change, and with one that tells an
+    end; and how much of a matter that changed is shared, of the same person."""
+    word = ended = matter = 0.0
+    for late in new.clauses:
+        if not late.changes:
+            continue
+        for early in old.clauses:
+            rarest = max((rarity.get(each, 1.0) for each in early.words & late.words), default=0.0)
+            word = max(word, rarest)
+            if late.changes & _STRONG:
+                ended = max(ended, rarest)
+            on = (early.matters & late.matters & CHANGING).bit_count()
+            if on and _same(early, late):
+                matter = max(matter, min(on, 2) / 2)
+    return word, ended, matter
+
+
+def _same(early: Clause, late: Clause) -> bool:
+    """Tell whether two clauses are about the same person."""
+    both = early.about & late.about
+    return bool(both) or (USER not in early.about | late.about and bool(early.names & late.names))
