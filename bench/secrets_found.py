@@ -1,6 +1,6 @@
 """How many messages with secrets are marked, and how many without:
 
-    python bench/secrets.py --data-path FOLDER
+    python bench/secrets_found.py --data-path FOLDER
 
 In files with personal questions (``personal*.jsonl``) the ``wrong`` strings of the category
 ``sensitive`` are the secrets; in all other conversations of the folder there should be none. Every
