@@ -1,16 +1,17 @@
 """What answers a question for an overview: entries of every stretch of a matter, in order of time.
 
 The entries most like a question for an order or a summary come from one stretch of talk; what it
-asks for is spread over all of them. So of what bears on the matter each entry is worth its score,
-more if it is where its stretch first comes to the matter, and a little less for each of its stretch
-that is worth more. The most worthy are taken and put in order. Unless the question is about what
-the user said, an answer comes along with what it answers.
+asks for is spread over many. So each entry is worth its score, and up to a quarter more the earlier
+its stretch comes to the matter with it. Half of the places go to the best of each stretch that is
+about the matter, the other half to who is worth most. What is chosen comes in order of time.
+Unless the question is about what the user said, an answer comes along with what it answers.
 
 All of it looks at the candidates alone: a few sorts, whatever the size of the memory.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
@@ -30,8 +31,8 @@ Places = NDArray[np.int64]  # in the pool
 WIDE = 300  # candidates of each arm: whoever wants an overview must look further than the best
 
 _FIRST = 0.25  # of its score, that it adds to an entry to come first to the matter
-_NEXT = 0.95  # what the next of a stretch keeps of its worth
 _BEARING = 0.25  # of the most that anybody says of a matter: who says less is not about it
+_SPREAD = 0.5  # of the places, for the best of each stretch
 _STEP = 1e-6  # between two scores: in order of time nothing may be equal
 _DAY = 86400.0
 
@@ -50,8 +51,12 @@ def covered(ranked: Ranked, question: Question, memory: Memory, most: int) -> Ra
     heads, bearing = _heads(ranked, by_user, only_own=only_own), _bearing(ranked.pool)
     stretches = _Stretches.of(ranked.pool, memory.catalogue)
     first = _FIRST * stretches.firsts(bearing, heads) * np.maximum(ranked.totals, 0.0)
-    best = stretches.by_worth(ranked.totals + first, heads)
-    fresh = _fresh(_parted(best, bearing), ranked.pool.rows, memory.indexed_text, most)
+    worth = (ranked.totals + first)[heads].round(9)
+    best = heads[np.lexsort((stretches.ages[heads], -worth))]
+    about, others = _parted(best, bearing)
+    heads_wanted = most if only_own else most / 2  # an answer takes a place, too
+    about = stretches.spread(about, math.ceil(_SPREAD * heads_wanted))
+    fresh = _fresh((about, others), ranked.pool.rows, memory.indexed_text, most)
     if not only_own:
         fresh = [_with_answers(each, ranked, by_user) for each in fresh]
     about = _in_order(np.array(fresh[0][:most], np.int64), ranked.pool.rows, memory.catalogue)
@@ -87,16 +92,10 @@ class _Stretches:
         found[order] = 1.0 - (before - begun) / np.maximum(whole, 1e-9)
         return found
 
-    def by_worth(self, worth: Floats, among: Places) -> Places:
-        """Sort, the most worthy first, where the worth fades along each stretch.
-
-        To take the best again and again, and to fade its stretch each time, comes to the same.
-        """
-        rounded = worth[among].round(9)
-        order = among[np.lexsort((self.ages[among], -rounded, self.numbers[among]))]
-        starts, sizes = self._runs(order)
-        faded = worth[order] * _NEXT ** (np.arange(len(order)) - np.repeat(starts, sizes))
-        return order[np.lexsort((self.ages[order], -faded.round(9)))]
+    def spread(self, order: Places, most: int) -> Places:
+        """Put the first of each stretch before the others, so many of them."""
+        starts = np.sort(np.unique(self.numbers[order], return_index=True)[1])[:most]
+        return np.concatenate([order[starts], np.delete(order, starts)])
 
     def _runs(self, order: Places) -> tuple[Places, Places]:
         """Where each stretch begins in an order by stretch, and how many are in it."""
