@@ -60,8 +60,8 @@ _NEWEST_FIRST = re.compile(
     re.IGNORECASE,
 )
 _OWN_WORDS = re.compile(
-    rf"\bi{_HAVE}(?: \w+ly| ever)? {_SAID}\b|我(?:曾经?|之前|都|跟你|和你|对你|向你)*"
-    "(?:说|提|讲|告诉|聊|谈|问)",
+    rf"\bi{_HAVE}(?: \w+ly| ever)? {_SAID}\b|"
+    "我(?:曾经?|之前|都|跟你|和你|对你|向你){0,4}(?:说|提|讲|告诉|聊|谈|问)",
     re.IGNORECASE,
 )
 
@@ -71,12 +71,12 @@ _FRAME = (
     r"(?:give|tell|show|walk|take|run|provide|list|write|prepare)(?: (?:me|us))?"
     r"(?: (?:through|out))?",
     rf"(?:an? |the )?(?:\w+ )?{_SUMMARY}(?: of)?|summari[sz](?:e|ing)|sum up|timeline",
-    r"(?:in |by )?(?:the |what |which |chronological )*(?:order|sequence)(?: in which| of)?",
+    r"(?:in |by )?(?:the |what |which |chronological ){0,3}(?:order|sequence)(?: in which| of)?",
     r"chronolog\w+|(?:history|course|evolution|stages) of|" + _THROUGHOUT,
-    rf"(?:i|we|you){_HAVE} {_SAID}(?: (?:about|to you))?|{_SAID}",
+    rf"(?:what |that |which )?(?:i|we|you){_HAVE} {_SAID}(?: (?:to )?you)?(?: about)?|{_SAID}",
     rf"(?:has|have|had) (?:\w+ly )?{_GREW}|(?:and|or) {_GREW}|evolved|progressed",
     r"(?:mention|name|list|give)? ?only(?: and only)? \w+ (?:items?|things?|points?)",
-    r"(?:different |various |several |key |main |major )+"
+    r"(?:different |various |several |key |main |major ){1,4}"
     r"(?:\w+ )??(?:aspects?|parts?|ways?|things?)?",
     r"(?:aspects?|items?|things?|points?|topics?|details?|steps?|stages?|parts?|ways?)(?: of)?",
     r"different|various|several|key|main|all|every|each|everything|includ(?:e|es|ed|ing)|how",
@@ -86,7 +86,7 @@ _FRAME_IN_CHINESE = (
     "请|帮我|给我|麻烦你?|能不能|可以|一下|我想知道",
     "按照?|(?:时间|先后|发生)?的?顺序|先后|时间线|来龙去脉|依次",
     "总结|概括|概述|综述|回顾|梳理|汇总|归纳|列出|列举|所有的?|全部的?|每一[个次件]",
-    "我们?(?:曾经?|之前|都|跟你|和你|对你|向你)*(?:说|提|讲|告诉|聊|谈|问)(?:过|到过?|了)*你?的?",
+    "我们?(?:曾经?|之前|都|跟你|和你|对你|向你){0,4}(?:说|提|讲|告诉|聊|谈|问)(?:过|到过?|了){0,2}你?的?",
     "(?:事情|内容|方面|话题|要点|情况)|关于|有关",
     "是?怎么?(?:样)?(?:一步一?步|逐渐|逐步)?(?:发展|变化|演变|进展)?(?:起来|过来)?的|(?:发展|变化|演变|进展)的?(?:过程|历程|经过)",
 )
