@@ -75,7 +75,7 @@ _FRAME = (
     r"chronolog\w+|(?:history|course|evolution|stages) of|" + _THROUGHOUT,
     rf"(?:what |that |which )?(?:i|we|you){_HAVE} {_SAID}(?: (?:to )?you)?(?: about)?|{_SAID}",
     rf"(?:has|have|had) (?:\w+ly )?{_GREW}|(?:and|or) {_GREW}|evolved|progressed",
-    r"(?:mention|name|list|give)? ?only(?: and only)? \w+ (?:items?|things?|points?)",
+    r"(?:mention|name|list|give)? ?only \w+ (?:items?|things?|points?)",
     r"(?:different |various |several |key |main |major ){1,4}"
     r"(?:\w+ )??(?:aspects?|parts?|ways?|things?)?",
     r"(?:aspects?|items?|things?|points?|topics?|details?|steps?|stages?|parts?|ways?)(?: of)?",
