@@ -14,11 +14,13 @@ from pathlib import Path
 from ..embedding import Embedder
 from ..errors import InvalidInput
 from ..retrieval import Entry, Ranking, Recall, Reranker, default_ranking
+from ..retrieval.ranking.overview import wants_overview
 from . import datasets
 from .datasets import Corpus, Item, Question
 from .metrics import all_at, any_at, fraction_at, ndcg_at, reciprocal_rank
 
 DEPTH = 50  # places that are kept of a ranking
+SHOWN = 10  # how many a caller asks for; the metrics look no deeper
 RERANKED = "fused + rerank"  # the arm in which a reranker has the last word
 
 Progress = Callable[[str, int, int], None]  # what, how many are done, of how many
@@ -214,7 +216,11 @@ def ranked_by(recall: Recall, corpus: Corpus, question: Question, ranking: Ranki
     if corpus.gold == "session":
         sessions = recall.sessions(question.text, DEPTH, now=now, ranking=ranking)
         return [hit.session for hit in sessions]
-    return [hit.id for hit in recall.search(question.text, DEPTH, now=now, ranking=ranking)]
+    # An overview is chosen for as many as are asked for and comes in order of time: the first ten
+    # of fifty are not what a caller who asks for ten gets. What a deeper search adds comes behind.
+    depths = (SHOWN, DEPTH) if wants_overview(question.text) else (DEPTH,)
+    found = (recall.search(question.text, most, now=now, ranking=ranking) for most in depths)
+    return list(dict.fromkeys(hit.id for hits in found for hit in hits))[:DEPTH]
 
 
 def _entry(item: Item) -> Entry:

@@ -29,12 +29,14 @@ from .hits import Hit, SessionHit, Why, WhyNot
 from .matching import LIKENESS_FLOOR, Matcher
 from .personal import PersonalReader
 from .ranking import (
+    WIDE,
     Profiles,
     Ranked,
     Ranker,
     Ranking,
     Reranker,
     ask,
+    covered,
     default_ranking,
     reread,
     varied,
@@ -56,6 +58,7 @@ class _Asked(Struct, frozen=True):
     ranking: Ranking | None
     at_least: int
     matching: bool = False
+    overview: bool = True  # answered along time, if the question is for one
 
 
 class Recall:
@@ -162,7 +165,9 @@ class Recall:
     ) -> list[SessionHit]:
         """Return the sessions that answer a question best, each with its best entries."""
         most, found = _count(top_k), dict[str, list[Hit]]()
-        ranked = self._ranked(_Asked(question, only, now, ranking, _PER_SESSION * most))
+        ranked = self._ranked(
+            _Asked(question, only, now, ranking, _PER_SESSION * most, overview=False)
+        )
         for place, row in enumerate(ranked.rows.tolist()):
             session = self.catalogue.at(row).session
             if session is None or (session not in found and len(found) == most):
@@ -241,8 +246,10 @@ class Recall:
         now = self._clock() if asked.now is None else asked.now
         question = ask(asked.text, _moment(now, self._zone), self.catalogue.values_of("speaker"))
         ranking = self.ranking if asked.ranking is None else asked.ranking
-        if asked.at_least > ranking.candidates:
-            ranking = replace(ranking, candidates=asked.at_least)
+        wants_overview = question.wants_overview and ranking.overview and asked.overview
+        least = max(asked.at_least, WIDE if wants_overview else 0)
+        if least > ranking.candidates:
+            ranking = replace(ranking, candidates=least)
         ranker = Ranker(question, self.catalogue.allowed(asked.only), self, ranking, now)
         ranked = ranker.rank(also)
         if asked.matching:
@@ -254,7 +261,8 @@ class Recall:
             ranked = self._reader.reread(ranked, question, self, now)
         if self.reranker is not None:
             ranked = reread(ranked, asked.text, self.reranker, self.indexed_text, ranking.reranked)
-        return varied(ranked, self.indexed_text, ranking.diversity)
+        ranked = varied(ranked, self.indexed_text, ranking.diversity)
+        return covered(ranked, question, self, asked.at_least) if wants_overview else ranked
 
     def _with_any_word(self, asked: _Asked) -> list[int]:
         """Return the best by all words, those included that are not looked for otherwise."""

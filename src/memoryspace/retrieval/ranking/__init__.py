@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from .asking import Question, ask
+from .coverage import WIDE, covered
 from .fusion import Ranked, Ranker
 from .profiles import Profiles
 from .reordering import Reranker, reread, varied
 from .weights import Ranking, default_ranking
 
 __all__ = [
+    "WIDE",
     "Profiles",
     "Question",
     "Ranked",
@@ -16,6 +18,7 @@ __all__ = [
     "Ranking",
     "Reranker",
     "ask",
+    "covered",
     "default_ranking",
     "reread",
     "varied",

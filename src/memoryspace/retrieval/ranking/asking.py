@@ -14,6 +14,7 @@ from functools import lru_cache
 from msgspec import Struct
 
 from ..times import TimeSpan, times_in
+from .overview import topic_of, wants_overview
 
 _OF_ONESELF = re.compile(r"\b(?:i|my|me|mine|i['’](?:m|ve|d|ll)|myself)\b|我|咱|俺")
 _ADVICE = re.compile(
@@ -21,10 +22,6 @@ _ADVICE = re.compile(
     r"should i|what (?:would|should)|can you|could you|which)\b|建议|推荐|怎么办|该怎么|应该|帮我"
 )
 _SUMMARY = re.compile(r"\b(?:summar\w+|overview|recap)\b|总结|概括|概述|综述|回顾")
-_OVERVIEW = re.compile(
-    r"\b(?:summar\w+|overview|recap|order in which|in order|in (?:what|which) order|the order of|"
-    r"chronolog\w*|timeline of)\b|总结|概括|概述|综述|回顾|顺序|先后|时间线"
-)
 _OF_ASSISTANT = re.compile(
     r"\b(?:did|have|had) you\b|"
     r"\byou(?:['’]ve| have)? (?:recommended|suggested|said|told|gave|given|provided|mentioned|"
@@ -88,7 +85,8 @@ class Question(Struct, frozen=True):
 def ask(text: str, now: datetime, speakers: Collection[str]) -> Question:
     """Take a question apart; ``speakers`` are those who ever said something."""
     lowered, names = text.lower(), named(text, speakers)
-    focus = focus_of(text, names)
+    wants_all = wants_overview(text)
+    focus = focus_of(topic_of(text) if wants_all else text, names)
     weaker = " ".join(_WEAK.sub(" ", focus).split())
     is_theirs = _OF_ONESELF.search(lowered) is not None
     return Question(
@@ -98,7 +96,7 @@ def ask(text: str, now: datetime, speakers: Collection[str]) -> Question:
         speakers=names if len(names) < len(speakers) else frozenset(),
         of_user=is_theirs and not (_OF_ASSISTANT.search(lowered) or _SUMMARY.search(lowered)),
         wants_advice=_ADVICE.search(lowered) is not None,
-        wants_overview=_OVERVIEW.search(lowered) is not None,
+        wants_overview=wants_all,
         asks_when=_WHEN.search(lowered) is not None,
         asks_number=_NUMBER.search(lowered) is not None,
         times=_distinct(times_in(text, now)),

@@ -34,7 +34,8 @@ class Ranking(Struct, frozen=True, kw_only=True):
     arm and their neighbours. ``half_life`` (seconds) is how soon recency fades, ``seeds`` how many
     of the best may be a bridge to others, ``scan`` how many are searched for the names of these,
     ``reranked`` how many a reranker reads. ``diversity`` from 0 to 1 is how much it counts against
-    an entry that it says what a better one says.
+    an entry that it says what a better one says. ``overview`` is whether a question for an order,
+    a summary or everything is answered along time.
     """
 
     words: Mapping[str, float]
@@ -47,6 +48,7 @@ class Ranking(Struct, frozen=True, kw_only=True):
     scan: int = 50
     reranked: int = 50
     diversity: float = 0.0
+    overview: bool = True
 
     def __post_init__(self) -> None:
         for weights in (self.words, self.words_and_vectors, self.always):
@@ -68,7 +70,7 @@ class Ranking(Struct, frozen=True, kw_only=True):
         """Return a ranking that goes by these signals alone."""
         known = {**self.words, **self.words_and_vectors, **self.always}
         chosen = {name: known.get(name, 1.0) for name in map(_known, names)}
-        return replace(self, words=chosen, words_and_vectors=chosen, always={})
+        return replace(self, words=chosen, words_and_vectors=chosen, always={}, overview=False)
 
     def without(self, *names: str) -> Ranking:
         """Return a ranking in which these signals count for nothing."""
