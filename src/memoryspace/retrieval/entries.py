@@ -47,6 +47,8 @@ _GIVEN = (*_PLAIN, list, tuple, There, Mapping)  # what an item of the metadata 
 class Entry(Struct, frozen=True, gc=False):  # holds nothing that could hold it
     """One thing that can be found: its text, and what a question may name beside the text.
 
+    ``record`` is the id of the record it was made of, where that is another; ``sources`` are the
+    records it was derived from, and ``superseded_by`` the record that took its place, if one did.
     ``speaker`` said it and ``title`` is what it is about, by name. ``time`` is in seconds since
     1970. Entries of one ``session`` follow each other in the order of adding, and are read
     together: an answer is understood with the question before it. ``metadata`` may hold lists and
@@ -64,6 +66,9 @@ class Entry(Struct, frozen=True, gc=False):  # holds nothing that could hold it
     importance: float = 0.5
     marks: frozenset[str] = frozenset()
     metadata: Mapping[str, Any] | None = None
+    record: str | None = None
+    sources: tuple[str, ...] = ()
+    superseded_by: str | None = None
 
 
 class Only(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):

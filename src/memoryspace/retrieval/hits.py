@@ -25,12 +25,16 @@ class Why(Struct, frozen=True):
 
 
 class Hit(Struct, frozen=True):
-    """An entry that was found. Scores compare within one search, not between two."""
+    """An entry that was found. Scores compare within one search, not between two.
+
+    ``superseded_by`` is the entry that says otherwise since, where one does.
+    """
 
     id: str
     score: float
     entry: Entry
     why: Why | None = None
+    superseded_by: str | None = None
 
 
 class SessionHit(Struct, frozen=True):

@@ -121,6 +121,8 @@ class Recall:
         for row, text in zip(rows, texts, strict=True):
             self.sparse.add(row, text)
             self.profiles.add(row, self.catalogue.at(row), text)
+            if self._reader is not None:
+                self._reader.facts.add(row, self.catalogue.at(row))
         self.vectors.add(rows, texts)
         return len(self) - known
 
@@ -258,6 +260,9 @@ class Recall:
             if len(ranked) < asked.at_least and matcher.has_other_words:
                 ranked = matcher.only_matching(ranker.rank((*also, *self._with_any_word(asked))))
         if self._reader is not None:
+            missing = self._reader.wanted(ranked)
+            if missing:
+                ranked = ranker.rank((*also, *missing))
             ranked = self._reader.reread(ranked, question, self, now)
         if self.reranker is not None:
             ranked = reread(ranked, asked.text, self.reranker, self.indexed_text, ranking.reranked)
@@ -286,8 +291,13 @@ class Recall:
 
     def _hit(self, ranked: Ranked, place: int, explain: bool) -> Hit:
         entry = self.catalogue.at(int(ranked.rows[place]))
+        heir = ranked.heirs.get(int(ranked.order[place]))
         return Hit(
-            entry.id, ranked.score(place), entry, self._why(ranked, place) if explain else None
+            entry.id,
+            ranked.score(place),
+            entry,
+            self._why(ranked, place) if explain else None,
+            None if heir is None else self.catalogue.at(int(ranked.pool.rows[heir])).id,
         )
 
     def _take_in(self, entry: Entry) -> int:
@@ -316,7 +326,7 @@ class Recall:
         self.vectors.remove(row)
         self.profiles.remove(row, self.catalogue.at(row))
         if self._reader is not None:
-            self._reader.forget(row)
+            self._reader.forget(row, self.catalogue.at(row))
 
 
 def _chosen(embedder: Embedder | Literal["best"] | None) -> Embedder | None:

@@ -134,6 +134,9 @@ def entry_of(record: Record) -> Entry | None:
         importance=record.importance,
         marks=record.marks,
         metadata=_items(held),
+        record=record.id,
+        sources=() if record.origin is None else record.origin.derived_from,
+        superseded_by=_text(details_of(record).get("superseded_by")),
     )
 
 

@@ -26,6 +26,7 @@ from ..ranking.signals import word_signals
 from ..vector_arm import VectorArm
 from .asking import PersonalQuestion, asked
 from .clauses import Reading, last_spoken_of, read
+from .facts import Facts
 from .currency import LOOKED_AT, Superseded, Told, superseded
 from .people import RELATIONS
 from .signals import Candidates, Floats, rarity_of, share, signals
@@ -80,11 +81,20 @@ class PersonalReader:
     """Readings of one memory, and the second look."""
 
     def __init__(self) -> None:
+        self.facts = Facts()
         self._readings: dict[int, tuple[str, Reading]] = {}
 
-    def forget(self, row: int) -> None:
-        """Drop what was read of a row."""
+    def forget(self, row: int, entry: Entry) -> None:
+        """Drop what is known of a row."""
         self._readings.pop(row, None)
+        self.facts.remove(row, entry)
+
+    def wanted(self, ranked: Ranked) -> list[int]:
+        """Return the messages behind the best facts that are no candidates themselves."""
+        behind = {
+            source for row in ranked.rows[:READ].tolist() for source in self.facts.sources_of(row)
+        }
+        return sorted(behind - set(ranked.pool.rows.tolist()))
 
     def look(self, ranked: Ranked, question: Question, memory: Memory, now: float) -> Look | None:
         """Read the best candidates; ``None`` if there are none."""

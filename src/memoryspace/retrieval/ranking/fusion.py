@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import Protocol
 
 import numpy as np
@@ -55,6 +56,8 @@ class Ranked:
     order: NDArray[np.int64]  # places in the pool, the best first
     totals: Floats
     parts: Signals  # weighted; they add up to the totals
+    vector: NDArray[np.float32] | None = None  # of the question
+    heirs: Mapping[int, int] = MappingProxyType({})  # place in the pool → of what supersedes it
 
     def __len__(self) -> int:
         return len(self.order)
@@ -136,7 +139,7 @@ class Ranker:
         found = np.flatnonzero(_is_found(pool, parts))
         ages = self._memory.catalogue.ages[rows[found]]
         order = found[np.lexsort((-ages, -totals[found].round(9)))]
-        return Ranked(pool, order, totals, parts)
+        return Ranked(pool, order, totals, parts, self._vector)
 
     def _signals(self, rows: Rows, pool: Pool, hops: Mapping[str, dict[int, float]]) -> Signals:
         memory, question = self._memory, self._question

@@ -1,0 +1,64 @@
+"""What is known, beside what was said: a fact is an index over the messages it was derived from.
+
+A fact lends its message what it knows: that it fits the question, and that it no longer holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..entries import Entry
+
+
+class Facts:
+    """Rows of facts by the messages they came from, by the records' own ids."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, int] = {}  # record → row
+        self._derived: dict[str, dict[int, None]] = {}  # record → rows of what came from it
+        self._entries: dict[int, Entry] = {}  # those with sources
+
+    def add(self, row: int, entry: Entry) -> None:
+        """Take note of an entry."""
+        if entry.record is not None:
+            self._rows[entry.record] = row
+        for source in entry.sources:
+            self._derived.setdefault(source, {})[row] = None
+        if entry.sources:
+            self._entries[row] = entry
+
+    def remove(self, row: int, entry: Entry) -> None:
+        """Forget an entry."""
+        if entry.record is not None and self._rows.get(entry.record) == row:
+            del self._rows[entry.record]
+        for source in entry.sources:
+            known = self._derived.get(source, {})
+            known.pop(row, None)
+            if not known:
+                self._derived.pop(source, None)
+        self._entries.pop(row, None)
+
+    def sources_of(self, row: int) -> list[int]:
+        """Return the rows of the messages that a fact came from, those that are there."""
+        entry = self._entries.get(row)
+        return [] if entry is None else self._known(entry.sources)
+
+    def from_message(self, entry: Entry) -> list[int]:
+        """Return the rows of the facts that came from a message."""
+        return [] if entry.record is None else list(self._derived.get(entry.record, ()))
+
+    def successors(self, row: int) -> list[int]:
+        """Return the messages from which came what superseded a fact."""
+        entry = self._entries.get(row)
+        if entry is None or entry.superseded_by is None:
+            return []
+        heir = self._rows.get(entry.superseded_by)
+        return [] if heir is None else self.sources_of(heir)
+
+    def holds(self, row: int) -> bool:
+        """Tell whether a fact still holds."""
+        entry = self._entries.get(row)
+        return entry is not None and entry.superseded_by is None
+
+    def _known(self, records: Iterable[str]) -> list[int]:
+        return [self._rows[each] for each in records if each in self._rows]
