@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from memoryspace.retrieval.ranking.bridging import Bridges, by_row, trust_in
-from memoryspace.retrieval.ranking.names import Names, name_of
+from memoryspace.retrieval.ranking.names import Names, Spoken, name_of, spoken_in
 
 
 def names_of(*titles: str | None) -> Names:
@@ -142,6 +142,49 @@ class NamesBesideAList(RuleBasedStateMachine):
 
 TestNamesBesideAList = NamesBesideAList.TestCase
 TestNamesBesideAList.settings = settings(max_examples=50)
+
+
+# -- names anywhere --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "spoken"),
+    [
+        ("built by Rask Brothers in Kotka.", ["Rask Brothers", "Kotka"]),
+        ("Rain fell. Snow fell on Ulysses S. Grant.", ["Rain", "Ulysses S. Grant"]),
+        ("The Duke of York met Marks & Spencer", ["Duke of York", "Marks & Spencer"]),
+        ("at Élodie's, by Łódź, with Анна Каренина", ["Élodie", "Łódź", "Анна Каренина"]),
+        ("他演过《青河往事》和「雨」", ["青河往事"]),
+        ("nothing at all, I think. It was. He is", []),
+    ],
+)
+def test_a_text_speaks_of_names(text: str, spoken: list[str]) -> None:
+    assert list(spoken_in(text)) == spoken
+
+
+def test_a_name_is_looked_up_by_the_words_that_tell() -> None:
+    assert spoken_in("by Ulysses S. Grant, the Duke of York")["Ulysses S. Grant"] == (
+        "ulysses",
+        "grant",
+    )
+    assert spoken_in("he saw Jack's Place of Tea")["Jack's Place of Tea"] == (
+        "jack",
+        "place",
+        "tea",
+    )
+
+
+def test_only_the_first_names_of_a_text_count() -> None:
+    many = " and ".join(f"Name{n} Long" for n in range(100))
+    assert list(spoken_in(many)) == [f"Name{n} Long" for n in range(20)]
+
+
+def test_what_a_row_speaks_of_is_remembered_until_it_is_forgotten() -> None:
+    spoken = Spoken()
+    assert list(spoken.within_row(0, lambda row: "in Kotka")) == ["Kotka"]
+    assert list(spoken.within_row(0, lambda row: "in Oulu")) == ["Kotka"]
+    spoken.forget(0)
+    assert list(spoken.within_row(0, lambda row: "in Oulu")) == ["Oulu"]
 
 
 # -- bridges ---------------------------------------------------------------------------------------

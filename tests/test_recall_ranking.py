@@ -335,6 +335,100 @@ def test_a_second_hop_finds_its_way_among_very_many() -> None:
     assert "city" in ids(recall.search("where was The Silent Harbour shot?", 5))
 
 
+def ships(*more: Entry, title: bool = True) -> Recall:
+    """Two that meet in a name which is neither's title, among others that have more words."""
+    return recall_of(
+        Entry("ship", "The Aurora was built by Rask Brothers.", title="Aurora" if title else None),
+        Entry("owner", "Ida Lund owns Rask Brothers.", title="Lund family" if title else None),
+        *(Entry(f"x{n}", f"Somebody owns yard number {n}.") for n in range(12)),
+        *more,
+    )
+
+
+def sharing(recall: Recall, question: str) -> set[str]:
+    """Who is found for a name that a better one has, too."""
+    hits = recall.search(question, 1000, explain=True)
+    return {hit.id for hit in hits if hit.why is not None and "shares a name" in hit.why.signals}
+
+
+@pytest.mark.parametrize("title", [True, False])
+def test_a_second_hop_goes_over_a_name_that_is_nobodys_title(title: bool) -> None:
+    recall, question = ships(title=title), "who owns the yard that built the Aurora?"
+    assert ids(recall.search(question, 2)) == ["ship", "owner"]
+    assert why(recall, question, "owner").signals["shares a name"] > 0
+    quiet = default_ranking().without("shares a name")
+    assert "owner" not in ids(recall.search(question, 10, ranking=quiet))
+
+
+def test_a_shared_name_counts_for_nothing_where_the_best_lacks_nothing() -> None:
+    assert sharing(ships(), "who owns what the Aurora was built by?") == {"owner"}
+    assert sharing(ships(), "what was the Aurora built by?") == set()
+
+
+def test_a_shared_name_counts_for_nothing_without_what_the_best_lacks() -> None:
+    recall = ships(Entry("other", "Rask Brothers, of Turku."))
+    assert sharing(recall, "who owns the yard that built the Aurora?") == {"owner"}
+
+
+def test_a_name_that_the_question_has_itself_is_no_hop() -> None:
+    assert sharing(ships(), "who owns Rask Brothers, the yard that built the Aurora?") == set()
+
+
+def test_a_name_that_very_many_share_is_no_hop() -> None:
+    many = (Entry(f"m{n}", f"Rask Brothers, part {n}.") for n in range(30))
+    assert sharing(ships(*many), "who owns the yard that built the Aurora?") == set()
+
+
+def test_what_shares_a_name_with_the_best_stands_behind_it() -> None:
+    heavy = replace(default_ranking(), always={"shares a name": 1000.0})
+    found = ships().search("who owns the yard that built the Aurora?", 2, ranking=heavy)
+    assert ids(found) == ["ship", "owner"]
+    assert found[1].score < found[0].score
+
+
+def test_a_shared_name_is_followed_among_very_many() -> None:
+    filler = (Entry(f"f{n}", f"Somebody owns yard {n} and built it.") for n in range(1500))
+    question = "who owns the yard that built the Aurora?"
+    assert ids(ships(*filler).search(question, 2)) == ["ship", "owner"]
+
+
+def test_a_shared_name_never_leads_out_of_the_filter() -> None:
+    recall = ships(Entry("secret", "Rask Brothers owns a yard.", marks=frozenset({"secret"})))
+    question, only = "who owns the yard that built the Aurora?", Only(without=frozenset({"secret"}))
+    assert "secret" in ids(recall.search(question, 3))
+    assert "secret" not in ids(recall.search(question, 50, only=only))
+
+
+def test_a_shared_name_is_read_anew_when_a_text_changes() -> None:
+    recall, question = ships(), "who owns the yard that built the Aurora?"
+    assert ids(recall.search(question, 2)) == ["ship", "owner"]
+    recall.add([Entry("ship", "The Aurora was built by Berg Works.", title="Aurora")])
+    assert sharing(recall, question) == set()
+    recall.add([Entry("ship", "The Aurora was built by Rask Brothers.", title="Aurora")])
+    recall.remove(["owner"])
+    assert sharing(recall, question) == set()
+
+
+def test_an_overview_follows_no_names() -> None:
+    assert sharing(ships(), "give an overview of who owns the yard that built the Aurora") == set()
+
+
+def test_a_shared_name_in_east_asian_quotes_is_followed() -> None:
+    recall = recall_of(
+        Entry("show", "李雷主演过电视剧《青河往事》。"),
+        Entry("place", "《青河往事》在苏州拍摄。"),
+        *(Entry(f"x{n}", f"第{n}部作品在别处拍摄。") for n in range(12)),
+    )
+    question = "李雷主演的那部电视剧在哪里拍摄?"
+    assert "place" in sharing(recall, question)
+
+
+def test_names_without_end_take_no_time_without_end() -> None:
+    hostile = ("A " * 50_000, "Aa Bb. " * 20_000, "A of the " * 30_000, "《" * 50_000)
+    recall = recall_of(*(Entry(str(n), f"tea {text}") for n, text in enumerate(hostile)))
+    assert len(recall.search("tea and cake", 10)) == len(hostile)
+
+
 def test_whoever_calls_the_best_by_name_counts() -> None:
     recall = recall_of(
         Entry("actor", "Ida Rask is an actor, born in Turku.", title="Ida Rask"),

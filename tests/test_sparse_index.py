@@ -458,6 +458,20 @@ def test_a_refused_update_leaves_the_old_text() -> None:
     assert [key for key, _ in index.search("old")] == [1]
 
 
+def test_who_may_hold_all_of_some_words_is_told() -> None:
+    index = SparseIndex()
+    for key in range(20):
+        index.add(key, f"common {'even' if key % 2 == 0 else 'odd'} {'rare' if key < 3 else ''}")
+    index.remove(2)
+    groups = [("common", "rare"), ("even", "rare"), ("nowhere", "rare"), ("even", "odd"), ()]
+    found = [set(keys) for keys in index.holders(groups, 5)]
+    assert found[0] == {0, 1}
+    assert {0} <= found[1] <= {0, 1}  # two are few enough to look no further
+    assert found[2:] == [set(), set(), set()]
+    assert index.holders([("common",)], 5) == [[]]  # too many to tell
+    assert index.holders([], 5) == []
+
+
 def test_unusable_options_are_refused() -> None:
     for options in ({"k1": -1.0}, {"b": 1.5}, {"k1": math.nan}, {"seal_at": 0}):
         with pytest.raises(InvalidInput):

@@ -23,7 +23,7 @@ from .people import USER
 Floats = NDArray[np.float64]
 
 LOOKED_AT = 6  # of the best candidates: who supersedes one of them is nearly always among them
-LEAST = 0.35  # chance from which on the later takes the place of the earlier
+LEAST = 0.3  # chance from which on the later takes the place of the earlier
 
 SIGNS = (
     *("likeness", "shared words", "rarest shared word", "changed word", "word that ended"),

@@ -25,7 +25,7 @@ from ..ranking.profiles import Profiles
 from ..ranking.signals import word_signals
 from ..vector_arm import VectorArm
 from .asking import PersonalQuestion, asked
-from .clauses import Reading, last_spoken_of, read
+from .clauses import Reading, last_spoken_of, read, telling_words
 from .facts import Facts
 from .currency import LOOKED_AT, Superseded, Told, superseded
 from .people import RELATIONS
@@ -98,7 +98,7 @@ class PersonalReader:
 
     def look(self, ranked: Ranked, question: Question, memory: Memory, now: float) -> Look | None:
         """Read the best candidates; ``None`` if there are none."""
-        places = _places(ranked)
+        places = self._places(ranked)
         if not len(places):
             return None
         rows = ranked.pool.rows[places]
@@ -109,6 +109,7 @@ class PersonalReader:
         rarity = rarity_of(frozenset().union(*(each.words for each in readings)), readings)
         pair = word_signals(ranked.pool, memory.catalogue, memory.profiles)["pair"][places]
         cosines = ranked.pool.cosines[places]
+        known_facts, links = self._lent(ranked, rows, personal, rarity, memory)
         candidates = Candidates(
             texts=[each.text for each in entries],
             by_user=np.array([is_users(each) for each in entries]),
@@ -117,12 +118,12 @@ class PersonalReader:
             words=ranked.pool.scores[places],
             cosines=cosines,
             with_question=pair,
-            facts=np.zeros(len(places)),
+            facts=known_facts,
             readings=readings,
         )
         vectors = _vectors(memory.vectors.index, rows) if ranked.pool.likeness is not None else None
         sessions = [each.session for each in entries]
-        return Look(places, rows, sessions, personal, candidates, rarity, {}, vectors)
+        return Look(places, rows, sessions, personal, candidates, rarity, links, vectors)
 
     def reread(self, ranked: Ranked, question: Question, memory: Memory, now: float) -> Ranked:
         """Return the best candidates in the order of a second look."""
@@ -137,17 +138,10 @@ class PersonalReader:
             if weights.signals.get(name)
         }
         totals = np.sum(list(parts.values()), axis=0)
-        parts["supersedes"] = self._raised(look, totals, weights)
-        return _ranked_anew(ranked, look.places, parts)
-
-    def _raised(self, look: Look, totals: Floats, weights: Weights) -> Floats:
-        """Return what those gain that supersede a candidate which would stand before them."""
-        raised = totals.copy()
-        for each in self.superseded(look, totals, weights):
-            if raised[each.old] > raised[each.new]:
-                raised[each.new] = raised[each.old] + _STEP
-        gained: Floats = raised - totals
-        return gained
+        found = self.superseded(look, totals, weights)
+        parts["supersedes"] = _raised(found, totals)
+        heirs = {int(look.places[each.old]): int(look.places[each.new]) for each in found}
+        return replace(_ranked_anew(ranked, look.places, parts), heirs=heirs)
 
     def superseded(self, look: Look, totals: Floats, weights: Weights) -> list[Superseded]:
         """Return which of the best the question asks for no longer hold."""
@@ -157,6 +151,48 @@ class PersonalReader:
         told = [look.told(at) for at in best]
         found = superseded(look.question, told, look.rarity, look.facts, weights.signs)
         return [Superseded(best[each.old], best[each.new], each.chance) for each in found]
+
+    def _places(self, ranked: Ranked) -> NDArray[np.int64]:
+        """Return the places of the best, messages instead of the facts that came from them.
+
+        Where these are few, others follow: who shares no word with a question may answer it.
+        """
+        place = {row: at for at, row in enumerate(ranked.pool.rows.tolist())}
+        others = np.setdiff1d(np.arange(len(ranked.pool)), ranked.order)
+        found: dict[int, None] = {}
+        for at in (*ranked.order.tolist(), *others.tolist()):
+            sources = self.facts.sources_of(int(ranked.pool.rows[at]))
+            said = [place[row] for row in sources if row in place]
+            found.update(dict.fromkeys(said if said else (at,)))
+            if len(found) >= READ:
+                break
+        return np.fromiter(found, np.int64)
+
+    def _lent(
+        self,
+        ranked: Ranked,
+        rows: NDArray[np.int64],
+        question: PersonalQuestion,
+        rarity: Mapping[str, float],
+        memory: Memory,
+    ) -> tuple[Floats, dict[tuple[int, int], float]]:
+        """Return how well the best fact of each row that holds fits; and which rows a fact that no
+        longer holds leads from and to, with how well that fact fits."""
+        at = {row: place for place, row in enumerate(rows.tolist())}
+        derived = [self.facts.from_message(memory.catalogue.at(row)) for row in at]
+        every = [fact for some in derived for fact in some]
+        fits = dict(zip(every, _fits(every, question, rarity, memory, ranked), strict=True))
+        best = np.zeros(len(rows))
+        links: dict[tuple[int, int], float] = {}
+        for old, some in enumerate(derived):
+            for fact in some:
+                if self.facts.holds(fact):
+                    best[old] = max(best[old], fits[fact])
+                for row in self.facts.successors(fact):
+                    if row in at and at[row] != old:
+                        pair = (old, at[row])
+                        links[pair] = max(links.get(pair, 0.0), fits[fact])
+        return best, links
 
     def _read(self, rows: Sequence[int], entries: Sequence[Entry]) -> list[Reading]:
         """Read what the user said, in the order it was said: "she" is who was spoken of before."""
@@ -181,16 +217,19 @@ class PersonalReader:
         return known[1]
 
 
+def _raised(found: Sequence[Superseded], totals: Floats) -> Floats:
+    """Return what those gain that supersede a candidate which would stand before them."""
+    raised = totals.copy()
+    for each in found:
+        if raised[each.old] > raised[each.new]:
+            raised[each.new] = raised[each.old] + _STEP
+    gained: Floats = raised - totals
+    return gained
+
+
 def is_users(entry: Entry) -> bool:
     """Tell whether an entry is what the user said: whoever has no role is taken for the user."""
     return entry.role in (None, "user")
-
-
-def _places(ranked: Ranked) -> NDArray[np.int64]:
-    """Return the best; where these are few, others too: who shares no word may be right."""
-    best = ranked.order[:READ]
-    others = np.setdiff1d(np.arange(len(ranked.pool)), ranked.order)[: READ - len(best)]
-    return np.concatenate([best, others])
 
 
 def best_told(look: Look, totals: Floats) -> list[int]:
@@ -237,6 +276,27 @@ def _vectors(index: DenseIndex | None, rows: NDArray[np.int64]) -> NDArray[np.fl
     return None if index is None else index.vectors(rows)
 
 
+def _fits(
+    rows: Sequence[int],
+    question: PersonalQuestion,
+    rarity: Mapping[str, float],
+    memory: Memory,
+    ranked: Ranked,
+) -> list[float]:
+    """Return how well facts fit a question: by meaning, else by the words they have of it."""
+    index = memory.vectors.index
+    if not rows:
+        return []
+    if ranked.vector is not None and index is not None:
+        cosines = index.vectors(np.array(rows, np.int64)) @ ranked.vector
+        return np.clip(cosines, 0.0, 1.0).tolist()
+    total = sum(rarity.get(word, 1.0) for word in question.words)
+    if not total:
+        return [0.0] * len(rows)
+    texts = (telling_words(memory.catalogue.at(row).text) for row in rows)
+    return [sum(rarity.get(w, 1.0) for w in question.words & said) / total for said in texts]
+
+
 def _ranked_anew(ranked: Ranked, places: NDArray[np.int64], parts: Mapping[str, Floats]) -> Ranked:
     """Put the places in the order of their new totals, and the others behind them."""
     size = len(ranked.pool)
@@ -244,7 +304,7 @@ def _ranked_anew(ranked: Ranked, places: NDArray[np.int64], parts: Mapping[str, 
     for name, each in parts.items():
         whole[name][places] = each
     totals = np.sum(list(whole.values()), axis=0)
-    rest = ranked.order[len(places) :]
+    rest = ranked.order[~np.isin(ranked.order, places)]
     if len(rest):
         behind = float(totals[places].min()) - 1.0
         before = float(ranked.totals[rest].max(initial=0.0))

@@ -35,6 +35,8 @@ class Bridges:
     def named_by(self, trust: dict[int, float]) -> dict[int, float]:
         """Return the rows that trusted rows call by name, by the most trusted of these."""
         found: dict[int, float] = {}
+        if not len(self._names):
+            return found
         for seed, trusted in trust.items():
             for row in self._rows(self._names.within_row(seed, self._text_of)) - {seed}:
                 found[row] = max(found.get(row, 0.0), trusted)
@@ -43,6 +45,8 @@ class Bridges:
     def naming(self, rows: Iterable[int], trust: dict[int, float]) -> dict[int, float]:
         """Return those of the rows that call a trusted row by name."""
         found: dict[int, float] = {}
+        if not len(self._names):
+            return found
         for row in rows:
             said = self._rows(self._names.within_row(row, self._text_of)) - {row}
             best = max((trust[seed] for seed in trust.keys() & said), default=0.0)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from types import MappingProxyType
 from typing import Protocol
 
@@ -19,6 +20,7 @@ from .asking import Question
 from .bridging import Bridges, bounded, by_row, trust_in
 from .pool import REACH, Floats, Pool, gather
 from .profiles import Profiles
+from .sharing import BETTER, Links, SharedNames, incomplete, shared
 from .signals import (
     Signals,
     asked_signals,
@@ -31,7 +33,9 @@ from .weights import Ranking
 
 _NOBODY: Rows = np.empty(0, np.int64)
 _LIKE = 0.1  # cosine from which on a text counts as like another
-_REASONS = ("instruction", "date", "date said", "phrase", "named", "bridge", "names the best")
+_BOUNDED = ("bridge", "shares a name")  # what is found through others never passes the best
+_HOPS = (*_BOUNDED, "names the best")
+_REASONS = ("instruction", "date", "date said", "phrase", "named", *_HOPS)
 _MOST_STANDING = 50  # instructions, the newest, that are heeded whatever is asked
 _MOST_DATED = 62 * 86400.0  # a longer period is no reason to look at everything in it
 
@@ -112,36 +116,56 @@ class Ranker:
         """Rank. ``also`` join the candidates, whether an arm names them or not."""
         rows = self._joined(self._candidates(), [*self._named, *also])
         first = self._score(rows, self._gathered(rows), {}, 0.0)
-        if not len(self._memory.profiles.names):
-            return first
         trust = trust_in(first.rows, first.totals[first.order], self._ranking.seeds)
+        links = self._links(trust, first.pool)
+        if not links and not len(self._memory.profiles.names):
+            return first
         bridged = self._bridges.named_by(trust)
         back = self._bridges.naming(first.rows[: self._ranking.scan].tolist(), trust)
-        further = self._joined(rows, bridged)
-        pool = first.pool if len(further) == len(rows) else self._gathered(further)
+        pool = self._widened(first.pool, chain(bridged, *links.values()))
+        further = pool.rows
+        hops = {
+            "bridge": by_row(further, bridged),
+            "names the best": by_row(further, back),
+            "shares a name": shared(links, trust, pool),
+        }
         best = float(first.totals[first.order].max(initial=0.0))
-        return self._score(further, pool, {"bridge": bridged, "names the best": back}, best)
+        return self._score(further, pool, hops, best)
 
-    def _score(
-        self, rows: Rows, pool: Pool, hops: Mapping[str, dict[int, float]], best: float
-    ) -> Ranked:
+    def _links(self, trust: dict[int, float], pool: Pool) -> Links:
+        """Who shares names with the best; nobody where several are to answer together."""
+        weights = self._ranking.weights(with_vectors=pool.likeness is not None)
+        better = incomplete(list(trust)[:BETTER], pool)
+        if not better or self._question.wants_overview or not weights.get("shares a name"):
+            return {}
+        memory = self._memory
+        names = SharedNames(memory.profiles.spoken, memory.sparse, memory.indexed_text)
+        found = names.links(better, self._question.text).items()
+        allowed = {
+            each: {row: rarity for row, rarity in sharers.items() if self._mask[row]}
+            for each, sharers in found
+        }
+        return {each: sharers for each, sharers in allowed.items() if sharers}
+
+    def _score(self, rows: Rows, pool: Pool, hops: Signals, best: float) -> Ranked:
         """Score rows; ``best`` is the best total without the hops."""
         weights = self._ranking.weights(with_vectors=pool.likeness is not None)
         signals = self._signals(rows, pool, hops)
         parts = {name: weights[name] * each for name, each in signals.items() if weights.get(name)}
         totals = np.zeros(len(rows))
         for name, part in parts.items():
-            if name != "bridge":
+            if name not in _BOUNDED:
                 totals += part
-        if "bridge" in parts:
-            parts["bridge"] = bounded(parts["bridge"], signals["bridge"], totals, best)
-            totals += parts["bridge"]
+        for name in _BOUNDED:
+            if name in parts:
+                parts[name] = bounded(parts[name], signals[name], totals, best)
+                totals += parts[name]
         found = np.flatnonzero(_is_found(pool, parts))
         ages = self._memory.catalogue.ages[rows[found]]
         order = found[np.lexsort((-ages, -totals[found].round(9)))]
         return Ranked(pool, order, totals, parts, self._vector)
 
-    def _signals(self, rows: Rows, pool: Pool, hops: Mapping[str, dict[int, float]]) -> Signals:
+    def _signals(self, rows: Rows, pool: Pool, hops: Signals) -> Signals:
         memory, question = self._memory, self._question
         known = (pool, memory.catalogue, memory.profiles)
         return {
@@ -150,7 +174,8 @@ class Ranker:
             **asked_signals(question, *known),
             **phrase_signal(question.phrases, rows, memory.indexed_text),
             "recency": recency(self._now - memory.catalogue.times[rows], self._ranking.half_life),
-            **{name: by_row(rows, who) for name, who in {"named": self._named, **hops}.items()},
+            "named": by_row(rows, self._named),
+            **hops,
         }
 
     def _gathered(self, rows: Rows) -> Pool:
@@ -163,6 +188,12 @@ class Ranker:
             memory.sparse,
             memory.vectors.index,
         )
+
+    def _widened(self, pool: Pool, others: Iterable[int]) -> Pool:
+        """Return the pool with those of the others that are allowed; only these are looked up."""
+        new = np.setdiff1d(np.fromiter(others, np.int64), pool.rows)
+        new = new[self._mask[new]]
+        return pool.joined(self._gathered(new)) if len(new) else pool
 
     def _candidates(self) -> Rows:
         """The best of each arm with their neighbours, what is of the day or the speaker asked for,

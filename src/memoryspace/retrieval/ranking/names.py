@@ -19,6 +19,15 @@ _LONGEST_TITLE = 200  # characters
 _READ = 20_000  # characters of a text in which names are looked for
 _NEWS = 64  # changes of names after which a text is rather read again
 
+# A capital, what of "of" or "van der" may stand between two, and names in East Asian quotes.
+_CAPITAL = "[" + "".join(filter(str.isupper, map(chr, range(0x590)))) + "]"
+_PART = rf"{_CAPITAL}(?:\.|[\w'’-]*)"
+_BETWEEN = r"(?:(?:of|the|&|de|del|della|der|di|da|la|le|van|von|al|bin|ibn) ){0,2}"
+_SPOKEN = re.compile(rf"\b{_PART}(?: {_BETWEEN}{_PART})*|[《「『]([^》」』]{{2,20}})[》」』]")
+_BEFORE_CAPITALS = (*'.!?:;…\n"“‘(*-#', "")
+_SAID = 20  # names of a text that are looked at, the first
+_SAID_WITHIN = 2_000  # characters
+
 Name = tuple[str, ...]
 
 
@@ -112,3 +121,58 @@ def name_of(title: str | None) -> Name:
         return ()
     name = tuple(_UNIT.findall(_REMARK.sub("", title[:_LONGEST_TITLE])))[:_LONGEST]
     return () if all(word.lower() in STOP_WORDS for word in name) else name
+
+
+class Spoken:
+    """Whom the texts of entries speak of, whether or not anything is called so."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, dict[str, Name]] = {}
+
+    def within_row(self, row: int, text_of: Callable[[int], str]) -> dict[str, Name]:
+        """``spoken_in`` the text of an entry, remembered."""
+        if row not in self._known:
+            self._known[row] = spoken_in(text_of(row))
+        return self._known[row]
+
+    def forget(self, row: int) -> None:
+        """Read a row anew when it is next asked for."""
+        self._known.pop(row, None)
+
+
+def spoken_in(text: str) -> dict[str, Name]:
+    """Return the names in a text as they are written, each with words to look it up by.
+
+    A name is a run of words with capitals, or what stands in East Asian quotes. One word alone at
+    the beginning of a sentence says nothing: every word has a capital there.
+    """
+    found: dict[str, Name] = {}
+    for match in _SPOKEN.finditer(text[:_SAID_WITHIN]):
+        name = match[1] if match[1] is not None else _bare(match[0], _opens(text, match.start()))
+        parts = _telling(name)
+        if parts and len(parts) <= _LONGEST:
+            found.setdefault(name, parts)
+        if len(found) == _SAID:
+            break
+    return found
+
+
+def _opens(text: str, at: int) -> bool:
+    """Tell whether a sentence or a quotation begins here, the first of the text aside."""
+    return at > 0 and text[max(0, at - 3) : at].rstrip(" ")[-1:] in _BEFORE_CAPITALS
+
+
+def _bare(name: str, opens: bool) -> str:
+    """Return a name without stop words before it; nothing for a word that opens a sentence."""
+    parts = name.removesuffix("'s").removesuffix("’s").split(" ")
+    while parts and parts[0].lower() in STOP_WORDS:
+        parts, opens = parts[1:], False
+    return "" if opens and len(parts) == 1 else " ".join(parts)
+
+
+def _telling(name: str) -> Name:
+    """Return the words of a name that are indexed as they stand: no single letters, no "of"."""
+    units = _UNIT.findall(name.lower())
+    return tuple(
+        each for each in units if each not in STOP_WORDS and (len(each) > 1 or each > "\u024f")
+    )

@@ -48,6 +48,17 @@ class Likeness:
         cosines: Floats = along / np.sqrt(np.maximum(square, 1e-18))
         return cosines
 
+    def joined(self, other: Likeness, order: NDArray[np.int64]) -> Likeness:
+        """Return both as one, in this order."""
+        cosines = {
+            at: np.concatenate([own, other.cosines[at]])[order] for at, own in self.cosines.items()
+        }
+        products = {
+            at: np.concatenate([own, other.products[at]])[order]
+            for at, own in self.products.items()
+        }
+        return Likeness(cosines, products)
+
 
 @dataclass(frozen=True)
 class Pool:
@@ -66,6 +77,21 @@ class Pool:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def joined(self, other: Pool) -> Pool:
+        """Return both as one; they answer one question, and no candidate is in both."""
+        order = np.argsort(np.concatenate([self.rows, other.rows]))
+        likeness = None
+        if self.likeness is not None and other.likeness is not None:
+            likeness = self.likeness.joined(other.likeness, order)
+        return Pool(
+            np.concatenate([self.rows, other.rows])[order],
+            np.concatenate([self.known, other.known]),
+            {at: _behind(self, other, at)[order] for at in self.places},
+            self.words,
+            np.concatenate([self.gains[:, :-1], other.gains], axis=1),
+            likeness,
+        )
 
     def gains_at(self, distance: int) -> Floats:
         """Return the gains of the neighbours at a distance, word by word; 0 where there is none."""
@@ -113,6 +139,13 @@ def gather(
     if dense is not None and vector is not None:
         likeness = _likeness(known, places, vector, dense)
     return Pool(rows, known, places, table.words, gains, likeness)
+
+
+def _behind(one: Pool, other: Pool, distance: int) -> NDArray[np.int64]:
+    """Return where the neighbours of both stand if the other's table follows the one's."""
+    there = other.places[distance]
+    moved = np.where(there == NO_ROW, NO_ROW, there + len(one.known))
+    return np.concatenate([one.places[distance], moved])
 
 
 def _side_by_side(around: Mapping[int, Rows], catalogue: Catalogue) -> tuple[Rows, Places]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..entries import Entry
 from ..times import times_in
-from .names import Names
+from .names import Names, Spoken
 from .traits import INSTRUCTS, fullness_of, traits_of
 
 Span = tuple[float, float]
@@ -28,6 +28,7 @@ class Profiles:
         self.said: dict[int, tuple[Span, ...]] = {}  # times that texts speak of, where they do
         self.instructions: dict[int, None] = {}  # rows that always count
         self.names = Names()
+        self.spoken = Spoken()
         self._zone = zone
 
     def add(self, row: int, entry: Entry, text: str) -> None:
@@ -49,6 +50,7 @@ class Profiles:
         self.said.pop(row, None)
         self.instructions.pop(row, None)
         self.names.remove(row, entry.title)
+        self.spoken.forget(row)
 
     def _times_said(self, entry: Entry) -> tuple[Span, ...]:
         if entry.time is None:

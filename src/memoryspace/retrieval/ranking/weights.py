@@ -19,7 +19,7 @@ SIGNALS = frozenset(
         *("own meaning", "pair meaning", "window meaning", "session meaning"),
         *("speaker", "user", "tells", "fullness", "instruction", "preference"),
         *("time word", "number", "date", "date said", "phrase", "importance", "recency"),
-        *("named", "bridge", "names the best"),
+        *("named", "bridge", "names the best", "shares a name"),
     }
 )
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import operator
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -222,6 +222,22 @@ class SparseIndex:
         terms = self._terms(text, self._stop_words)
         scorer = self._scorer()
         return {term.word: scorer.rarity(term) for term in terms}
+
+    def holders(self, groups: Sequence[Sequence[str]], most: int) -> list[list[int]]:
+        """Return for each group of words the keys of documents that may hold them all.
+
+        Whoever holds all is among them: of a group's words, the rarest first, so many are looked at
+        as leave ``most`` documents or fewer. Nobody, where none do or a word is in no document.
+        """
+        self._settle()
+        stem_hash, runs = self._stems.stem_hash, list(self._postings.runs.values())
+        terms = find_terms([word for group in groups for word in group], stem_hash, runs)
+        by_hash = {stem_hash(term.word): term for term in terms}
+        scorer, keys = self._scorer(), self._documents.keys
+        return [
+            keys[scorer.held([by_hash[stem_hash(word)] for word in group], most)].tolist()
+            for group in groups
+        ]
 
     def step(self, seconds: float) -> bool:
         """Do upkeep for about so long; tell whether there is more to do.

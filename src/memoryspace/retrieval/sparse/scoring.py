@@ -90,6 +90,21 @@ class Scorer:
             term.joined, term.living = (slots, counts), len(slots)
         return term.joined
 
+    def held(self, terms: Sequence[Term], most: int) -> Chosen:
+        """Return at most so many living documents that hold the rarest of some terms, or nobody."""
+        rarest_first = sorted(terms, key=lambda term: term.documents)
+        if not terms or not rarest_first[0].documents:
+            return np.empty(0, np.int64)
+        slots: Chosen | None = None
+        for term in rarest_first:
+            if term.documents > _WALKED * most:
+                break  # so common a word tells few apart, and would take long
+            held = self.postings(term)[0]
+            slots = held if slots is None else np.intersect1d(slots, held, assume_unique=True)
+            if len(slots) <= most:
+                return slots
+        return np.empty(0, np.int64)
+
     def gains(self, term: Term, counts: NDArray[Any], lengths: Floats) -> Floats:
         """Return what a term gives to documents that have it so often and are so long."""
         gains = self._saturated(counts, lengths)
