@@ -66,9 +66,10 @@ class Recall:
 
     ``embedder`` makes the vectors: by default the best one installed, with ``None`` words alone
     are searched. ``ranking`` holds the weights. ``reranker`` reads the best candidates beside the
-    question once more. With ``personal`` the entries are what one person told, and the best are read
-    for whom and what they are about, and for what holds now (``retrieval.personal``). ``clock`` tells when a question is asked, unless the asker does; days begin
+    question once more. ``clock`` tells when a question is asked, unless the asker does; days begin
     and end as in ``zone``. From a cosine of ``floor`` on, an entry matches by its meaning alone.
+    With ``personal`` the entries are what one person told: the best are read for whom and what they
+    are about, and for what holds now (``memoryspace.retrieval.personal``).
     """
 
     def __init__(

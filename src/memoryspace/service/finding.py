@@ -9,9 +9,11 @@ from msgspec.structs import replace as change
 from ..errors import InvalidInput
 from ..record import Scope, Where, is_number
 from ..retrieval.hits import WhyNot
+from .envelope import derived_mark
 from .filters import Asked
 from .forms import query_text
-from .memory import Said
+from .kinds import FACT
+from .memory import RAW, Memory, Said
 from .results import MemoryHit
 from .search import Found, Query, Searcher
 from .shelf import Shelf
@@ -22,10 +24,18 @@ _ASKED_AGAIN = 3  # times, while what was found is being deleted, or does not re
 class Finding:
     """Searches of a store; for memories of ``kinds``, unless others are asked for."""
 
-    def __init__(self, shelf: Shelf, searcher: Searcher, kinds: Sequence[str]) -> None:
+    def __init__(
+        self,
+        shelf: Shelf,
+        searcher: Searcher,
+        kinds: Sequence[str],
+        *,
+        with_facts: bool = False,
+    ) -> None:
         self._shelf = shelf
         self._searcher = searcher
         self._kinds = tuple(kinds)
+        self._with_facts = with_facts
 
     def query(
         self,
@@ -77,8 +87,27 @@ class Finding:
             return []
         ids = frozenset(each.id for each in found)
         by_seq = {each.seq: each for each in await self._shelf.select(scope, Where(ids=ids))}
+        facts = await self._facts(scope, [each.id for each in by_seq.values() if each.kind == RAW])
         return [
-            MemoryHit(by_seq[each.seq], each.score, each.why)
+            MemoryHit(
+                by_seq[each.seq],
+                each.score,
+                each.why,
+                tuple(facts.get(each.id, ())),
+                each.superseded_by,
+            )
             for each in found
             if each.seq in by_seq
         ]
+
+    async def _facts(self, scope: Scope, ids: Sequence[str]) -> dict[str, list[Memory]]:
+        """Return what is known from messages, those facts too that no longer hold."""
+        if not self._with_facts or not ids:
+            return {}
+        marks = frozenset(map(derived_mark, ids))
+        wanted, facts = set(ids), dict[str, list[Memory]]()
+        for each in await self._shelf.select(scope, Where(marks=marks, kind=FACT)):
+            for source in wanted.intersection(() if each.origin is None else each.origin.derived_from):
+                if not each.is_quarantined:
+                    facts.setdefault(source, []).append(each)
+        return facts

@@ -40,7 +40,7 @@ def draft_of(said: object) -> Draft:
     """Return what was said, in whichever form, as a draft that shares nothing with it."""
     form, body = body_of(said)
     if isinstance(body, str):
-        return Draft(value=body, text=body, origin=Origin())
+        return Draft(value=body, text=body, role="user", origin=Origin())
     value = _built(form, body)
     if isinstance(value, dict):
         _check_dict(value)

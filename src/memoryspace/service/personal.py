@@ -14,8 +14,8 @@ class PersonalMemoryService(StoredMemoryService):
 
     What was said stands in ``store`` (in RAM if none is given) before it is thought about. Without
     a ``model`` rules find what lasts; with one more is found, and ``spending`` counts what that
-    costs. Searches and lists are about what was derived; ``{"kind": "memory"}`` asks for the words
-    themselves.
+    costs. A search is about what was said, with what is known from it (``MemoryHit.facts``); lists
+    are about what is known. ``{"kind": "fact"}`` and ``{"kind": "memory"}`` ask for one alone.
     """
 
     def __init__(
@@ -28,7 +28,10 @@ class PersonalMemoryService(StoredMemoryService):
     ) -> None:
         store = MemoryStore() if store is None else store
         super().__init__(
-            store, settings=settings, deriver=PersonalDeriver(model, spending=spending)
+            store,
+            settings=settings,
+            deriver=PersonalDeriver(model, spending=spending),
+            is_personal=True,
         )
 
 

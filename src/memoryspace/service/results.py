@@ -9,11 +9,23 @@ from .memory import Memory
 
 
 class MemoryHit(Struct, frozen=True):
-    """A memory that was found. Scores compare within one search, not between two."""
+    """A memory that was found. Scores compare within one search, not between two.
+
+    A personal service tells with a message what is known from it: its ``facts``, those which no
+    longer hold among them (``valid_to``). ``superseded_by`` is the message that says otherwise
+    since, where one does.
+    """
 
     memory: Memory
     score: float
     why: Why | None = None
+    facts: tuple[Memory, ...] = ()
+    superseded_by: str | None = None
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing that was said since contradicts it."""
+        return self.superseded_by is None
 
 
 class Page(Struct, frozen=True):

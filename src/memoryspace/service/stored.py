@@ -46,7 +46,9 @@ class StoredMemoryService(MemoryService):
     """Long-term memory in a store, which stays the caller's to close.
 
     With a ``deriver``, what was said is also thought about: it makes memories of its own kinds,
-    and these are what searches and lists are about, unless another ``kind`` is asked for.
+    and these are what searches and lists are about, unless another ``kind`` is asked for. A
+    *personal* service searches what was said, with what is known from it: a fact leads to the
+    messages it came from, and tells whether they still hold.
     """
 
     def __init__(
@@ -56,14 +58,17 @@ class StoredMemoryService(MemoryService):
         settings: ServiceSettings | None = None,
         deriver: Deriver | None = None,
         searcher: Searcher | None = None,
+        is_personal: bool = False,
     ) -> None:
         self.store = store
         self.settings = ServiceSettings() if settings is None else settings
+        self._is_personal = is_personal
         self.searcher = self._resident() if searcher is None else searcher
         self._shelf = Shelf(store, max_versions=self.settings.max_versions)
         self._admission = Admission(self.settings)
         self._kinds = (RAW,) if deriver is None else _own_kinds(deriver)
-        self._finding = Finding(self._shelf, self.searcher, self._kinds)
+        searched = (RAW, *self._kinds) if is_personal else self._kinds
+        self._finding = Finding(self._shelf, self.searcher, searched, with_facts=is_personal)
         self._listing = Listing(self._shelf, self._kinds)
         self._derived = DerivedKinds(store, () if deriver is None else deriver.kinds)
         self._eraser = Eraser(self._shelf, self.searcher, self._derived)
@@ -377,6 +382,7 @@ class StoredMemoryService(MemoryService):
             reranker=settings.reranker,
             zone=settings.zone,
             max_entries=settings.max_indexed,
+            personal=self._is_personal,
         )
 
     def _worker_for(self, deriver: Deriver) -> Worker:

@@ -141,7 +141,8 @@ class PersonalReader:
         found = self.superseded(look, totals, weights)
         parts["supersedes"] = _raised(found, totals)
         heirs = {int(look.places[each.old]): int(look.places[each.new]) for each in found}
-        return replace(_ranked_anew(ranked, look.places, parts), heirs=heirs)
+        rest = self._rest(ranked, look.places)
+        return replace(_ranked_anew(ranked, look.places, rest, parts), heirs=heirs)
 
     def superseded(self, look: Look, totals: Floats, weights: Weights) -> list[Superseded]:
         """Return which of the best the question asks for no longer hold."""
@@ -167,6 +168,16 @@ class PersonalReader:
             if len(found) >= READ:
                 break
         return np.fromiter(found, np.int64)
+
+    def _rest(self, ranked: Ranked, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return who was not looked at again; facts whose messages were candidates are not left."""
+        rows = set(ranked.pool.rows.tolist())
+        left = (
+            at
+            for at in ranked.order[~np.isin(ranked.order, places)].tolist()
+            if rows.isdisjoint(self.facts.sources_of(int(ranked.pool.rows[at])))
+        )
+        return np.fromiter(left, np.int64)
 
     def _lent(
         self,
@@ -297,14 +308,18 @@ def _fits(
     return [sum(rarity.get(w, 1.0) for w in question.words & said) / total for said in texts]
 
 
-def _ranked_anew(ranked: Ranked, places: NDArray[np.int64], parts: Mapping[str, Floats]) -> Ranked:
+def _ranked_anew(
+    ranked: Ranked,
+    places: NDArray[np.int64],
+    rest: NDArray[np.int64],
+    parts: Mapping[str, Floats],
+) -> Ranked:
     """Put the places in the order of their new totals, and the others behind them."""
     size = len(ranked.pool)
     whole = {name: np.zeros(size) for name in parts}
     for name, each in parts.items():
         whole[name][places] = each
     totals = np.sum(list(whole.values()), axis=0)
-    rest = ranked.order[~np.isin(ranked.order, places)]
     if len(rest):
         behind = float(totals[places].min()) - 1.0
         before = float(ranked.totals[rest].max(initial=0.0))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
-from types import MappingProxyType
 from typing import Protocol
 
 import numpy as np
@@ -61,7 +60,7 @@ class Ranked:
     totals: Floats
     parts: Signals  # weighted; they add up to the totals
     vector: NDArray[np.float32] | None = None  # of the question
-    heirs: Mapping[int, int] = MappingProxyType({})  # place in the pool → of what supersedes it
+    heirs: Mapping[int, int] = field(default_factory=dict)  # place → of what supersedes it
 
     def __len__(self) -> int:
         return len(self.order)

@@ -33,6 +33,7 @@ class Found(Struct, frozen=True):
     session: str
     score: float
     why: Why | None = None
+    superseded_by: str | None = None  # the id of what says otherwise since
 
 
 class Searcher(ABC):

@@ -112,7 +112,7 @@ class ResidentSearcher(Searcher):
 
     ``entry_of`` says what of a record is searched, ``None`` for one that must not be found; an
     entry is known by its record's seq, and ``ids`` in a condition mean these. ``embedder``,
-    ``ranking``, ``reranker`` and ``zone`` are those of ``Recall``; ``clock`` (the store's, unless
+    ``ranking``, ``reranker``, ``zone`` and ``personal`` are those of ``Recall``; ``clock`` (the store's, unless
     given) tells when a question is asked. Beyond ``max_entries`` over all users, those not asked
     for longest are dropped (event ``index_dropped``; ``dropped`` counts them); the user who is
     asked always stays.
@@ -129,6 +129,7 @@ class ResidentSearcher(Searcher):
         zone: tzinfo = UTC,
         clock: Clock | None = None,
         max_entries: int = MAX_ENTRIES,
+        personal: bool = False,
     ) -> None:
         if isinstance(max_entries, bool) or max_entries < 1:
             raise InvalidInput(f"max_entries must be 1 or more, got {max_entries}")
@@ -139,6 +140,7 @@ class ResidentSearcher(Searcher):
             reranker=reranker,
             zone=zone,
             clock=store.clock if clock is None else clock,
+            personal=personal,
         )
         self.dropped = 0
         self._store = store
