@@ -13,9 +13,11 @@ _LONGEST_SENTENCE = 400  # what is longer was pasted rather than said
 
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]+`", re.DOTALL)
 _CITED = re.compile(r"^\s*>.*$", re.MULTILINE)
-# Words of somebody else: what is in quotes and speaks of I.
+# Words of somebody else: what is in quotes and speaks of I or you, or is as long as speech.
 _SPEECH = re.compile(
-    r"[\"“][^\"”\n]*\b(?:I|I'm|me|my|My|we|We)\b[^\"”\n]*[\"”]|“[^”\n]*[我咱][^”\n]*”|「[^」\n]*我[^」\n]*」"
+    r"[\"“][^\"”\n]*\b(?:i|i'm|im|me|my|we|you|your|u)\b[^\"”\n]*[\"”]|“[^”\n]*[我咱你您][^”\n]*”|「[^」\n]*[我你][^」\n]*」"
+    r"|[\"“][^\"”\n]{25,}[\"”]|“[^”\n]{8,}”|\"[^\"\n]*[我咱你您][^\"\n]*\"",
+    re.IGNORECASE,
 )
 # A dot ends no sentence after a title, an initial, or in "e.g." and "p.m. today".
 _END = re.compile(

@@ -1,13 +1,22 @@
-"""What somebody says of themselves in Chinese: clauses, whom they are about, what they state."""
+"""What somebody says of themselves and their people in Chinese, clause by clause.
+
+The pieces between commas often leave out whom they are about: it is the person of the piece before,
+and at the beginning the speaker. What is unsure is left out.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import takewhile
 
-from .personal_chinese_rules import ADVERBS, IDLE, RULES, Rule
-from .personal_facts import Statement, trimmed
+from .personal_chinese_matters import ENDS, MATTERS, NEGATED, RELATIONS, TURNS
+from .personal_chinese_values import ADVERBS, ROWS
+from .personal_english_matters import Matter
+from .personal_english_values import Row
+from .personal_facts import EXCLUSIVE_MATTERS, Statement, trimmed
+from .personal_people import People
 
 _SIMPLER = str.maketrans(
     "歡愛討厭買說話養對過還現結離兒個隻條貓狗媽爸爺奶妹歲聽讀寫學習師員業這們裡來後張書電腦開車換東西號樂戲遊將會從"
@@ -15,104 +24,244 @@ _SIMPLER = str.maketrans(
     "欢爱讨厌买说话养对过还现结离儿个只条猫狗妈爸爷奶妹岁听读写学习师员业这们里来后张书电脑开车换东西号乐戏游将会从"
     "为机场给请见长张问间头台湾湾国语",
 )
-_HYPOTHETICAL = re.compile(
-    r"如果|假如|假设|要是|倘若|万一|的话|假装|幻想|梦见|梦到|要不|不如|多希望"
+_UNREAL = re.compile(
+    r"如果|假如|假设|要是|倘若|万一|的话|幻想|梦见|梦到|做梦|多希望|要不|不如|恨不得|开玩笑|讲笑|说笑|逗你|可能|也许|说不定|真想|好想|就好了|差点|中了?(?:彩票|六合彩)|哪天"
 )
 _ASKING = re.compile(
-    r"(?:吗|呢|么|什么样?|怎么办|怎样|如何|哪[里些个儿]|多少|是不是|有没有|好不好)[。！~～…]*$"
+    r"(?:吗|呢|么|什么样?|怎么[办做写样]?|怎样|如何|哪[里些个儿]|多少|是不是|有没有|好不好|行不行|能不能)[^，。]{0,4}[。！~～…]*$|^(?:怎么|如何|为什么|什么|哪|谁|该|送什么|能(?!吃)|帮我|请|给我)"
 )
-_BREAKS = re.compile(
-    r"[，,；;：:]\s*(?=(?:而且|并且|但是?|不过|所以|同时|另外|然后|因为|其实|现在|最近|今天|昨天|平时|也|还|只是|尤其是?)?(?:我|咱))"
-    r"|[，,；;]\s*(?=(?:谢谢|你(?!们)|您|请|希望你|可以|能不能|有没有|很高兴|怎么))"
-)
-# With these a second statement about the same person begins: "…，也喜欢写作".
-_SAME_SUBJECT = re.compile(
-    r"[，,]\s*(?=(?:也|还|并且|而且|有时候?|平时|现在|目前)*(?:很|非常|特别|比较)?(?:喜欢|爱[吃喝看听玩]|会[说弹打唱]|养|住在|"
-    r"有[一两三四五六\d]|讨厌|不喜欢|在[^，。]{1,12}(?:工作|上班)|对[^，。]{1,10}(?:过敏|感兴趣)|今年\d|不吃|是一[名个位]))"
-)
+_BREAK = re.compile(r"[，,；;：]\s*|——|(?<=[\u4e00-\u9fff])\s+|[。！!~～…]+\s*|(?<=[a-zA-Z])\.\s")
 _LEAD = re.compile(
-    r"^(?:(?:嗯|啊|哦|噢|哇|嗨|嘿|你好|您好|好的|是的|对|对了|没错|当然|其实|不过|但是?|而且|并且|所以|因为|同时|另外|然后|"
-    r"说起来|说实话|老实说|除此之外|此外|顺便|顺便说一下|哈|呵|谢谢|真的|还有|只是|首先|尤其是?|我也是|没关系|平时|平常|空闲时|周末|"
-    r"今天|昨天|昨晚|前天|明天|后天|最近|现在|目前|上个?周末?|下个?周末?|上个?月|下个?月|去年|前年|明年|今年|小时候|这个?周末|今晚|今早|早上|晚上|下午|上午|"
-    r"(?:上|下|这)?个?(?:周|星期|礼拜)[一二三四五六日天]|[\d一二两三四五六七八九十几]+[天年周]前|[\d一二两三四五六七八九十几]+个月前|(?:\d{4}年)?\d{1,2}月(?:\d{1,2}[日号])?|\d{4}年)"
-    r"[啊呀哦呢吧的]?[，,。！!、~～\s]*)*(?=我|咱)"
+    r"(?:(?:嗯|啊|哦|噢|哇|嗨|嘿|你好|您好|好的|是的|没错|当然|其实|不过|但是?|而且|并且|所以|因为|同时|另外|然后|对了|哦对|对|顺便|真的|还有|只是|首先|反正|就是|结果|后来|说起来|update|btw|hi|ok|"
+    r"平时|平常|周末|今天|昨天|昨晚|前天|明天|后天|最近|现在|目前|上个?周末?|下个?周末?|上个?月|下个?月|去年|前年|明年|今年|小时候|这个?周末|今晚|今早|早上|晚上|下午|上午|刚|已经|也|都|就|"
+    r"(?:上|下|这)?个?(?:周|星期|礼拜)[一二三四五六日天]|[\d一二两三四五六七八九十几]+(?:[天年周]|个月)前|(?:\d{4}年)?\d{1,2}月(?:\d{1,2}[日号])?|\d{4}年)"
+    r"[啊呀哦呢吧的]?[：:\s]*)*",
+    re.IGNORECASE,
 )
-_COMMA_LEAD = re.compile(r"^(?!如果|要是|假如)[^，,。我]{1,16}[，,]\s*(?=我)")
+_SURNAMES = (
+    "王李张刘陈杨黄赵吴周徐孙马朱胡郭何林罗郑梁谢宋唐许韩邓冯曹彭曾肖田董潘袁蔡蒋余于杜叶程魏苏吕丁任卢姚沈钟姜崔谭陆范汪廖石贾韦夏方邹熊白孟秦邱侯江尹薛段雷龙黎史陶贺毛顾龚邵万钱戴严莫孔汤温康施牛葛邢安齐易乔庞曲简高"
+)
+_NAME = (
+    rf"(?:[小阿老大][\u4e00-\u9fff](?![\u4e00-\u9fff]?[店校学])|(?P<double>[\u4e00-\u9fff])(?P=double)|[{_SURNAMES}][\u4e00-\u9fff]{{1,2}}(?=[也在是有说比特很要的都又去来把跟和给被就还叫]|$)|[A-Z][A-Za-z]+)"
+)
 _RELATED = re.compile(
-    r"我们?(?:家)?(?:的)?(?P<relation>妈妈|母亲|妈|爸爸|父亲|爸|父母|爷爷|奶奶|外公|外婆|姥姥|姥爷|哥哥|姐姐|弟弟|妹妹|"
-    r"老婆|妻子|老公|丈夫|爱人|女朋友|男朋友|女友|男友|对象|儿子|女儿|孩子|宝宝|好?朋友|闺蜜|同事|同学|室友|老板|老师|邻居|"
-    r"表哥|表姐|表弟|表妹|堂哥|堂姐|堂弟|堂妹|叔叔|阿姨|舅舅|姑姑|家人|狗狗|小?狗|猫咪|小?猫)(?:，)?(?!们)"
+    rf"(?:(?:我们?|咱们?)(?:家)?(?:的)?(?:那)?|他|她)?(?P<relation>{RELATIONS})(?:们|家的?|俩)?[，]?(?P<name>{_NAME})?"
+)
+_OUR_NAMED = re.compile(rf"我们?家(?P<name>{_NAME})")
+_CALLED = re.compile(rf"(?:名字)?叫做?(?P<name>{_NAME}|[\u4e00-\u9fff]{{2,3}}$)")
+_SPEAKER = re.compile(r"我们?|咱们?|本人|俺")
+_PRONOUN = re.compile(r"他|她|佢|TA")
+_OTHERS = re.compile(
+    r"别人|有人|大家|人家|客[人户]|甲方|领导|老板|医生|大夫|店长|房东|站长|校长|网上|谁|你|您|它|这|那|人们|朋友都|老师|护士|经理|主管|导演|村里|隔壁|某"
+)
+_SAYS = re.compile(r"[^，]{0,6}?(?:老)?(?:说|问|讲|话|劝|喊|嚷|催|觉得|以为|认为|建议|笑我|告诉)(?!话|明|服|得)(?!他|她|自己|要)")
+_TIMES = re.compile(r"(?:每|周|星期|礼拜|早上|晚上|下午|上午|从|\d|[一二三四五六七八九十]+[点号月天年])")
+_IDLE = re.compile(
+    r"(?:是说|是不是|是因为|觉得|认为|想问|想知道|想说|想请|想听|知道|明白|了解|理解|同意|相信|记得|猜|感觉|感到|听说|听你|看到你|也是$|没事$|不知道|不确定|不懂|"
+    r"会的|会试|会考虑|会努力|会注意|会记|会好好|会继续|很?高兴|很?开心|很?感谢|很?抱歉|谢谢|期待|建议|推荐|可以|应该|需要你|有一?个问题|有些困惑|有点|有些|好累|太累|想你|爱你|喜欢你|在听|在想|"
+    r"希望你|希望我们|先去|要去(?:睡|休息|吃饭|忙)|走了$|来了$|没有(?!养|孩|兄|工作)|还没|老?记不住|怕忘)"
 )
 _LISTED = re.compile(r"、|和(?!平|谐|声)|以及|还有|及(?!时)")
-_AROUND = re.compile(
-    r"^(?:尤其是?|特别是|像|比如|例如|包括|还有|以及|或者?)|(?:等等?|之类的?|什么的|越来越)$"
-)
-_SAYS = re.compile(
-    "[很都吧了让是的我会就有]|因为|非常|特别|感觉|觉得|但"
-)  # a clause, and no item of a list
 _COMMA_LISTED = re.compile(r"[，,、]|和(?!平|谐|声)|以及|还有")
+_AROUND = re.compile(r"^(?:尤其是?|特别是|像|比如|例如|包括|还有|以及|或者?|也不[吃喝])|(?:等等?|之类的?|什么的|越来越|哈+|呀|啦)$")
+_SAYS_MORE = re.compile("[很都吧了让是的我会就有]|因为|非常|特别|感觉|觉得|但")  # no item of a list
 _CALL_ME = re.compile(
-    r"(?:你)?(?:可以|就)?(?:叫|称呼)我(?P<v>[\u4e00-\u9fffA-Za-z]{1,8}?)(?:吧|就好|就行|就可以了?)?[。！]?$"
+    r"(?:叫|称呼)我(?P<v>[\u4e00-\u9fffA-Za-z]{1,8}?)(?:吧|就好|就行|就可以了?|啦)?(?=[，。！,!]|$)"
 )
-# A lasting wish about the answers; what is asked for once is none.
-_STANDING = re.compile(
-    r"(?:请你?)?(?:以后|今后|从现在起|从今以后|每次)[，,]?(?:请你?|都)?"
-    r"(?P<v>(?:不要|别|一律|都|总是)?(?:用|以|回答|回复|叫|称呼|说|写|解释|提醒)[^。！]+)"
+_STANDING = re.compile(r"以后|今后|从现在|从今|每次|一律|永远|记住|尽量|固定|别再|不要再")
+_ANSWERS = re.compile(
+    r"回答|回复|跟我说话|和我说话|用(?:中|英|日|法|德|粤|繁|简)[文语体]|写|称呼|叫我|推荐|感叹号|文案|语气|简洁|简短|解释|提醒|表情|食谱|菜谱|啰嗦|废话"
 )
+_SECRET = re.compile(r"密码|卡号|银行卡|验证码|\d{6,}")
 
 
-def statements(sentence: str, who: str) -> Iterator[Statement]:
+@dataclass
+class _Clause:
+    """A piece of a sentence about one subject. A ``thing`` is neither the speaker nor a person."""
+
+    said: str
+    at: int  # where what is said of the subject begins
+    subject: str = ""
+    is_bare: bool = False
+    is_thing: bool = False
+    told: bool = True  # its words name the subject
+
+
+def is_standing(sentence: str) -> bool:
+    """Tell whether a sentence is a lasting wish about the answers."""
+    plain = sentence.translate(_SIMPLER)
+    return bool(_STANDING.search(plain) and _ANSWERS.search(plain)) and not _UNREAL.search(plain)
+
+
+def statements(sentence: str, who: str, people: People) -> Iterator[Statement]:
     """Yield what a sentence states about its speaker, who is called ``who``, or their people."""
     plain = sentence.translate(_SIMPLER)
-    if _HYPOTHETICAL.search(plain) is not None:
-        return
-    standing = _STANDING.match(plain)
-    if standing is not None:
-        yield Statement("instruction", trimmed(standing["v"]), f"{who}：{sentence}")
+    if is_standing(sentence):
+        yield Statement("instruction", trimmed(sentence), f"{who}：{sentence}")
         return
     called = _CALL_ME.search(plain)
-    if called is not None:
+    if called is not None and "都叫我" not in plain and "大家叫我" not in plain:
         text = in_third_person(sentence[called.start() :], who)
-        yield Statement("nickname", called["v"], text)
+        yield Statement("nickname", called["v"], text, change=True)
         return
-    for clause in _clauses(sentence, plain):
+    for clause in _clauses(sentence, people):
         yield from _stated(clause, who)
 
 
 def in_third_person(clause: str, who: str) -> str:
     """Return a clause as somebody else would say it of ``who``; if unsure, as it was said."""
     said = clause.strip("，,；;：:。！!~～ ") + "。"
-    if re.search(r"我们|咱|你|您", said) is not None:
+    if re.search(r"我们|咱|你|您", said) is not None or "我" not in said:
         return f"{who}：{said}"
     return said.replace("我", who)
 
 
-def _clauses(sentence: str, plain: str) -> Iterator[str]:
-    """Yield the clauses that begin with a person."""
-    begin = 0
-    for cut in [*_BREAKS.finditer(plain), None]:
-        end = cut.start() if cut is not None else len(sentence)
-        clause = sentence[begin:end]
-        begin = cut.end() if cut is not None else end
-        if _ASKING.search(clause) is None:
-            first, *others = _SAME_SUBJECT.split(clause)
-            yield first
-            yield from (f"我{other}" for other in others if first.find("我") >= 0)
+def _clauses(sentence: str, people: People) -> Iterator[_Clause]:
+    """Yield the pieces that state something; a mere time or list joins the piece before it."""
+    found: list[_Clause] = []
+    before: _Clause | None = None
+    quoting = False
+    for said, gap in _pieces(sentence):
+        plain = said.translate(_SIMPLER)
+        if _UNREAL.search(plain):
+            break
+        clause = None if _is_asked(plain) else _about(said, plain, people, before)
+        quoting = (quoting and (clause is None or clause.is_bare)) or _tells_words(plain, clause)
+        if clause is None or quoting:
+            before = None if not quoting else before
+            continue
+        if before is not None and clause.is_bare and _belongs(plain, before):
+            before.said = f"{before.said}{gap}{said}"
+            continue
+        found.append(clause)
+        before = clause
+    yield from found
 
 
-def _stated(clause: str, who: str) -> Iterator[Statement]:
-    plain = clause.translate(_SIMPLER)
-    at, subject = _person(plain)
-    if at is None:
+def _pieces(sentence: str) -> Iterator[tuple[str, str]]:
+    """Yield each piece with the sign before it."""
+    begin, gap = 0, ""
+    for cut in [*_BREAK.finditer(sentence), None]:
+        end = len(sentence) if cut is None else cut.start()
+        if sentence[begin:end].strip():
+            yield sentence[begin:end].strip(), gap
+        if cut is not None:
+            begin, gap = cut.end(), cut.group()
+
+
+def _is_asked(plain: str) -> bool:
+    return _ASKING.search(plain) is not None or _SECRET.search(plain) is not None or "…" in plain
+
+
+def _tells_words(plain: str, clause: _Clause | None) -> bool:
+    """Whether somebody's words begin here: they are nobody's fact."""
+    is_other = clause is None or bool(clause.subject) or clause.is_thing
+    start = 0 if clause is None or not clause.told else clause.at
+    return is_other and _SAYS.match(plain, start) is not None
+
+
+def _belongs(plain: str, before: _Clause) -> bool:
+    """Whether a piece adds to the one before: a time, or what touches nothing of its own."""
+    matter = _matter_of(plain)
+    if matter is None:
+        return ENDS.search(plain) is None and TURNS.search(plain) is None
+    return matter.name == "habit" and _TIMES.match(plain) is not None and len(plain) <= 10
+
+
+def _about(said: str, plain: str, people: People, before: _Clause | None) -> _Clause | None:
+    lead = _LEAD.match(plain)
+    at = 0 if lead is None else lead.end()
+    person = _person(said, plain, at, people)
+    if person is not None:
+        return person
+    speaker = _SPEAKER.match(plain, at)
+    if speaker is not None:
+        if _IDLE.match(plain, speaker.end()):
+            return None
+        return _Clause(said, speaker.end())
+    if _PRONOUN.match(plain, at):
+        return None
+    if _OTHERS.match(plain, at):
+        return _Clause(said, at, is_thing=True)
+    if _IDLE.match(plain, at):
+        return None
+    if before is None or before.is_thing:
+        return _Clause(said, at, told=False)
+    return _Clause(said, at, before.subject, is_bare=True, told=False)
+
+
+def _person(said: str, plain: str, at: int, people: People) -> _Clause | None:
+    for name in sorted(people.names, key=len, reverse=True):
+        if plain.lower().startswith(name, at):
+            return _Clause(said, at + len(name), people.named(name) or "", told=False)
+    related = _RELATED.match(plain, at)
+    if related is not None:
+        who = people.meet(related["relation"], related["name"])
+        return _Clause(said, related.end(), who)
+    ours = _OUR_NAMED.match(plain, at)
+    if ours is not None:
+        return _Clause(said, ours.end(), people.meet("", ours["name"]))
+    if _PRONOUN.match(plain, at) and people.last is not None:
+        named = _CALLED.match(plain, at + 1)
+        if named is not None:
+            people.meet(people.last.split()[0], named["name"])
+        return _Clause(said, at + 1, people.last, told=False)
+    return None
+
+
+def _stated(clause: _Clause, who: str) -> Iterator[Statement]:
+    exact = [] if clause.is_thing else list(_exact(clause, who))
+    if exact:
+        yield from exact
         return
-    begin = at + _end(ADVERBS.match(plain[at:]))
-    for start in dict.fromkeys((begin, at)):  # some signs of degree belong to a rule
-        if IDLE.match(plain, start) is not None:
-            return
-        for rule in RULES:
-            match = rule.pattern.match(plain, start)
+    general = _general(clause, who)
+    if general is not None:
+        yield general
+
+
+def _worded(said: str, clause: _Clause, who: str) -> str:
+    """Return a clause so that it reads alone: whom it is about stands in it."""
+    if clause.subject and not clause.told:
+        return f"{who}的{clause.subject.replace(' ', '')}：{said.strip('，,；;：:。！!~～ ')}。"
+    return in_third_person(said, who)
+
+
+def _matter_of(plain: str) -> Matter | None:
+    return next((each for each in MATTERS if each.words.search(plain)), None)
+
+
+def _general(clause: _Clause, who: str) -> Statement | None:
+    """Return a clause as a fact about a matter of life; a mere thing's only if it ends something."""
+    plain = clause.said.translate(_SIMPLER).strip("。！!~～ ")
+    matter = _matter_of(plain)
+    main = re.split(r"[，,]", plain)[0] if clause.is_bare else plain
+    turns = matter is not None and matter.turns is not None and matter.turns.search(main) is not None
+    ends, changes = ENDS.search(plain) is not None, TURNS.search(main) is not None
+    text = _worded(clause.said, clause, who)
+    is_own = not clause.is_thing or (turns and "我" in plain)
+    if matter is None and not ends and not changes:
+        return None if not clause.told else Statement("event:dated", trimmed(clause.said), text, clause.subject)
+    if not is_own and not turns and not ends and not changes:
+        return None
+    name = "event" if matter is None else matter.name
+    if name in EXCLUSIVE_MATTERS and not turns and (ends or changes):
+        name = "event"
+    value = trimmed(clause.said[clause.at :]) or trimmed(clause.said)
+    is_own = is_own and (matter is not None or clause.told)
+    polarity = -1 if NEGATED.search(plain) else 1
+    return Statement(
+        name, value, text, clause.subject, polarity, ends, turns or changes, needs_rival=not is_own
+    )
+
+
+def _exact(clause: _Clause, who: str) -> Iterator[Statement]:
+    plain = clause.said.translate(_SIMPLER)
+    begin = clause.at + _end(ADVERBS.match(plain[clause.at :]))
+    for start in dict.fromkeys((begin, clause.at)):  # some signs of degree belong to a row
+        for row in ROWS:
+            match = row.pattern.match(plain, start)
             if match is not None:
-                yield from _made(rule, match, clause, subject, who)
+                yield from _made(row, match, clause, who)
                 return
 
 
@@ -120,42 +269,25 @@ def _end(match: re.Match[str] | None) -> int:
     return 0 if match is None else match.end()
 
 
-def _person(plain: str) -> tuple[int | None, str]:
-    """Return where what is said of a person begins, and who it is."""
-    lead = _end(_LEAD.match(plain))
-    if not plain.startswith(("我", "咱"), lead):
-        lead = _end(_COMMA_LEAD.match(plain))
-    related = _RELATED.match(plain, lead)
-    if related is not None:
-        return related.end(), related["relation"]
-    if plain.startswith("我们", lead):
-        return lead + 2, ""
-    return (lead + 1, "") if plain.startswith("我", lead) else (None, "")
-
-
-def _made(
-    rule: Rule, match: re.Match[str], clause: str, subject: str, who: str
-) -> Iterator[Statement]:
-    own = match["own"] if "own" in rule.pattern.groupindex else ""
+def _made(row: Row, match: re.Match[str], clause: _Clause, who: str) -> Iterator[Statement]:
+    own = match["own"] if "own" in row.pattern.groupindex else ""
+    said = clause.said
     whole = Statement(
-        rule.attribute.replace("*", own),
-        _plain(clause[slice(*match.span("v"))]),
-        in_third_person(clause, who),
-        subject,
-        rule.polarity,
-        rule.ended,
-        rule.change,
+        row.attribute.replace("*", own),
+        _plain(said[slice(*match.span("v"))]),
+        _worded(said, clause, who),
+        clause.subject,
+        row.polarity,
+        row.ended,
+        row.change,
     )
-    if not whole.value:
-        return
     begin = match.start("v")
-    items = _items(clause[begin:], whole.value) if rule.is_list else []
-    if len(items) < 2:
-        yield whole
+    items = _items(said[begin:], whole.value) if row.is_list else []
+    if not whole.value or len(items) < 2:
+        yield from [whole] if whole.value else []
         return
     for item in items:
-        text = in_third_person(f"{clause[:begin]}{item}", who)
-        yield whole._replace(value=item, text=text)
+        yield whole._replace(value=item, text=_worded(f"{said[:begin]}{item}", clause, who))
 
 
 def _items(rest: str, value: str) -> list[str]:
@@ -163,7 +295,7 @@ def _items(rest: str, value: str) -> list[str]:
     if value.startswith(("在", "去", "用", "跟", "和")):
         return []
     by_commas = [_plain(part) for part in _COMMA_LISTED.split(rest.rstrip("。！!~～ "))]
-    listed = list(takewhile(lambda item: 0 < len(item) <= 8 and not _SAYS.search(item), by_commas))
+    listed = list(takewhile(lambda item: 0 < len(item) <= 8 and not _SAYS_MORE.search(item), by_commas))
     items = [_plain(part) for part in _LISTED.split(value)]
     if len(listed) > max(2, len(items)):
         return listed

@@ -1,191 +1,329 @@
-"""What somebody says of themselves in English: clauses, whom they are about, and what they state.
+"""What somebody says of themselves and their people in English, clause by clause.
 
-A clause is read from its beginning: whom it is about ("I", "my sister Emma", "my favourite town"),
-then what is said of them, by the first row of a table that matches.
+A sentence falls into pieces. Each is about the speaker, about a person, or about some thing; a
+piece that says nothing new belongs to the one before it. A clause is a fact if a row reads a value
+out of it, or if it touches a matter of life.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from ...retrieval.times.reading import lowered
-from . import personal_english_life, personal_english_self
-from .language import word_set
-from .personal_english_rules import Rule
+from .personal_english_matters import ENDS, MATTERS, NEGATED, RELATIONS, TURNS, Matter
+from .personal_english_values import ROWS, Row
 from .personal_english_voice import in_third_person
-from .personal_english_words import OPENER, is_idle
-from .personal_facts import Statement, attribute_named, trimmed
-
-_HYPOTHETICAL = re.compile(
-    r"\b(?:if i|if we|i wish|i would (?!love)|i could (?!n)|i might|i'd (?!love)|imagine|suppose|"
-    r"let's say|pretend|what if|hypothetically|as if|in my dream|maybe i'll|perhaps i'll)\b"
+from .personal_english_words import (
+    ANSWERS,
+    ASKS,
+    BARE,
+    IDLE,
+    OPENER,
+    SAYS,
+    STANDING,
+    SUBORDINATE,
+    UNREAL,
+    plain,
 )
-_CLAUSES = re.compile(
-    r"(?:\s*[,;:]\s+|\s+[-–—]+\s+|\s+(?=(?:and|but|so|then|while|plus|yet|because)\b))"
-    r"(?:(?:and|but|so|then|while|plus|yet|because|also|now|recently|lately),?\s+)*"
-    r"(?=(?:i|we|my)\b)"
+from .personal_facts import EXCLUSIVE_MATTERS, Statement, attribute_named, trimmed
+from .personal_people import People
+
+_SUBJECT = (
+    r"(?:I|I'\w+|we|we'\w+|my|our|he|he's|she|she's|they|they'\w+|it|it's|its|that's|there|there's|you|"
+    r"you're|the|his|her|this|everyone|someone|mum|dad|mom)\b"
+)
+_BREAK = re.compile(
+    r"\s*[,;()—–]+\s*|\s+-+\s+|\s*(?:\.\.+|…)\s*|:\s+|"
+    rf"\s+(?:and|but|so|then|while|plus|yet|because|cos|bc|though)\s+(?=(?:{_SUBJECT}|(?-i:[A-Z][a-z]+)))",
+    re.IGNORECASE,
 )
 _VERBS = (  # with these a second statement about the same person begins: "… and work as a nurse"
-    r"(?:work|works|live|lives|love|loves|hate|hates|enjoy|enjoys|prefer|prefers|have|has|like|likes|"
-    r"study|studies|play|plays|speak|speaks|own|owns|moved|bought|got|started|joined|adopted|"
-    r"don't|doesn't|am|is)"
+    r"(?:work|works|live|lives|love|loves|hate|hates|enjoy|prefer|have|has|like|likes|study|play|plays|speak|"
+    r"own|moved|bought|got|started|joined|adopted|don't|doesn't|am|is|went|quit|left)"
 )
 _SAME_SUBJECT = re.compile(rf"\s*,?\s+(?:and|but)\s+(?:also\s|now\s|really\s)?(?={_VERBS}\b\s)")
-_LISTED = re.compile(r"\s*,\s*(?:and\s|or\s|as well as\s)?\s*|\s+(?:and|as well as|&)\s+")
-_RELATIONS = (
-    r"mother|mom|mum|father|dad|parents|sister|brother|wife|husband|partner|girlfriend|boyfriend|"
-    r"fiancee?|spouse|son|daughter|kids?|child(?:ren)?|grand(?:ma|pa|mother|father|son|daughter)|"
-    r"uncle|aunt|cousin|nephew|niece|boss|roommate|flatmate|neighbou?r|colleague|co-?worker|"
-    r"(?:best\s|close\s|old\s)?friend|teacher|mentor|dog|cat|puppy|kitten|(?:older|younger|big|little|"
-    r"elder|twin|eldest|youngest|oldest)\s(?:sister|brother|son|daughter)|[a-z]+-in-law|family"
-)
-_SPEAKER = re.compile(r"(?:i|we)(?=\b)\s?(?!\.|are\b(?<!we are)|were\b(?<!we were))")
+_LISTED = re.compile(r"\s*,\s*(?:and\s|or\s|as well as\s)?\s*|\s+(?:and|or|as well as|&)\s+")
+_SPEAKER = re.compile(r"(?:I|we|me)\b\s?", re.IGNORECASE)
 _RELATED = re.compile(
-    rf"(?:my|our)\s(?P<relation>{_RELATIONS})\b(?:,?\s(?P<name>[A-Z][\w-]+),?)?(?P<of>'s\s(?:name|"
-    r"birthday|job|favou?rite\s[a-z ]{2,20}?)(?=\s(?:is|are)\b))?",
-    re.IGNORECASE,
+    rf"(?:(?i:my|our)\s(?i:(?:\w+\s){{0,2}}?)|(?i:the\s)(?=(?i:wife|husband|hubby|missus|kids|lad|boyfriend|girlfriend)\b)"
+    r"|(?=(?i:mum|dad|mom|sis|hubby|gran)\b))"
+    rf"(?P<relation>(?i:{RELATIONS}))\b(?!\s(?i:is|was|name)\s(?i:off)\b)(?:,?\s\(?(?P<name>[A-Z][\w-]+)\)?,?)?"
+    r"(?P<of>'s\s(?:name|birthday|job|favou?rite\s[a-z ]{2,20}?)(?=\s(?:is|are)\b))?"
 )
+_IS_NAMED = re.compile(
+    rf"(?i:my|our)\s(?i:\w+\s)?(?P<relation>(?i:{RELATIONS}))(?:'s\sname)?\s(?i:is|was)\s(?i:called\s|named\s)?(?P<name>[A-Z][a-z]+)\b"
+)
+_HIS_NAME = re.compile(r"(?i:his|her|their)\sname(?:'s|\sis)\s(?P<name>[A-Z]\w+)")
 _OWN = re.compile(r"(?:my|our)\s(?P<what>[a-z][a-z' -]{1,40}?)\s(?=(?:is|are|was|were|will be)\b)")
-# "Hi, I'm Luna": a name, unless it is a people, a faith or a mood in capitals.
+_PRONOUN = re.compile(r"(?:he|she|his|her|hers|him)\b", re.IGNORECASE)
+_NAME = re.compile(r"[A-Za-z][\w-]+")
+_THING = re.compile(
+    r"(?:it|its|it's|that|this|these|those|there|they|you|your|u|the|their|everyone|everybody|someone|somebody"
+    r"|people|ppl|a guy|some|a|an|let's|all|both)\b|[A-Z][a-z]+\b",
+)
+_AFFECTED = re.compile(r"\bme\b", re.IGNORECASE)
 _INTRODUCED = re.compile(
-    r"(?:(?i:hi|hey|hello|yes|oh|well)(?: there)?[,.!]?\s(?:\w+[,!]\s)?)?(?:I'm|I am|This is)\s"
-    r"(?!\w+(?:ese|ish|ian|ench|utch|reek|ican|eran|OK|rman)\b)(?P<v>[A-Z][a-z]+(?:\s[A-Z][a-z]+)?)"
-    r"(?=[.!]?$|,|\sand\s|\s(?:nice|from)\b|[.!])"
-)
-_NO_NAMES = word_set("""
-    Jewish Muslim Christian Hindu Not Sorry Back Fine Good So Very Here Thai
-""")
-_CALL_ME = re.compile(
-    r"\b(?:call me|known as|address me as)\s(?P<v>[A-Z][\w-]+)(?=[.!,;]|$|\s(?:by|if))"
-)
-# A lasting wish about the answers; what is asked for once is none.
-_STANDING = re.compile(
-    r"(?:please,?\s)?(?:from now on|in (?:the )?future|always|never|going forward),?\s(?:please\s)?"
-    r"(?P<v>(?:don't\s|do not\s|never\s|always\s)?(?:answer|reply|respond|write|speak|talk|use|"
-    r"give|keep|explain|start|end|include|remind)\b.+)",
+    r"(?:I'm|I am|this is|name's|name is)\s(?P<v>[A-Za-z]+(?:\s[A-Z][a-z]+)?)(?=[.!,]|$|\s(?:and|nice|from|btw|here|by)\b)",
     re.IGNORECASE,
 )
-_NO_NAME = word_set("""
-    is and was has who just had will would lives works
-""")
-_PLEASANTRY = re.compile(r"^(?:especially|particularly|also|even|both|all kinds of)\s")
+_A_PEOPLE = re.compile(r"\w+(?:ese|ish|ian|ench|utch|reek|ican|OK|rman)$|^(?:Jewish|Muslim|Hindu|Thai|Back|Not|Fine|So|Vegan)$")
+_CALL_ME = re.compile(
+    r"\b(?:(?:just |pls |please )?call me|address me as)\s(?P<v>[A-Z][\w-]+)(?=[.!,;]|$|\s(?:by|if|now|from|please|pls))"
+)
+_IF = re.compile(r"\bif\b|\bimagine\b", re.IGNORECASE)
 _LONGEST_LIST = 12
-_RULES = (*personal_english_self.ROWS, *personal_english_life.ROWS)
 
 
-class _About(NamedTuple):
-    """Whom a clause is about, and where what is said of them begins."""
+@dataclass
+class _Clause:
+    """Words of a sentence about one subject. A ``thing`` is neither the speaker nor a person."""
 
-    subject: str
-    predicate: str  # in lower case
-    at: int
-    attribute: str | None = None  # of "my favourite colour is", "my email is"
+    begin: int
+    end: int
+    at: int  # where what is said of the subject begins
+    subject: str = ""
+    is_thing: bool = False
+    is_bare: bool = False
+    told: bool = True  # its words name the subject
 
 
-def statements(sentence: str, who: str) -> Iterator[Statement]:
+def is_standing(sentence: str) -> bool:
+    """Tell whether a sentence is a lasting wish about the answers."""
+    text = plain(sentence)
+    return bool(STANDING.search(text) and ANSWERS.search(text)) and _IF.search(text) is None
+
+
+def statements(sentence: str, who: str, people: People) -> Iterator[Statement]:
     """Yield what a sentence states about its speaker, who is called ``who``, or their people."""
-    if _HYPOTHETICAL.search(lowered(sentence)) is not None:
+    text = plain(sentence)
+    if is_standing(sentence):
+        yield Statement("instruction", trimmed(text), in_third_person(f"{text}", f"{who} asks"))
         return
-    introduced = _INTRODUCED.match(sentence)
-    if introduced is not None and introduced["v"].split()[0] not in _NO_NAMES:
-        yield Statement("name", introduced["v"], f"{who}'s name is {introduced['v']}.")
-        return
-    standing = _STANDING.match(sentence)
-    if standing is not None:
-        yield Statement("instruction", trimmed(standing["v"]), f"{who}: {standing.group()}")
-        return
-    told = _CALL_ME.search(sentence)
+    yield from _names(text, who, people)
+    for clause in _clauses(text, people):
+        yield from _stated(text, clause, who)
+
+
+def _names(text: str, who: str, people: People) -> Iterator[Statement]:
+    told = _CALL_ME.search(text)
     if told is not None:
-        yield Statement("nickname", told["v"], f"{who} wants to be called {told['v']}.")
+        yield Statement("nickname", told["v"], f"{who} wants to be called {told['v']}.", change=True)
+    found = _INTRODUCED.search(text)
+    if found is None or told is not None:
         return
-    for clause in _clauses(sentence):
-        about = _about(clause)
-        if about is not None and not is_idle(about.predicate):
-            yield from _stated(clause, about, who)
+    name = found["v"]
+    is_name = name[0].isupper() and _A_PEOPLE.match(name.split()[0]) is None
+    if name.lower() in people.own or (is_name and found.start() <= len("hello there, my ")):
+        yield Statement("name", name.title(), f"{who}'s name is {name.title()}.")
 
 
-def _clauses(sentence: str) -> Iterator[str]:
-    """Yield the clauses that begin with a person; what leads up to them is cut off."""
-    lower = lowered(sentence)
-    cuts = [0, *(match.end() for match in _CLAUSES.finditer(lower)), len(sentence)]
-    begins = [match.start() for match in _CLAUSES.finditer(lower)]
-    for begin, end in zip(cuts, [*begins, len(sentence)], strict=False):
-        clause = sentence[begin:end]
-        opener = OPENER.match(lowered(clause))
-        yield from _parts(clause[opener.end() :] if opener is not None else clause)
+def _clauses(text: str, people: People) -> Iterator[_Clause]:
+    """Yield the clauses of a sentence that state something; what says nothing new joins them."""
+    found: list[_Clause] = []
+    before: _Clause | None = None
+    for begin, end in _pieces(text):
+        if UNREAL.search(text, begin, end):
+            break
+        clause = _about(text, begin, end, people, before)
+        if clause is None:
+            before = None
+            continue
+        is_more = clause.is_bare and before is not None and before.end <= begin
+        if is_more and before is not None and not _has_own_matter(text, clause, before):
+            before.end = end
+            continue
+        found.append(clause)
+        before = clause
+    for clause in found:
+        yield from _parts(text, clause)
 
 
-def _parts(clause: str) -> Iterator[str]:
-    """Yield "I live in Rome" and "I work as a nurse" of "I live in Rome and work as a nurse"."""
-    about = _about(clause)
-    if about is None or about.attribute is not None:
-        yield clause
-        return
-    person = clause[: about.at].rstrip()
-    first, *others = _SAME_SUBJECT.split(clause)
-    yield first
-    for other in others:
-        yield f"{person} {other}"
+def _pieces(text: str) -> Iterator[tuple[int, int]]:
+    begin = 0
+    for cut in [*_BREAK.finditer(text), None]:
+        end = len(text) if cut is None else cut.start()
+        opener = OPENER.match(text, begin, end)
+        begin = begin if opener is None else opener.end()
+        if text[begin:end].strip(" .!"):
+            yield begin, end
+        begin = end if cut is None else cut.end()
 
 
-def _about(clause: str) -> _About | None:
-    lower = lowered(clause)
-    speaker = _SPEAKER.match(lower)
-    if speaker is not None:
-        return _About("", lower[speaker.end() :], speaker.end())
-    related = _RELATED.match(clause)
-    if related is not None:
-        return _of_a_relation(clause, related)
-    own = _OWN.match(lower)
-    if own is None:
+def _about(
+    text: str, begin: int, end: int, people: People, before: _Clause | None
+) -> _Clause | None:
+    """Return a piece with whom it is about, or nothing if it states nothing."""
+    if ASKS.match(text, begin, end):
         return None
-    return _About("", lower[own.end() :], own.end(), attribute_named(own["what"]))
+    speaker = _SPEAKER.match(text, begin, end)
+    if speaker is not None:
+        return None if IDLE.match(text, speaker.end(), end) else _Clause(begin, end, speaker.end())
+    person = _person(text, begin, end, people)
+    if person is not None:
+        return None if _are_their_words(text, person) else person
+    if _PRONOUN.match(text, begin, end) and people.last is None:
+        return None
+    if re.compile(r"(?:my|our|mine)\b", re.IGNORECASE).match(text, begin, end):
+        return _Clause(begin, end, begin)
+    return _bare(text, begin, end, before)
 
 
-def _of_a_relation(clause: str, match: re.Match[str]) -> _About:
-    name, at = match["name"], match.end()
-    if name is not None and (name[0].islower() or name.lower() in _NO_NAME):
-        name, at = None, match.end("relation")
-    subject = match["relation"].lower() + (f" {name.lower()}" if name else "")
-    attribute = attribute_named(match["of"][3:]) if match["of"] else None
-    rest = lowered(clause[at:])
-    return _About(subject, rest.lstrip(), at + len(rest) - len(rest.lstrip()), attribute)
+def _person(text: str, begin: int, end: int, people: People) -> _Clause | None:
+    named = _IS_NAMED.match(text, begin, end)
+    if named is not None:
+        who = people.meet(named["relation"], named["name"])
+        return _Clause(begin, end, begin, who)
+    related = _RELATED.match(text, begin, end)
+    if related is not None:
+        return _Clause(begin, end, related.end(), people.meet(related["relation"], related["name"]))
+    if _PRONOUN.match(text, begin, end) and people.last is not None:
+        his = _HIS_NAME.match(text, begin, end)
+        who = people.last if his is None else people.meet(people.last.split()[0], his["name"])
+        return _Clause(begin, end, begin, who, told=False)
+    name = _NAME.match(text, begin, end)
+    known = None if name is None else people.named(name.group().removesuffix("'s"))
+    if name is None or known is None:
+        return None
+    return _Clause(begin, end, name.end(), known, told=False)
 
 
-def _stated(clause: str, about: _About, who: str) -> Iterator[Statement]:
-    for rule in _RULES:
-        match = rule.pattern.match(about.predicate)
-        if match is not None and rule.takes(match["v"], about.attribute):
-            yield from _made(rule, match, clause, about, who)
+def _are_their_words(text: str, clause: _Clause) -> bool:
+    """Whether a person is said to say something, of others than themselves."""
+    return SAYS.match(text[clause.at : clause.end].lstrip()) is not None
+
+
+def _bare(text: str, begin: int, end: int, before: _Clause | None) -> _Clause | None:
+    """A piece without a person: it goes on about the one before, or is about some thing."""
+    is_thing = _THING.match(text, begin, end) is not None
+    if before is not None and not before.is_thing and (not is_thing or text[begin].islower()):
+        if is_thing and re.match(r"(?:a|an|some|both|all)\b", text[begin:end]) is None:
+            return _Clause(begin, end, begin, is_thing=True)
+        return _Clause(begin, end, begin, before.subject, is_bare=True, told=False)
+    if before is None and not is_thing and BARE.match(text, begin, end):
+        return _Clause(begin, end, begin)
+    return _Clause(begin, end, begin, is_thing=True)
+
+
+def _has_own_matter(text: str, clause: _Clause, before: _Clause) -> bool:
+    words = lowered(text[clause.begin : clause.end])
+    if words.isdigit() and len(words) == 2:
+        return True
+    own, other = _matter_of(words), _matter_of(lowered(text[before.begin : before.end]))
+    return own is not None and own is not other and " " in words and own.name != "habit"
+
+
+def _parts(text: str, clause: _Clause) -> Iterator[_Clause]:
+    """Yield "I live in Rome" and "work as a nurse" of "I live in Rome and work as a nurse"."""
+    begin = clause.begin
+    for cut in _SAME_SUBJECT.finditer(text, clause.at, clause.end):
+        at = clause.at if begin == clause.begin else begin
+        yield _Clause(begin, cut.start(), at, clause.subject, clause.is_thing, told=begin == clause.begin and clause.told)
+        begin = cut.end()
+    at = clause.at if begin == clause.begin else begin
+    yield _Clause(begin, clause.end, at, clause.subject, clause.is_thing, told=begin == clause.begin and clause.told)
+
+
+def _stated(text: str, clause: _Clause, who: str) -> Iterator[Statement]:
+    said = text[clause.begin : clause.end]
+    if not clause.is_thing:
+        exact = list(_exact(text, clause, who))
+        if exact:
+            yield from exact
+            return
+    general = _general(said, clause, _worded(said, clause, who))
+    if general is not None:
+        yield general
+
+
+def _worded(said: str, clause: _Clause, who: str) -> str:
+    """Return a clause so that it reads alone: whom it is about stands in it."""
+    if clause.subject and not clause.told:
+        return f"{who}'s {_titled(clause.subject)}: {said.strip(' ,;:-').rstrip('.!')}."
+    return in_third_person(said, who)
+
+
+def _titled(subject: str) -> str:
+    relation, _, name = subject.rpartition(" ")
+    return f"{relation} {name.title()}" if relation else subject
+
+
+def _matter_of(words: str) -> Matter | None:
+    return next((each for each in MATTERS if each.words.search(words)), None)
+
+
+def _general(said: str, clause: _Clause, text: str) -> Statement | None:
+    """Return a clause as a fact about a matter of life; a mere thing's only if it ends something."""
+    words = lowered(said)
+    main = SUBORDINATE.split(words)[0]
+    matter = _matter_of(words)
+    turns = matter is not None and matter.turns is not None and matter.turns.search(main) is not None
+    ends, changes = ENDS.search(main) is not None, TURNS.search(main) is not None
+    is_own = not clause.is_thing or (turns and _AFFECTED.search(said) is not None)
+    if matter is None and not ends and not changes:
+        return None if clause.is_thing else Statement("event:dated", trimmed(said), text, clause.subject)
+    if not is_own and not turns and not ends and not changes:
+        return None
+    name = "event" if matter is None else matter.name
+    if name in EXCLUSIVE_MATTERS and not turns and (ends or changes):
+        name = "event"
+    value = trimmed(said[clause.at - clause.begin :]) or trimmed(said)
+    polarity = -1 if NEGATED.search(main) else 1
+    is_change = turns or changes
+    return Statement(
+        name, value, text, clause.subject, polarity, ends, is_change, needs_rival=not is_own
+    )
+
+
+def _exact(text: str, clause: _Clause, who: str) -> Iterator[Statement]:
+    said = text[clause.begin : clause.end]
+    predicate, at, own = lowered(text[clause.at : clause.end]), clause.at, None
+    mine = _OWN.match(lowered(said))
+    if mine is not None and not clause.subject:
+        own = attribute_named(mine["what"])
+        at = clause.begin + mine.end()
+        predicate = lowered(text[at : clause.end])
+    stripped = predicate.lstrip(" ,")
+    at += len(predicate) - len(stripped)
+    for row in ROWS:
+        match = row.pattern.match(stripped)
+        if match is not None and _is_for(row, own):
+            yield from _made(row, match, text, clause, at, who, own)
             return
 
 
+def _is_for(row: Row, own: str | None) -> bool:
+    if row.own is None or own is None:
+        return row.own is None and own is None
+    return row.own.fullmatch(own) is not None
+
+
 def _made(
-    rule: Rule, match: re.Match[str], clause: str, about: _About, who: str
+    row: Row, match: re.Match[str], text: str, clause: _Clause, at: int, who: str, own: str | None
 ) -> Iterator[Statement]:
-    begin, end = (about.at + place for place in match.span("v"))
+    begin, end = (at + place for place in match.span("v"))
+    said = text[clause.begin : clause.end]
     whole = Statement(
-        rule.attribute_for(about.attribute),
-        trimmed(clause[begin:end]),
-        in_third_person(clause, who),
-        about.subject,
-        rule.polarity,
-        rule.ended,
-        rule.change,
+        row.attribute.replace("*", own or ""),
+        trimmed(text[begin:end]),
+        _worded(said, clause, who),
+        clause.subject,
+        row.polarity,
+        row.ended,
+        row.change,
     )
-    items = _items(whole.value) if rule.is_list and not clause[end:].strip(" .!") else []
-    if len(items) < 2:
-        yield whole
+    items = _items(whole.value) if row.is_list and not text[end : clause.end].strip(" .!") else []
+    if not whole.value or len(items) < 2:
+        yield from [whole] if whole.value else []
         return
     for item in items:
-        if rule.takes(item.lower(), about.attribute):
-            yield whole._replace(value=item, text=in_third_person(f"{clause[:begin]}{item}.", who))
+        words = _worded(f"{text[clause.begin : begin]}{item}.", clause, who)
+        yield whole._replace(value=item, text=words)
 
 
 def _items(value: str) -> list[str]:
     """Split "tennis, hiking and climbing"; what is no plain list stays whole."""
-    items = [_PLEASANTRY.sub("", trimmed(part)) for part in _LISTED.split(value)]
+    items = [trimmed(part) for part in _LISTED.split(value)]
     is_plain = all(item and len(item.split()) <= 4 for item in items)
     return items if is_plain and len(items) <= _LONGEST_LIST else []

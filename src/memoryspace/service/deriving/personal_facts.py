@@ -23,8 +23,26 @@ _EXCLUSIVE = word_set("""
     name nickname age birthday home hometown job employer school marital diet partner email
     phone address height weight zodiac major
 """)
+# Attributes that are parts of one matter of life, beside those that are one themselves.
+_MATTERS = {
+    "job": "work",
+    "employer": "work",
+    "major": "school",
+    "marital": "partner",
+    "nickname": "name",
+    "age": "birthday",
+    "eats": "taste",
+    "likes": "taste",
+    "prefers": "taste",
+    "fears": "taste",
+    "plays": "learning",
+    "speaks": "learning",
+}
+# Of these a change puts an end to all that was so before: a new job to the old one.
+EXCLUSIVE_MATTERS = word_set("name home work school partner smoking alcohol diet")
 _TYPES = {
     "likes": PREFERENCE,
+    "taste": PREFERENCE,
     "prefers": PREFERENCE,
     "fears": PREFERENCE,
     "event": EVENT,
@@ -61,6 +79,7 @@ class Statement(NamedTuple):
 
     ``polarity`` is -1 for what is denied or disliked. ``ended``: it was so, and is no longer.
     ``change``: it says that something became so. ``text`` stands in the third person.
+    ``needs_rival``: it is worth knowing only if it puts an end to something known.
     """
 
     attribute: str
@@ -70,6 +89,7 @@ class Statement(NamedTuple):
     polarity: int = 1
     ended: bool = False
     change: bool = False
+    needs_rival: bool = False
 
 
 class Fact(Struct, frozen=True, kw_only=True):
@@ -88,6 +108,7 @@ class Fact(Struct, frozen=True, kw_only=True):
     said_at: float
     sources: tuple[str, ...]
     quarantined: bool = False
+    needs_rival: bool = False
 
     @property
     def since(self) -> float:
@@ -122,6 +143,11 @@ def label_of(fact: Fact) -> str:
 def type_of(attribute: str) -> str:
     """Return what type of fact an attribute makes."""
     return PREFERENCE if attribute.startswith("favourite") else _TYPES.get(attribute, FACT)
+
+
+def matter_of(attribute: str) -> str:
+    """Return the matter of life that an attribute belongs to."""
+    return _MATTERS.get(attribute, attribute)
 
 
 def is_exclusive(subject: str, attribute: str, *, change: bool = False) -> bool:

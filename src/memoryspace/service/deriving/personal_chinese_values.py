@@ -1,0 +1,78 @@
+"""The rows that read an exact value out of a Chinese clause.
+
+A row sees what follows "我" or "我妹妹", with signs of time and degree cut off; ``v`` is the value.
+The first row that matches wins. What no row reads is still a fact if it touches a matter of life.
+"""
+
+from __future__ import annotations
+
+import re
+
+from .personal_chinese_matters import ANIMALS
+from .personal_english_values import Row
+
+# Words between a person and what they do, which say when or how much.
+ADVERBS = re.compile(
+    r"(?:(?:现在|目前|今年|最近|近来|平时|平常|一直|从小就?|其实|真的|真|确实|也|还|都|就|又|已经|已|刚刚?|非常|特别|很|挺|最|比较|超级?|十分|蛮|尤其|总是|经常|"
+    r"通常|一般|有时候?|偶尔|终于|主要|本来|个人|自己|当然|正|这几天|这段时间|今天|昨天|昨晚|前天|明天|周末|[上下这]个?(?:周末?|月)|去年|前年|明年|"
+    r"[\d一二两三四五六七八九十几]+(?:[天年周]|个月)前|(?:\d{4}年)?\d{1,2}月(?:\d{1,2}[日号])?|\d{4}年)[，,]?)*"
+)
+_CUT = r"(?=[，。！；,!;…~～（(]|了[，。！]|$)"
+_V = rf"(?P<v>[^，。！；,!;…~～（(]+?){_CUT}"
+_BEFORE = r"(?:以前|曾经|之前|过去|原来|原先|曾)(?:一直)?"
+_NOTHING = r"(?!里面|那里|这里|这|那|你|您|它|他|她|什么|的[，。]|听你|和你|跟你|吗|呢|吧)"
+_WORK = (
+    r"[^，。！；,!]{0,12}?(?:工程师|程序员|[老教]师|医生|护士|律师|会计|设计师|学生|研究生|博士生?|司机|厨师|记者|编辑|作家|画家|歌手|演员|导演|警察|军人|老板|经理|主管|销售|顾问|"
+    r"翻译|摄影师|建筑师|科学家|研究员|教授|公务员|实习生|主播|博主|运动员|教练|职员|员工|文员|快递员|服务员|飞行员|药剂师|咨询师|分析师|模特|消防员|农民|工人|家庭主妇|全职妈妈)"
+)
+
+
+def _row(pattern: str, attribute: str, *, polarity: int = 1, **signs: bool) -> Row:
+    return Row(re.compile(pattern), attribute, polarity, **signs)
+
+
+ROWS = (
+    # what was so, and is no longer
+    _row(rf"{_BEFORE}(?:住|居住|生活)在{_V}", "home", ended=True),
+    _row(rf"{_BEFORE}在(?P<v>[^，。！；]+?)(?:工作|上班|任职)", "employer", ended=True),
+    _row(rf"{_BEFORE}(?:是|当过?)(?:一[名个位])?{_V}", "job", ended=True),
+    _row(r"(?:不再|不)(?:住|居住)在(?P<v>[^，。！；了]+)", "home", ended=True),
+    _row(r"(?:不再|不)在(?P<v>[^，。！；]+?)(?:工作|上班|任职|干)", "employer", ended=True),
+    _row(rf"不(?:再|怎么)?(?:喜欢|爱)(?P<v>[^，。！；]+?)了{_CUT}", "likes", polarity=-1, change=True, is_list=True),
+    # who somebody is
+    _row(r"(?:的名字[叫是]|名字[叫是]|名叫|叫做|叫)(?!我|他|她|你|了|外卖|车|醒|人|上|不|什么)(?P<v>[\u4e00-\u9fffA-Za-z·]{1,12}?)"
+         r"(?=[，。！；,!\s]|$)", "name"),
+    _row(r"(?:今年|是|才|都|快|马上)?(?P<v>[\d一二三四五六七八九十]{1,4})周?岁", "age"),
+    _row(rf"(?:的)?生日(?:是|在|就是)?(?:每年)?(?:的)?{_V}", "birthday"),
+    _row(r"是(?P<v>\d{2,4}年)(?:出生|生)的?", "birthday"),
+    _row(rf"(?:来自于?|出生[于在]|生于|老家[在是]|的家乡[是在]|的老家[是在]|在(?=[^，。]+长大)){_V}", "hometown"),
+    _row(r"是(?P<v>[\u4e00-\u9fff]{2,6})人(?=[，。！]|$)", "hometown"),
+    _row(rf"(?:(?:家)?(?:住|居住|定居|生活)[在于]|(?:的)?家(?:就)?在(?!家)){_V}", "home"),
+    _row(r"(?:和[^，。]{1,6})?(?:从[^，。！]{1,12})?(?:搬|搬家|搬来|移居|移民)(?:到|去|回|来)了?(?!跟|和)(?P<v>[^，。！；了]+?)(?:了|居住|生活|住)*"
+         r"(?=[，。！；]|$)", "home", change=True),
+    _row(r"(?P<v>结婚了|离婚了|订婚了)(?=[，。！；]|$)", "marital", change=True),
+    _row(r"(?:还)?是?(?P<v>单身|未婚|已婚|离异)", "marital"),
+    _row(r"(?:是(?:一[个名位])?)?(?P<v>素食(?:主义)?者?|纯素者?|吃素|不吃肉)", "diet"),
+    _row(r"对(?P<v>[^，。！；]+?)(?:有点|严重|会)?过敏(?!了?好|[^，。]{0,3}消)", "allergy", is_list=True),
+    _row(r"有(?P<v>[^，。！；]*?(?:糖尿病|高血压|哮喘|心脏病|鼻炎|胃病|抑郁症|焦虑症|失眠症|近视))", "health"),
+    # work and school
+    _row(rf"在(?!找|家|努力|忙|做|外面|认真|这|那)(?P<v>[^，。！；]+?)(?:工作|上班|任职|就职){_CUT}", "employer"),
+    _row(rf"(?:在|就读于?|考[上入]了?|毕业于)(?P<v>[^，。！；]*?(?:大学|学院|中学|高中|小学|学校))(?:读书|上学|念书|学习|[读学念][^，。]*)?{_CUT}", "school"),
+    _row(rf"(?:的专业是|主修|专业是){_V}", "major"),
+    _row(rf"的(?:职业|工作|本职工作)(?:是|就是){_V}", "job"),
+    _row(rf"(?:是|成为了?|担任)(?:在[^，。！]{{1,12}}?)?一?[名个位]?(?P<v>{_WORK})(?:了)?{_CUT}", "job"),
+    # tastes
+    _row(rf"最?(?:喜欢|爱|喜爱)的(?P<own>[^，。！；是]{{1,10}})(?:是|就是|有|莫过于){_NOTHING}{_V}", "favourite *"),
+    _row(r"的(?:兴趣爱好|兴趣|爱好)(?:是|有|包括|就是)(?P<v>[^。！；!;…~～]+)", "likes", is_list=True),
+    _row(rf"(?:(?:不太|不怎么|不是很|不|没那么)(?:喜欢|爱(?!好)|喜爱)|讨厌|受不了|厌恶){_NOTHING}{_V}", "likes", polarity=-1, is_list=True),
+    _row(rf"(?:从来?不|不能|不会|不)(?:吃|喝|碰)(?!饭|完|下|惯|得|了|到|起)(?P<v>[^，。！；,!;…~～（(了]+?)(?:的呀?)?{_CUT}", "eats", polarity=-1, is_list=True),
+    _row(rf"(?:害怕|恐惧|怕){_NOTHING}(?!自己|会|我|说|打扰|麻烦|是|忘){_V}", "fears"),
+    _row(rf"(?:更(?:喜欢|爱|倾向于)|偏爱|偏好|宁愿){_NOTHING}{_V}", "prefers"),
+    _row(rf"(?:喜欢|热爱|喜爱|酷爱|迷上了?|爱上了?|爱(?![人情心护惜国])){_NOTHING}{_V}", "likes", is_list=True),
+    _row(r"对(?P<v>[^，。！；你您这那他她]+?)(?:很|非常|特别|也|比较|一直|十分|挺)*(?:感兴趣|有兴趣|着迷)", "likes", is_list=True),
+    _row(r"是(?:一?个)?(?P<v>[^，。！；]{1,10})(?:迷|爱好者|粉丝|发烧友)(?=[，。！；]|$)", "likes"),
+    # animals, numbers
+    _row(rf"(?:有|(?:领|收)?养了?)(?:了)?(?P<v>(?:[一两二三四五几\d]+|好几)?[只条头匹](?:[^，。！的]{{0,4}}的?)?{ANIMALS}[^，。！；]*)", "pets"),
+    _row(rf"的(?:电话|手机号?|手机号码|电话号码)是{_V}", "phone"),
+    _row(r"的(?:邮箱|电子邮箱)是(?P<v>\S+@[\w.-]+)", "email"),
+)
