@@ -45,7 +45,7 @@ _NAME = (
     rf"(?:[小阿老大][\u4e00-\u9fff](?![\u4e00-\u9fff]?[店校学])|(?P<double>[\u4e00-\u9fff])(?P=double)|[{_SURNAMES}][\u4e00-\u9fff]{{1,2}}(?=[也在是有说比特很要的都又去来把跟和给被就还叫]|$)|[A-Z][A-Za-z]+)"
 )
 _RELATED = re.compile(
-    rf"(?:(?:我们?|咱们?)(?:家)?(?:的)?(?:那)?|他|她)?(?P<relation>{RELATIONS})(?:们|家的?|俩)?[，]?(?P<name>{_NAME})?"
+    rf"(?!朋友都|同事都|同学都|老板(?!娘)|老师|邻居都)(?:(?:我们?|咱们?)(?:家)?(?:的)?(?:那)?|他|她)?(?P<relation>{RELATIONS})(?:们|家的?|俩)?[，]?(?P<name>{_NAME})?"
 )
 _OUR_NAMED = re.compile(rf"我们?家(?P<name>{_NAME})")
 _CALLED = re.compile(rf"(?:名字)?叫做?(?P<name>{_NAME}|[\u4e00-\u9fff]{{2,3}}$)")
@@ -55,12 +55,13 @@ _OTHERS = re.compile(
     r"别人|有人|大家|人家|客[人户]|甲方|领导|老板|医生|大夫|店长|房东|站长|校长|网上|谁|你|您|它|这|那|人们|朋友都|老师|护士|经理|主管|导演|村里|隔壁|某"
 )
 _SAYS = re.compile(r"[^，]{0,6}?(?:老)?(?:说|问|讲|话|劝|喊|嚷|催|觉得|以为|认为|建议|笑我|告诉)(?!话|明|服|得)(?!他|她|自己|要)")
-_TIMES = re.compile(r"(?:每|周|星期|礼拜|早上|晚上|下午|上午|从|\d|[一二三四五六七八九十]+[点号月天年])")
+_TIMES = re.compile(r"(?:每|天天|周|星期|礼拜|早上|晚上|下午|上午|从|\d|[一二三四五六七八九十]+[点号月天年])")
 _IDLE = re.compile(
     r"(?:是说|是不是|是因为|觉得|认为|想问|想知道|想说|想请|想听|知道|明白|了解|理解|同意|相信|记得|猜|感觉|感到|听说|听你|看到你|也是$|没事$|不知道|不确定|不懂|"
     r"会的|会试|会考虑|会努力|会注意|会记|会好好|会继续|很?高兴|很?开心|很?感谢|很?抱歉|谢谢|期待|建议|推荐|可以|应该|需要你|有一?个问题|有些困惑|有点|有些|好累|太累|想你|爱你|喜欢你|在听|在想|"
     r"希望你|希望我们|先去|要去(?:睡|休息|吃饭|忙)|走了$|来了$|没有(?!养|孩|兄|工作)|还没|老?记不住|怕忘)"
 )
+_GONE = re.compile(r"走了|去世|过世|病逝")
 _LISTED = re.compile(r"、|和(?!平|谐|声)|以及|还有|及(?!时)")
 _COMMA_LISTED = re.compile(r"[，,、]|和(?!平|谐|声)|以及|还有")
 _AROUND = re.compile(r"^(?:尤其是?|特别是|像|比如|例如|包括|还有|以及|或者?|也不[吃喝])|(?:等等?|之类的?|什么的|越来越|哈+|呀|啦)$")
@@ -134,8 +135,13 @@ def _clauses(sentence: str, people: People) -> Iterator[_Clause]:
             before.said = f"{before.said}{gap}{said}"
             continue
         found.append(clause)
-        before = clause
+        before = None if clause.subject and _turns_to_speaker(plain, clause) else clause
     yield from found
+
+
+def _turns_to_speaker(plain: str, clause: _Clause) -> bool:
+    """Whether what follows may be about the speaker again: 婆婆带娃我不放心, 老伴走了."""
+    return "我" in plain[clause.at :] or _GONE.search(plain) is not None
 
 
 def _pieces(sentence: str) -> Iterator[tuple[str, str]]:
@@ -240,17 +246,16 @@ def _general(clause: _Clause, who: str) -> Statement | None:
     text = _worded(clause.said, clause, who)
     is_own = not clause.is_thing or (turns and "我" in plain)
     if matter is None and not ends and not changes:
-        return None if not clause.told else Statement("event:dated", trimmed(clause.said), text, clause.subject)
+        return None if not clause.told else Statement("event:dated", trimmed(clause.said), text, clause.subject, is_exact=False)
     if not is_own and not turns and not ends and not changes:
         return None
     name = "event" if matter is None else matter.name
-    if name in EXCLUSIVE_MATTERS and not turns and (ends or changes):
-        name = "event"
     value = trimmed(clause.said[clause.at :]) or trimmed(clause.said)
     is_own = is_own and (matter is not None or clause.told)
     polarity = -1 if NEGATED.search(plain) else 1
+    is_change = turns or (changes and name not in EXCLUSIVE_MATTERS)
     return Statement(
-        name, value, text, clause.subject, polarity, ends, turns or changes, needs_rival=not is_own
+        name, value, text, clause.subject, polarity, ends, is_change, not is_own, is_exact=False
     )
 
 

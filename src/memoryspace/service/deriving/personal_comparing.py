@@ -17,11 +17,12 @@ from ..kinds import SUPERSEDED
 from ..memory import QUARANTINED, Draft, Memory
 from .contract import Add, Adjust, Decision, Supersede
 from .language import value_words
-from .personal_entries import Entry, Relation, is_over, related, says_more, says_the_same
-from .personal_facts import IMPORTANCE, Fact, label_of
+from .personal_entries import Entry, Relation, is_meant, is_over, related, says_more, says_the_same
+from .personal_facts import IMPORTANCE, Fact, label_of, spoken_of
 
 FACT = "fact"  # the kind of memory
 
+_SPOKEN_OF = frozenset({"medication"})  # matters of which a change need not name what it changes
 _CONFIRMERS = 20  # memories that a fact names as having confirmed it, the last ones
 
 
@@ -65,10 +66,17 @@ class Ledger:
             self._replace(fact, rivals if entry is None else [entry, *rivals])
 
     def _over(self, fact: Fact) -> list[Entry]:
-        return [entry for entry in self.entries.values() if is_over(entry, fact)]
+        """Return what a fact puts an end to; "the dose went up" means the last one spoken of."""
+        found = [entry for entry in self.entries.values() if is_over(entry, fact)]
+        if found or not fact.change or fact.attribute not in _SPOKEN_OF:
+            return found
+        same = [entry for entry in self.entries.values() if is_meant(entry, fact)]
+        return same[-1:]
 
     def _replace(self, fact: Fact, rivals: Sequence[Entry]) -> None:
         """Let a fact hold from now on in the place of others, or beside all."""
+        if rivals and fact.needs_rival:
+            fact = spoken_of(fact, rivals[0].subject)
         if rivals:
             self._supersede({entry.id: entry for entry in rivals}.values(), fact)
         elif not fact.needs_rival:
@@ -193,6 +201,7 @@ class Ledger:
             fact.since,
             fact.event,
             set(fact.sources),
+            is_exclusive=fact.is_exclusive,
             is_new=True,
         )
 

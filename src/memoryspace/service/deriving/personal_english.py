@@ -262,17 +262,15 @@ def _general(said: str, clause: _Clause, text: str) -> Statement | None:
     ends, changes = ENDS.search(main) is not None, TURNS.search(main) is not None
     is_own = not clause.is_thing or (turns and _AFFECTED.search(said) is not None)
     if matter is None and not ends and not changes:
-        return None if clause.is_thing else Statement("event:dated", trimmed(said), text, clause.subject)
+        return None if clause.is_thing else Statement("event:dated", trimmed(said), text, clause.subject, is_exact=False)
     if not is_own and not turns and not ends and not changes:
         return None
     name = "event" if matter is None else matter.name
-    if name in EXCLUSIVE_MATTERS and not turns and (ends or changes):
-        name = "event"
     value = trimmed(said[clause.at - clause.begin :]) or trimmed(said)
     polarity = -1 if NEGATED.search(main) else 1
-    is_change = turns or changes
+    is_change = turns or (changes and name not in EXCLUSIVE_MATTERS)
     return Statement(
-        name, value, text, clause.subject, polarity, ends, is_change, needs_rival=not is_own
+        name, value, text, clause.subject, polarity, ends, is_change, not is_own, is_exact=False
     )
 
 

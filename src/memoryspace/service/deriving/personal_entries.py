@@ -39,6 +39,7 @@ class Entry:
     event: tuple[float, float] | None
     sources: set[str]
     confirmed_by: list[str] = field(default_factory=list)
+    is_exclusive: bool = True
     is_new: bool = False
 
     @classmethod
@@ -62,6 +63,7 @@ class Entry:
             (float(event[0]), float(event[1])) if event else None,
             {*derived, *confirmed},
             confirmed,
+            bool(details.get("exclusive", True)),
         )
 
 
@@ -77,7 +79,7 @@ def related(entry: Entry, fact: Fact, words: frozenset[str]) -> Relation:
         return Relation.CONTRADICTED if is_one else Relation.OTHER
     if is_one:
         return Relation.SAME if _at_one_time(entry, fact) else Relation.OTHER
-    is_rival = fact.is_exclusive and not fact.ended
+    is_rival = fact.is_exclusive and entry.is_exclusive and not fact.ended
     return Relation.CONTRADICTED if is_rival else Relation.OTHER
 
 
@@ -93,8 +95,8 @@ def is_over(entry: Entry, fact: Fact) -> bool:
     is_about = matter_of(entry.attribute) == matter_of(fact.attribute)
     if fact.attribute == "death" and is_one and "/" in fact.subject:
         return True
-    if is_one and is_about and fact.change and matter_of(fact.attribute) in EXCLUSIVE_MATTERS:
-        return True
+    if fact.change and matter_of(fact.attribute) in EXCLUSIVE_MATTERS:
+        return is_one and is_about
     if not is_one and not fact.needs_rival and not _names(entry, fact):
         return False
     if fact.ended or fact.change:
@@ -102,6 +104,12 @@ def is_over(entry: Entry, fact: Fact) -> bool:
         return telling(entry.text, fact.text)
     is_denied = fact.polarity < 0 < entry.polarity and is_about and not entry.ended
     return is_denied and shares_a_word(entry.text, fact.text)
+
+
+def is_meant(entry: Entry, fact: Fact) -> bool:
+    """Tell whether a known fact is about the subject and the matter of a new one."""
+    is_one = entry.subject == fact.subject and entry.attribute == fact.attribute
+    return is_one and entry.said_at <= fact.said_at and entry.sources.isdisjoint(fact.sources)
 
 
 def _names(entry: Entry, fact: Fact) -> bool:

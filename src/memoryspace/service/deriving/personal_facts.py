@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace as change
 
 from .language import is_chinese, word_set
 
@@ -79,7 +80,8 @@ class Statement(NamedTuple):
 
     ``polarity`` is -1 for what is denied or disliked. ``ended``: it was so, and is no longer.
     ``change``: it says that something became so. ``text`` stands in the third person.
-    ``needs_rival``: it is worth knowing only if it puts an end to something known.
+    ``needs_rival``: it is worth knowing only if it puts an end to something known. ``is_exact``: the
+    value can be compared with others; else it is what was said.
     """
 
     attribute: str
@@ -90,6 +92,7 @@ class Statement(NamedTuple):
     ended: bool = False
     change: bool = False
     needs_rival: bool = False
+    is_exact: bool = True
 
 
 class Fact(Struct, frozen=True, kw_only=True):
@@ -132,6 +135,15 @@ class Fact(Struct, frozen=True, kw_only=True):
             "confirmations": 0,
             "confirmed_by": [],
         }
+
+
+def spoken_of(fact: Fact, subject: str) -> Fact:
+    """Return a fact about a thing as one about the person whose thing it is."""
+    if subject == fact.subject:
+        return fact
+    _, _, person = subject.rpartition("/")
+    sign = "：" if is_chinese(fact.text) else ": "
+    return change(fact, subject=subject, text=f"{person.title()}{sign}{fact.text}")
 
 
 def label_of(fact: Fact) -> str:

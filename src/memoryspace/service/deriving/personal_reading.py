@@ -115,7 +115,8 @@ def _fact(
         ended=statement.ended,
         change=statement.change,
         type=type_of(attribute),
-        is_exclusive=is_exclusive(subject, attribute, change=statement.change),
+        is_exclusive=statement.is_exact
+        and is_exclusive(subject, attribute, change=statement.change),
         event=None if time is None else (time.start.timestamp(), time.end.timestamp()),
         said_at=memory.created_at,
         sources=(memory.id,),
