@@ -13,10 +13,10 @@ _LONGEST_SENTENCE = 400  # what is longer was pasted rather than said
 
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]+`", re.DOTALL)
 _CITED = re.compile(r"^\s*>.*$", re.MULTILINE)
-# Words of somebody else: what is in quotes and speaks of I or you, or is as long as speech.
+# Words of somebody else: what is in quotes and speaks of I or you, or follows a verb of saying.
 _SPEECH = re.compile(
     r"[\"“][^\"”\n]*\b(?:i|i'm|im|me|my|we|you|your|u)\b[^\"”\n]*[\"”]|“[^”\n]*[我咱你您][^”\n]*”|「[^」\n]*[我你][^」\n]*」"
-    r"|[\"“][^\"”\n]{25,}[\"”]|“[^”\n]{8,}”|\"[^\"\n]*[我咱你您][^\"\n]*\"",
+    r"|(?<=[,:：，说道问讲话喊])\s*[\"“][^\"”\n]{6,}[\"”]|\"[^\"\n]*[我咱你您][^\"\n]*\"",
     re.IGNORECASE,
 )
 # A dot ends no sentence after a title, an initial, or in "e.g." and "p.m. today".

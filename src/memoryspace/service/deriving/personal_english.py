@@ -22,6 +22,9 @@ from .personal_english_words import (
     IDLE,
     OPENER,
     SAYS,
+    DENIES,
+    INTENDS,
+    LEAD,
     STANDING,
     SUBORDINATE,
     UNREAL,
@@ -48,8 +51,10 @@ _LISTED = re.compile(r"\s*,\s*(?:and\s|or\s|as well as\s)?\s*|\s+(?:and|or|as we
 _SPEAKER = re.compile(r"(?:I|we|me)\b\s?", re.IGNORECASE)
 _RELATED = re.compile(
     rf"(?:(?i:my|our)\s(?i:(?:\w+\s){{0,2}}?)|(?i:the\s)(?=(?i:wife|husband|hubby|missus|kids|lad|boyfriend|girlfriend)\b)"
-    r"|(?=(?i:mum|dad|mom|sis|hubby|gran)\b))"
-    rf"(?P<relation>(?i:{RELATIONS}))\b(?!\s(?i:is|was|name)\s(?i:off)\b)(?:,?\s\(?(?P<name>[A-Z][\w-]+)\)?,?)?"
+    r"|(?=(?i:mum|dad|mom|sis|hubby|gran|granny|nan|ma|moms|mums)\b)|(?=(?i:\w+)\s[A-Z][a-z]))"
+    rf"(?P<relation>(?i:{RELATIONS}))\b(?!\s(?i:is|was|name)\s(?i:off)\b)(?:,?\s\(?(?P<name>[A-Z][\w-]+|"
+    r"(?!who|that|and|just|also|still|already|now|she|he|is|was|has|had|never|always|really|keeps|got|says|said|thinks|works|lives|in|on|for|with|from|will)"
+    r"[a-z]{3,9}(?=\s(?:is|was|has|says|said|reckons|thinks|wants|lives|works|got|plays|he|she|goes|keeps|can't|moved)\b|'s\s|,\s(?:she|he)\b))\)?,?)?"
     r"(?P<of>'s\s(?:name|birthday|job|favou?rite\s[a-z ]{2,20}?)(?=\s(?:is|are)\b))?"
 )
 _IS_NAMED = re.compile(
@@ -57,6 +62,7 @@ _IS_NAMED = re.compile(
 )
 _HIS_NAME = re.compile(r"(?i:his|her|their)\sname(?:'s|\sis)\s(?P<name>[A-Z]\w+)")
 _OWN = re.compile(r"(?:my|our)\s(?P<what>[a-z][a-z' -]{1,40}?)\s(?=(?:is|are|was|were|will be)\b)")
+_MINE = re.compile(r"(?:my|our|mine)\b", re.IGNORECASE)
 _PRONOUN = re.compile(r"(?:he|she|his|her|hers|him)\b", re.IGNORECASE)
 _NAME = re.compile(r"[A-Za-z][\w-]+")
 _THING = re.compile(
@@ -72,7 +78,8 @@ _A_PEOPLE = re.compile(r"\w+(?:ese|ish|ian|ench|utch|reek|ican|OK|rman)$|^(?:Jew
 _CALL_ME = re.compile(
     r"\b(?:(?:just |pls |please )?call me|address me as)\s(?P<v>[A-Z][\w-]+)(?=[.!,;]|$|\s(?:by|if|now|from|please|pls))"
 )
-_IF = re.compile(r"\bif\b|\bimagine\b", re.IGNORECASE)
+_IF = re.compile(r"\bif (?:i|we|you) (?:were|was|had|could)\b|\bimagine\b|\bwhat if\b", re.IGNORECASE)
+_DIGITS = re.compile(r"\d{6,}")  # a number to keep rather than to tell
 _LONGEST_LIST = 12
 
 
@@ -102,8 +109,21 @@ def statements(sentence: str, who: str, people: People) -> Iterator[Statement]:
         yield Statement("instruction", trimmed(text), in_third_person(f"{text}", f"{who} asks"))
         return
     yield from _names(text, who, people)
+    told = " "
     for clause in _clauses(text, people):
-        yield from _stated(text, clause, who)
+        for statement in _stated(text, clause, who):
+            told += statement.text.lower()
+            yield statement
+    yield from _introduced(people, told, who)
+
+
+def _introduced(people: People, told: str, who: str) -> Iterator[Statement]:
+    """Yield who was named on the way: "my brother Callum would eat that" tells of a brother."""
+    for relation, name in people.met:
+        if name not in told:
+            text = f"{who}'s {relation} is called {name.title()}."
+            yield Statement("family", name.title(), text, f"{relation} {name}", is_exact=False)
+    people.met.clear()
 
 
 def _names(text: str, who: str, people: People) -> Iterator[Statement]:
@@ -122,14 +142,17 @@ def _names(text: str, who: str, people: People) -> Iterator[Statement]:
 def _clauses(text: str, people: People) -> Iterator[_Clause]:
     """Yield the clauses of a sentence that state something; what says nothing new joins them."""
     found: list[_Clause] = []
-    before: _Clause | None = None
+    before, is_lost = None, bool(people.topic)
     for begin, end in _pieces(text):
         if UNREAL.search(text, begin, end):
+            _person(text, begin, end, people)
             break
         clause = _about(text, begin, end, people, before)
-        if clause is None:
-            before = None
+        if clause is None or (is_lost and before is None and clause.is_bare):
+            before, is_lost = None, True
             continue
+        is_lost = False
+        people.topic = clause.subject
         is_more = clause.is_bare and before is not None and before.end <= begin
         if is_more and before is not None and not _has_own_matter(text, clause, before):
             before.end = end
@@ -157,7 +180,8 @@ def _about(
     """Return a piece with whom it is about, or nothing if it states nothing."""
     if ASKS.match(text, begin, end):
         return None
-    speaker = _SPEAKER.match(text, begin, end)
+    lead = LEAD.match(text, begin, end)
+    speaker = _SPEAKER.match(text, begin if lead is None else lead.end(), end)
     if speaker is not None:
         return None if IDLE.match(text, speaker.end(), end) else _Clause(begin, end, speaker.end())
     person = _person(text, begin, end, people)
@@ -165,8 +189,8 @@ def _about(
         return None if _are_their_words(text, person) else person
     if _PRONOUN.match(text, begin, end) and people.last is None:
         return None
-    if re.compile(r"(?:my|our|mine)\b", re.IGNORECASE).match(text, begin, end):
-        return _Clause(begin, end, begin)
+    if _MINE.match(text, begin, end):
+        return _Clause(begin, end, begin) if _OWN.match(lowered(text[begin:end])) or len(text[begin:end].split()) > 3 else None
     return _bare(text, begin, end, before)
 
 
@@ -202,7 +226,7 @@ def _bare(text: str, begin: int, end: int, before: _Clause | None) -> _Clause | 
             return _Clause(begin, end, begin, is_thing=True)
         return _Clause(begin, end, begin, before.subject, is_bare=True, told=False)
     if before is None and not is_thing and BARE.match(text, begin, end):
-        return _Clause(begin, end, begin)
+        return _Clause(begin, end, begin, is_bare=True)
     return _Clause(begin, end, begin, is_thing=True)
 
 
@@ -253,19 +277,27 @@ def _matter_of(words: str) -> Matter | None:
     return next((each for each in MATTERS if each.words.search(words)), None)
 
 
+def _turns(matter: Matter, main: str) -> bool:
+    """Whether a matter is otherwise from now on; what is denied or only meant to be is not."""
+    found = None if matter.turns is None else matter.turns.search(main)
+    return found is not None and not DENIES.search(main[: found.start()]) and not INTENDS.search(main)
+
+
 def _general(said: str, clause: _Clause, text: str) -> Statement | None:
     """Return a clause as a fact about a matter of life; a mere thing's only if it ends something."""
     words = lowered(said)
     main = SUBORDINATE.split(words)[0]
     matter = _matter_of(words)
-    turns = matter is not None and matter.turns is not None and matter.turns.search(main) is not None
+    turns = matter is not None and _turns(matter, main)
     ends, changes = ENDS.search(main) is not None, TURNS.search(main) is not None
     is_own = not clause.is_thing or (turns and _AFFECTED.search(said) is not None)
     if matter is None and not ends and not changes:
-        return None if clause.is_thing else Statement("event:dated", trimmed(said), text, clause.subject, is_exact=False)
+        return None if clause.is_thing or len(said.split()) < 3 else Statement("event:dated", trimmed(said), text, clause.subject, is_exact=False)
     if not is_own and not turns and not ends and not changes:
         return None
     name = "event" if matter is None else matter.name
+    if _DIGITS.search(said) or (clause.subject and not said[clause.at - clause.begin :].strip(" .!")):
+        return None
     value = trimmed(said[clause.at - clause.begin :]) or trimmed(said)
     polarity = -1 if NEGATED.search(main) else 1
     is_change = turns or (changes and name not in EXCLUSIVE_MATTERS)

@@ -30,10 +30,10 @@ def _matter(name: str, words: str, turns: str | None = None) -> Matter:
 
 
 RELATIONS = either(r"""
-mother | mom | mum(?:my)? | mam | father | dad(?:dy)? | parents | sister | sis | brother | bro
+mother | mom | mum(?:my)? | mam | ma(?=\s|'s) | moms | pa(?=\s) | father | dad(?:dy)? | parents | sister | sis | brother | bro
 (?:ex-?\s?)?(?:wife | husband | girlfriend | boyfriend | gf | bf) | hubby | missus | partner | spouse
 fianc[eé]e? | son | lad | daughter | kids? | child(?:ren)? | eldest | youngest | grand\w+ | gran
-nan(?:a|ny)? | uncle | aunt(?:ie|y)? | cousin | nephew | niece | boss | manager | roommate | flatmate
+nan(?:a|ny)? | granny | roomie | lil (?:bro|sis) | uncle | aunt(?:ie|y)? | cousin | nephew | niece | boss | manager | roommate | flatmate
 housemate | neighbou?r | colleague | co-?worker | workmate | (?:best |close |old )?(?:friend | mate | pal)
 bestie | buddy | teacher | tutor | coach | mentor | therapist | doctor | landlord | landlady | twin
 (?:older | younger | big | little | elder | eldest | youngest | oldest | middle)\s(?:sister|brother|son
@@ -127,11 +127,12 @@ MATTERS = (
         r"works? | working | job | boss | shifts? | employ\w+ | laid off | redundan\w+ | fired | sacked"
         r" | hired | promot\w+ | retire\w* | freelanc\w+ | self[- ]employed | my notice | careers? | office"
         r" | teach\w* | nights at | days at | part[- ]time | full[- ]time | salary | start(?:ed|ing|s)? (?:at|as)"
-        r" | made me (?!\w+ing\b|feel|want|laugh|cry|think|do|so|a \w+(?:cake|coffee|tea)) | training as"
+        r" | made me (?!\w+ing\b|feel|want|(?:laugh|cry|think|do|so|go|look|sick|happy|sad|want|a \w*(?:cake|coffee|tea))\b) | training as"
         r" | business | i (?:run|manage|own) (?:an?|the) | run my own | apprenticeship | internship | new post"
         r" | by day | i do (?:payroll|accounts|admin|it) | i drive (?:a|an|the|trams?|buses|trains?|trucks?|lorries)"
+        r" | (?:i'm|i am) (?:an? |the )[\w -]{2,40}? (?:at|for|with) (?!the moment|least|home|a |the same)"
         rf" | (?:i'm|i am|been|was|became|become|retired|as|junior|senior|head|trainee) {_OCCUPATION}",
-        r"(?:got|landed|took|accepted|start(?:ed|ing|s)?|begin|began|offered me) (?:\w+ ){0,4}?(?:job|post|role"
+        r"(?:got|landed|took|tak(?:e|ing)|accepted|start(?:ed|ing|s)?|begin|began|offered me) (?:\w+ ){0,4}?(?:job|post|role"
         r"|position|contract|apprenticeship|internship)\b | (?:got|been|was|just) promoted | made me (?:an?"
         r" |the )?\w+ | start(?:ed|ing|s)? (?:at|as|with) (?!home|the gym) | (?:new|different) (?:job|role|post"
         r"|position|firm|employer|workplace) | joined (?:an? |the )?(?:firm|company|startup|practice|team|staff)"
@@ -139,7 +140,7 @@ MATTERS = (
         r" (?:jobs|careers|companies|to (?:nights|days)) | training as | retrain\w* | became an? | went (?:self"
         r"|freelance|part|full) | (?:quit|left|lost|leaving|resign\w* from) (?:my|the|that|his|her|their|\w+'s"
         r") (?:\w+ )?(?:job|firm|company|school|hospital|shop|bank|place|restaurant|agency|office|role|post)"
-        r" | resigned | (?:my|in (?:my )?) ?notice | laid off | fired | sacked | redundan\w+ | retired (?:last"
+        r" | resign(?:ed|ing) | gave (?:my |in (?:my )?)?notice | (?:my|in (?:my )?) ?notice | laid off | fired | sacked | redundan\w+ | retired (?:last"
         r"|in|now|from) | got let go | let me go | closed down | shut down | self[- ]employed | quit (?!smoking"
         r"|drinking|vaping|sugar|the gym)\w+ing | no longer work\w* | (?:not|don't) work\w* (?:\w+ )*?any\s?more"
         r" | i work \w+ \w+ now | i'm (?:the|an?) [\w ]+ now",
@@ -160,7 +161,7 @@ MATTERS = (
         r"|is) from | born and raised | two-bed | one-bed | studio | postcode | our place | my place | the keys",
         r"mov(?:ed|ing) (?:\w+ )?(?:in\b|to|out|into|back|house|here) | relocat\w+ | bought (?:a|an|the|our|my) (?:\w+ )?(?:flat|house|place"
         r"|apartment|home|cottage) | new (?:flat|house|place|apartment|home) | living (?:here|in \w+) now"
-        r" | (?:i'm|we're|i am|we are) in \w+ now | (?:carried|packed|shifted) everything | settled in"
+        r" | (?:i'm|we're|i am|we are) (?:all )?(?:together )?in [\w ]+? (?:now|since) | (?:carried|packed|shifted) everything | settled in"
         r" | no longer live | (?:don't|not) liv(?:e|ing) (?:\w+ )*?any\s?more | left (?:for|home)",
     ),
     _matter("family", rf"(?:my|our|the|i have|we have|i've|have|got|own,?|had) (?:[\w'-]+ ){{0,3}}?{RELATIONS}\b | lads"

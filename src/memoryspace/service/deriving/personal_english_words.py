@@ -29,16 +29,22 @@ _OPENINGS = either(r"""
 hi | hey | hello | hiya | good (?:morning|evening|afternoon) | morning | oh | ah | well | so | yes | yeah | yep | no(?=[,!]) | nope
 ok(?:ay)? | sure | thanks | thx | ty | actually | btw | by the way | also | anyway | honestly | tbh | to be honest | and | but
 plus | fyi | lately | recently | currently | these days | nowadays | now | of course | in fact | unfortunately | sadly
-haha | lol | hmm+ | um+ | right | besides | however | then | today | yesterday | tonight | tomorrow | because | since
-(?:this|last|next) (?:week|month|year|weekend|night|morning|summer|winter|spring|autumn|\w+day) | in (?:19|20)\d\d | on \w+day
-(?:an?|two|three|a few|\d+) \w+ ago | guess what | good news | big news | news | update | finally | apparently | basically
+haha | lol | hmm+ | um+ | right | besides | however | then | because | since(?! \d) | guess what | good news | big news | news | update | finally | apparently | basically
 great | cool | nice | wow | ugh | sorry | alright | even though | although | though | for the record | me(?= I\b) | unrelated
 which is why | not that | as for me | personally | luckily | fortunately | so far | big step | one correction | correction
 """)
-OPENER = re.compile(
-    rf"(?>(?:{_OPENINGS})\b[\s,.!:;-]*|[^\w\s]+\s*|(?:in|from|for|at|on|since|after|every|as)\s\w+(?:\s\w+)?,?\s(?=(?:I|my|we)\b))*+",
+OPENER = re.compile(rf"(?>(?:{_OPENINGS})\b[\s,.!:;-]*|[^\w\s]+\s*)*+", re.IGNORECASE)
+# When something is so may stand before whom it is about.
+LEAD = re.compile(
+    r"(?:today|yesterday|tonight|tomorrow|now|(?:this|last|next|every|each) \w+|(?:in|on|from|since|at|after|as|for) [\w']+(?: \w+){0,2}?|"
+    r"(?:an?|two|three|a few|\d+) \w+ ago),?\s(?=(?:I|my|we|our)\b)",
     re.IGNORECASE,
 )
+INTENDS = re.compile(
+    r"\b(?:plan\w*|thinking (?:of|about)|wants? to|wanna|hop(?:e|ing) to|consider\w*|looking (?:for|to|at)|trying to|might|someday|"
+    r"one day|eventually|dreaming|tempted|talking about|supposed to)\b"
+)
+DENIES = re.compile(r"\b(?:not|never|ain't|aint|didn't|haven't|hasn't|isn't|wasn't|without|no)\s(?:\w+\s){0,2}$")
 ASKS = _start(r"""
 what(?!ever) | how | who | whom | which | where | when | why | can | could | would | will | do | does | did | is | are | am
 should | shall | may | any | you | your | u | please | pls | need | help | give | tell | write | make me | explain | put | find
@@ -86,13 +92,13 @@ became | turned | lost | found | live | work | living | working | still | just |
 no\b | not | never | allergic | married | divorced | single | pregnant | promoted | fired | took | gave | signed | booked
 handed | been | gonna | going | planning | used to | currently | engaged | adopted | switched | gone | back (?:to|on|in|at|with)
 passed my | passed the | failed | drive | drove | done | taken | picked | packed | dropped | came | ended | accepted | landed
-training | learning | dating | seeing | on \d+ | off the | celebrating | \d+(?=[,.]| years) | new (?:job|flat|house|place|car
+training | learning | dating | seeing | on \d+ | off the | celebrating | taking | \d+(?=[,.]| years) | new (?:job|flat|house|place|car
 boss | phone | role | year new) | cancelled | swapped | changed | sober | vegan | vegetarian
 """)
 # A lasting wish about the answers; what is asked for once is none.
 STANDING = re.compile(
     r"\b(?:always|never|from now on|in (?:the )?future|going forward|every (?:answer|reply|time)|each time|remember|note that|"
-    r"keep (?:every|your|all|the|it|things|answers|replies)|don't ever|stop (?:using|calling|with|saying)|no more|only ever|"
+    r"keep (?:every|your|all|the|it|things|answers|replies)|when(?:ever)? you (?:send|give|write|answer|reply|suggest)|(?:can|could) (?:you|u) (?:talk|speak)|(?:bullets?|points|emojis?|essays?|paragraphs),? (?:only|please|pls)|no (?:emojis?|essays|paragraphs|fluff)|don't ever|stop (?:using|calling|with|saying)|no more|only ever|"
     r"I (?:want|prefer|like|need) (?:short|long|brief|concise|detailed|direct|plain|bullet|answers|replies|you to)|"
     r"(?:please|pls|can you|could you|just) (?:don't|do not|use|answer|reply|stick|keep|avoid|skip))\b",
     re.IGNORECASE,
@@ -100,6 +106,6 @@ STANDING = re.compile(
 ANSWERS = re.compile(
     r"\b(?:answers?|repl(?:y|ies)|respon(?:d|ses?)|spelling|bullet(?:s| points)?|emojis?|essays?|tone|spell|metric|celsius|imperial|"
     r"(?:in|speak|write in|use) (?:english|french|spanish|german|chinese|italian|portuguese|british|american)|sugar-?coat|jargon|"
-    r"exclamation|small talk|call me|address me|recipes?|units|formal|informal|abbreviations|step by step)\b",
+    r"exclamation|small talk|call me|address me|talk to me|speak to me|paragraphs|sentences?|recipes?|simple words|list first|units|formal|informal|abbreviations|step by step)\b",
     re.IGNORECASE,
 )

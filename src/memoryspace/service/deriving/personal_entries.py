@@ -95,7 +95,7 @@ def is_over(entry: Entry, fact: Fact) -> bool:
     is_about = matter_of(entry.attribute) == matter_of(fact.attribute)
     if fact.attribute == "death" and is_one and "/" in fact.subject:
         return True
-    if fact.change and matter_of(fact.attribute) in EXCLUSIVE_MATTERS:
+    if fact.change and matter_of(fact.attribute) in EXCLUSIVE_MATTERS and not fact.needs_rival:
         return is_one and is_about
     if not is_one and not fact.needs_rival and not _names(entry, fact):
         return False

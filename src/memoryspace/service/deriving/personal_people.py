@@ -17,6 +17,8 @@ class People:
     ) -> None:
         self.own = own
         self.last: str | None = None  # whom "he" and "she" mean
+        self.topic = ""  # whom the last clause was about; the speaker if it is empty
+        self.met: list[tuple[str, str]] = []  # relations and names that were told
         self._named = {} if known is None else dict(known)
 
     def meet(self, relation: str, name: str | None = None) -> str:
@@ -24,6 +26,8 @@ class People:
         relation, name = relation.lower(), None if name is None else name.lower()
         self.last = self._who(relation, name)
         if name is not None:
+            if relation and name not in self._named:
+                self.met.append((relation, name))
             self._named[name] = self.last
         return self.last
 

@@ -100,7 +100,8 @@ def _fact(
     statement: Statement, memory: Memory, times: list[TimeSpan], *, chinese: bool
 ) -> Fact | None:
     attribute, _, need = statement.attribute.partition(":")
-    time = times[0] if times and attribute not in _NEVER_TIMED else None
+    told = [time for time in times if time.text in statement.text]
+    time = told[0] if told and attribute not in _NEVER_TIMED else None
     if need == "dated":  # what touches no matter of life is an event, or a plan, if it has a time
         if time is None:
             return None

@@ -16,6 +16,7 @@ _COMMON = word_set("""
     stay keep whole final use read run up down actual think peopl tell told ask need give find know
 """)
 _HAN = re.compile("[\u4e00-\u9fff]+")
+_DAYS = re.compile(r"[(（]\d{4}-\d\d-\d\d[^)）]*[)）]")  # which a text was given
 _LITTLE = frozenset(
     "用户的了我是在有不没也都就还这那一二三四五六七八九十两个上下大小去来到说要会能好很太又和跟给把被从"
     "对每天周月年日号早晚点时候现在今明后前里外多少几只条做吃喝人家他她它们你您吧呢啊呀哦哈啦吗么得着过"
@@ -35,8 +36,10 @@ def shares_a_matter(one: str, other: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _telling(text: str) -> frozenset[str]:
-    words = {word for word in value_words(_HAN.sub(" ", text)) if len(word) > 2} - _COMMON
-    for run in _HAN.findall(text):
+    said = _DAYS.sub(" ", text)
+    found = value_words(_HAN.sub(" ", said))
+    words = {word for word in found if len(word) > 2 and not word.isdigit()} - _COMMON
+    for run in _HAN.findall(said):
         pairs = {run[at : at + 2] for at in range(len(run) - 1)}
         words |= {pair for pair in pairs if not set(pair) & _LITTLE}
     return frozenset(words)
