@@ -45,12 +45,18 @@ _NAME = (
     rf"(?:[小阿老大][\u4e00-\u9fff](?![\u4e00-\u9fff]?[店校学])|(?P<double>[\u4e00-\u9fff])(?P=double)|[{_SURNAMES}][\u4e00-\u9fff]{{1,2}}(?=[也在是有说比特很要的都又去来把跟和给被就还叫]|$)|[A-Z][A-Za-z]+)"
 )
 _RELATED = re.compile(
-    rf"(?!朋友都|同事都|同学都|老板(?!娘)|老师|邻居都)(?:(?:我们?|咱们?)(?:家)?(?:的)?(?:那)?|他|她)?(?P<relation>{RELATIONS})(?:们|家的?|俩)?[，]?(?P<name>{_NAME})?"
+    rf"(?!朋友都|同事都|同学都|老板(?!娘)|老师|邻居都)(?:(?:我们?|咱们?|阿拉)(?:家)?(?:的)?(?:那)?|(?!哥|姐(?!姐)|弟(?!弟)|妹(?!妹)|叔|舅|姑(?!姑)|娃))"
+    rf"(?P<relation>{RELATIONS})(?:们|家的?|俩)?[，]?(?P<name>{_NAME})?"
+)
+# Somebody who was not introduced: 老周也被裁了, Priya毕业了.
+_SOMEBODY = re.compile(
+    rf"(?!老[家板师是早房婆公伴人年样实大二]|小[时区孩学心吃说组]|大[家学概的夫约早部半伙]|[小大老]的|阿[姨]|[A-Z]+[\d ])"
+    rf"(?P<name>[小阿老大][\u4e00-\u9fff]|[A-Z][a-z]+)(?=[\u4e00-\u9fff])(?!的|店|校|学|班)"
 )
 _OUR_NAMED = re.compile(rf"我们?家(?P<name>{_NAME})")
 _CALLED = re.compile(rf"(?:名字)?叫做?(?P<name>{_NAME}|[\u4e00-\u9fff]{{2,3}}$)")
 _SPEAKER = re.compile(r"我们?|咱们?|本人|俺")
-_PRONOUN = re.compile(r"他|她|佢|TA")
+_PRONOUN = re.compile(r"他|她|佢|伊|TA")
 _OTHERS = re.compile(
     r"别人|有人|大家|人家|客[人户]|甲方|领导|老板|医生|大夫|店长|房东|站长|校长|网上|谁|你|您|它|这|那|人们|朋友都|老师|护士|经理|主管|导演|村里|隔壁|某"
 )
@@ -62,6 +68,9 @@ _IDLE = re.compile(
     r"希望你|希望我们|先去|要去(?:睡|休息|吃饭|忙)|走了$|来了$|没有(?!养|孩|兄|工作)|还没|老?记不住|怕忘)"
 )
 _GONE = re.compile(r"走了|去世|过世|病逝")
+_INTENDS = re.compile(r"打算|考虑|想(?!了)|计划|准备|希望|要不要|拟|愿意|拉我|让我(?!当|做|带|管)|劝")
+_DENIES = re.compile(r"[没未不][^，]{0,2}$")
+_TREATED = re.compile(r"(?:医生|大夫)[^，]{0,3}给")
 _LISTED = re.compile(r"、|和(?!平|谐|声)|以及|还有|及(?!时)")
 _COMMA_LISTED = re.compile(r"[，,、]|和(?!平|谐|声)|以及|还有")
 _AROUND = re.compile(r"^(?:尤其是?|特别是|像|比如|例如|包括|还有|以及|或者?|也不[吃喝])|(?:等等?|之类的?|什么的|越来越|哈+|呀|啦)$")
@@ -105,8 +114,21 @@ def statements(sentence: str, who: str, people: People) -> Iterator[Statement]:
         text = in_third_person(sentence[called.start() :], who)
         yield Statement("nickname", called["v"], text, change=True)
         return
+    told = ""
     for clause in _clauses(sentence, people):
-        yield from _stated(clause, who)
+        for statement in _stated(clause, who):
+            told += statement.text.lower()
+            yield statement
+    yield from _introduced(people, told, who)
+
+
+def _introduced(people: People, told: str, who: str) -> Iterator[Statement]:
+    """Yield who was named on the way."""
+    for relation, name in people.met:
+        if name not in told:
+            text = f"{who}的{relation}叫{name}。"
+            yield Statement("family", name, text, f"{relation} {name}", is_exact=False)
+    people.met.clear()
 
 
 def in_third_person(clause: str, who: str) -> str:
@@ -125,6 +147,7 @@ def _clauses(sentence: str, people: People) -> Iterator[_Clause]:
     for said, gap in _pieces(sentence):
         plain = said.translate(_SIMPLER)
         if _UNREAL.search(plain):
+            _about(said, plain, people, before)
             break
         clause = None if _is_asked(plain) else _about(said, plain, people, before)
         quoting = (quoting and (clause is None or clause.is_bare)) or _tells_words(plain, clause)
@@ -207,6 +230,9 @@ def _person(said: str, plain: str, at: int, people: People) -> _Clause | None:
     ours = _OUR_NAMED.match(plain, at)
     if ours is not None:
         return _Clause(said, ours.end(), people.meet("", ours["name"]))
+    somebody = _SOMEBODY.match(plain, at)
+    if somebody is not None:
+        return _Clause(said, somebody.end(), people.meet("", somebody["name"]))
     if _PRONOUN.match(plain, at) and people.last is not None:
         named = _CALLED.match(plain, at + 1)
         if named is not None:
@@ -236,17 +262,25 @@ def _matter_of(plain: str) -> Matter | None:
     return next((each for each in MATTERS if each.words.search(plain)), None)
 
 
+def _turns(matter: Matter, main: str) -> bool:
+    """Whether a matter is otherwise from now on; what is denied or only meant to be is not."""
+    found = None if matter.turns is None else matter.turns.search(main)
+    if found is None or _INTENDS.search(main) is not None:
+        return False
+    return _DENIES.search(main[: found.start()]) is None or main.endswith(("了", "啦"))
+
+
 def _general(clause: _Clause, who: str) -> Statement | None:
     """Return a clause as a fact about a matter of life; a mere thing's only if it ends something."""
     plain = clause.said.translate(_SIMPLER).strip("。！!~～ ")
     matter = _matter_of(plain)
     main = re.split(r"[，,]", plain)[0] if clause.is_bare else plain
-    turns = matter is not None and matter.turns is not None and matter.turns.search(main) is not None
+    turns = matter is not None and _turns(matter, main)
     ends, changes = ENDS.search(plain) is not None, TURNS.search(main) is not None
     text = _worded(clause.said, clause, who)
-    is_own = not clause.is_thing or (turns and "我" in plain)
+    is_own = not clause.is_thing or (turns and "我" in plain) or _TREATED.match(plain) is not None
     if matter is None and not ends and not changes:
-        return None if not clause.told else Statement("event:dated", trimmed(clause.said), text, clause.subject, is_exact=False)
+        return None if not clause.told or clause.is_thing else Statement("event:dated", trimmed(clause.said), text, clause.subject, is_exact=False)
     if not is_own and not turns and not ends and not changes:
         return None
     name = "event" if matter is None else matter.name
