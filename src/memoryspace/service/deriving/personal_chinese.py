@@ -51,8 +51,9 @@ _RELATED = re.compile(
 # Somebody who was not introduced: 老周也被裁了, Priya毕业了.
 _SOMEBODY = re.compile(
     rf"(?!老[家板师是早房婆公伴人年样实大二]|小[时区孩学心吃说组]|大[家学概的夫约早部半伙]|[小大老]的|阿[姨]|[A-Z]+[\d ])"
-    rf"(?P<name>[小阿老大][\u4e00-\u9fff]|[A-Z][a-z]+)(?=[\u4e00-\u9fff])(?!的|店|校|学|班)"
+    rf"(?P<name>[小阿老大][\u4e00-\u9fff]|(?![天刚常慢渐偏仅往谢哈呵嘿看试想聊人家好多早通统明恰轻悄白听说走等个样])(?P<twice>[\u4e00-\u9fff])(?P=twice)|[A-Z][a-z]+)(?=[\u4e00-\u9fff])(?!的|店|校|学|班)"
 )
+_MENTIONED = re.compile(rf"[了个的](?P<relation>{RELATIONS})$")
 _OUR_NAMED = re.compile(rf"我们?家(?P<name>{_NAME})")
 _CALLED = re.compile(rf"(?:名字)?叫做?(?P<name>{_NAME}|[\u4e00-\u9fff]{{2,3}}$)")
 _SPEAKER = re.compile(r"我们?|咱们?|本人|俺")
@@ -68,6 +69,7 @@ _IDLE = re.compile(
     r"希望你|希望我们|先去|要去(?:睡|休息|吃饭|忙)|走了$|来了$|没有(?!养|孩|兄|工作)|还没|老?记不住|怕忘)"
 )
 _GONE = re.compile(r"走了|去世|过世|病逝")
+_CORRECTS = re.compile(r"更正|纠正一下|搞错|记错|说错|弄错|说差|打错|写错")
 _INTENDS = re.compile(r"打算|考虑|想(?!了)|计划|准备|希望|要不要|拟|愿意|拉我|让我(?!当|做|带|管)|劝")
 _DENIES = re.compile(r"[没未不][^，]{0,2}$")
 _TREATED = re.compile(r"(?:医生|大夫)[^，]{0,3}给")
@@ -108,6 +110,9 @@ def statements(sentence: str, who: str, people: People) -> Iterator[Statement]:
     plain = sentence.translate(_SIMPLER)
     if is_standing(sentence):
         yield Statement("instruction", trimmed(sentence), f"{who}：{sentence}")
+        return
+    if _CORRECTS.search(plain) and not _UNREAL.search(plain):
+        yield Statement("event", trimmed(sentence), f"{who}：{trimmed(sentence)}。", change=True, is_exact=False)
         return
     called = _CALL_ME.search(plain)
     if called is not None and "都叫我" not in plain and "大家叫我" not in plain:
@@ -158,6 +163,9 @@ def _clauses(sentence: str, people: People) -> Iterator[_Clause]:
             before.said = f"{before.said}{gap}{said}"
             continue
         found.append(clause)
+        mention = _MENTIONED.search(plain)
+        if mention is not None:
+            people.meet(mention["relation"])
         before = None if clause.subject and _turns_to_speaker(plain, clause) else clause
     yield from found
 
@@ -193,7 +201,7 @@ def _belongs(plain: str, before: _Clause) -> bool:
     """Whether a piece adds to the one before: a time, or what touches nothing of its own."""
     matter = _matter_of(plain)
     if matter is None:
-        return ENDS.search(plain) is None and TURNS.search(plain) is None
+        return True
     return matter.name == "habit" and _TIMES.match(plain) is not None and len(plain) <= 10
 
 

@@ -39,7 +39,8 @@ _SUBJECT = (
 )
 _BREAK = re.compile(
     r"\s*[,;()—–]+\s*|\s+-+\s+|\s*(?:\.\.+|…)\s*|:\s+|"
-    rf"\s+(?:and|but|so|then|while|plus|yet|because|cos|bc|though)\s+(?=(?:{_SUBJECT}|(?-i:[A-Z][a-z]+)))",
+    rf"\s+(?:and|but|so|then|while|plus|yet|because|cos|bc|though)\s+(?=(?:{_SUBJECT}|(?-i:[A-Z][a-z]+)(?:'s)?\s(?:is|was|has|had|got|will|says|said|lives|works|wants|can|went|goes|just|still|died|found)\b))"
+    r"|\s+(?:knows?|knew)\s+(?:that\s+)?(?=I\b)",
     re.IGNORECASE,
 )
 _VERBS = (  # with these a second statement about the same person begins: "… and work as a nurse"
@@ -60,6 +61,9 @@ _RELATED = re.compile(
 _IS_NAMED = re.compile(
     rf"(?i:my|our)\s(?i:\w+\s)?(?P<relation>(?i:{RELATIONS}))(?:'s\sname)?\s(?i:is|was)\s(?i:called\s|named\s)?(?P<name>[A-Z][a-z]+)\b"
 )
+_MENTIONED = re.compile(
+    rf"(?i:my|our)\s(?i:(?:\w+\s)?)(?P<relation>(?i:{RELATIONS}))\s\(?(?P<name>[A-Z][a-zà-ÿ]+)\b"
+)
 _HIS_NAME = re.compile(r"(?i:his|her|their)\sname(?:'s|\sis)\s(?P<name>[A-Z]\w+)")
 _OWN = re.compile(r"(?:my|our)\s(?P<what>[a-z][a-z' -]{1,40}?)\s(?=(?:is|are|was|were|will be)\b)")
 _MINE = re.compile(r"(?:my|our|mine)\b", re.IGNORECASE)
@@ -69,9 +73,15 @@ _THING = re.compile(
     r"(?:it|its|it's|that|this|these|those|there|they|you|your|u|the|their|everyone|everybody|someone|somebody"
     r"|people|ppl|a guy|some|a|an|let's|all|both)\b|[A-Z][a-z]+\b",
 )
-_AFFECTED = re.compile(r"\bme\b", re.IGNORECASE)
+_IT = re.compile(r"(?:it|it's|its|name's)\b", re.IGNORECASE)  # goes on with what was said
+_SOME = re.compile(r"(?:a|an|another|some|both|all|one|two|three|second|no more)\b(?!\s(?:guy|girl|man|woman|lady|bloke|friend|patient|customer|client|kid))", re.IGNORECASE)
+_AFFECTED = re.compile(r"\bme\b|\b(?:is|'s|are) my\b", re.IGNORECASE)
+_CORRECTS = re.compile(
+    r"\b(?:correction|mixed (?:it|that|them|those) up|mixed up|(?:got|had) (?:it|that) wrong|I meant|my mistake|scratch that|turns out I)\b",
+    re.IGNORECASE,
+)
 _INTRODUCED = re.compile(
-    r"(?:I'm|I am|this is|name's|name is)\s(?P<v>[A-Za-z]+(?:\s[A-Z][a-z]+)?)(?=[.!,]|$|\s(?:and|nice|from|btw|here|by)\b)",
+    r"(?:I'm|I am|this is|(?:my|real|^) ?name(?:'s| is)?)\s(?P<v>[A-Za-z]+(?:\s[A-Z][a-z]+)?)(?=[.!,]|$|\s(?:and|nice|from|btw|here|by)\b)",
     re.IGNORECASE,
 )
 _A_PEOPLE = re.compile(r"\w+(?:ese|ish|ian|ench|utch|reek|ican|OK|rman)$|^(?:Jewish|Muslim|Hindu|Thai|Back|Not|Fine|So|Vegan)$")
@@ -108,6 +118,9 @@ def statements(sentence: str, who: str, people: People) -> Iterator[Statement]:
     if is_standing(sentence):
         yield Statement("instruction", trimmed(text), in_third_person(f"{text}", f"{who} asks"))
         return
+    if _CORRECTS.search(text) and not UNREAL.search(text):
+        yield _corrected(text, who)
+        return
     yield from _names(text, who, people)
     told = " "
     for clause in _clauses(text, people):
@@ -115,6 +128,13 @@ def statements(sentence: str, who: str, people: People) -> Iterator[Statement]:
             told += statement.text.lower()
             yield statement
     yield from _introduced(people, told, who)
+
+
+def _corrected(text: str, who: str) -> Statement:
+    """Return a correction whole: what is right stands somewhere in it."""
+    matter = _matter_of(lowered(text))
+    name = "event" if matter is None or matter.name in EXCLUSIVE_MATTERS else matter.name
+    return Statement(name, trimmed(text), f"{who}: {trimmed(text)}.", change=True, is_exact=False)
 
 
 def _introduced(people: People, told: str, who: str) -> Iterator[Statement]:
@@ -153,6 +173,8 @@ def _clauses(text: str, people: People) -> Iterator[_Clause]:
             continue
         is_lost = False
         people.topic = clause.subject
+        for mention in _MENTIONED.finditer(text, clause.at, end):
+            people.meet(mention["relation"], mention["name"])
         is_more = clause.is_bare and before is not None and before.end <= begin
         if is_more and before is not None and not _has_own_matter(text, clause, before):
             before.end = end
@@ -220,12 +242,11 @@ def _are_their_words(text: str, clause: _Clause) -> bool:
 
 def _bare(text: str, begin: int, end: int, before: _Clause | None) -> _Clause | None:
     """A piece without a person: it goes on about the one before, or is about some thing."""
-    is_thing = _THING.match(text, begin, end) is not None
-    if before is not None and not before.is_thing and (not is_thing or text[begin].islower()):
-        if is_thing and re.match(r"(?:a|an|some|both|all)\b", text[begin:end]) is None:
-            return _Clause(begin, end, begin, is_thing=True)
-        return _Clause(begin, end, begin, before.subject, is_bare=True, told=False)
-    if before is None and not is_thing and BARE.match(text, begin, end):
+    is_thing = _THING.match(text, begin, end) is not None and not _IT.match(text, begin, end)
+    is_some = _SOME.match(text, begin, end) is not None
+    if before is not None and (not is_thing or is_some):
+        return _Clause(begin, end, begin, before.subject, before.is_thing, is_bare=True, told=False)
+    if before is None and ((not is_thing and BARE.match(text, begin, end)) or is_some):
         return _Clause(begin, end, begin, is_bare=True)
     return _Clause(begin, end, begin, is_thing=True)
 

@@ -82,7 +82,7 @@ MATTERS = (
     _matter(
         "diet",
         r"vegetarian | vegan | pescatarian | keto | halal | kosher | gluten | dairy | lactose | coeliac"
-        r" | celiac | jain | diet | (?:no|don't eat|can't eat|eating|eats?) (?:meat|fish|pork|sugar|eggs)",
+        r" | celiac | jain | diet | can(?:not|'t)? (?:only )?eat | only eat | anything (?:except|but) | everything (?:except|but) | (?:green )?tea only | (?:no|don't eat|can't eat|eating|eats?) (?:meat|fish|pork|sugar|eggs)",
         r"went (?:vegan|vegetarian|veggie) | (?:turned|became) (?:a )?veg\w+ | eat(?:ing)? (?:meat|fish|eggs"
         r"|dairy) (?:again|now) | (?:not|no longer) (?:a )?(?:vegan|vegetarian) | started eating"
         r" | quit being | stopped being | gave up being",
@@ -131,17 +131,18 @@ MATTERS = (
         r" | business | i (?:run|manage|own) (?:an?|the) | run my own | apprenticeship | internship | new post"
         r" | by day | i do (?:payroll|accounts|admin|it) | i drive (?:a|an|the|trams?|buses|trains?|trucks?|lorries)"
         r" | (?:i'm|i am) (?:an? |the )[\w -]{2,40}? (?:at|for|with) (?!the moment|least|home|a |the same)"
+        rf" | ^{_OCCUPATION} (?:at|in|for|by)\b | (?:farm|shop|garage|pub|salon|stall)\b(?! animals) | articling"
         rf" | (?:i'm|i am|been|was|became|become|retired|as|junior|senior|head|trainee) {_OCCUPATION}",
         r"(?:got|landed|took|tak(?:e|ing)|accepted|start(?:ed|ing|s)?|begin|began|offered me) (?:\w+ ){0,4}?(?:job|post|role"
         r"|position|contract|apprenticeship|internship)\b | (?:got|been|was|just) promoted | made me (?:an?"
         r" |the )?\w+ | start(?:ed|ing|s)? (?:at|as|with) (?!home|the gym) | (?:new|different) (?:job|role|post"
         r"|position|firm|employer|workplace) | joined (?:an? |the )?(?:firm|company|startup|practice|team|staff)"
         r" | hired me | moved (?:practices|jobs|teams|companies|departments|schools|firms) | switch(?:ed|ing)"
-        r" (?:jobs|careers|companies|to (?:nights|days)) | training as | retrain\w* | became an? | went (?:self"
-        r"|freelance|part|full) | (?:quit|left|lost|leaving|resign\w* from) (?:my|the|that|his|her|their|\w+'s"
+        r" (?:jobs|careers|companies|to (?:nights|days)) | training as | retrain\w* | became an? |"
+        r" (?:quit|left|lost|leaving|resign\w* from) (?:my|the|that|his|her|their|\w+'s"
         r") (?:\w+ )?(?:job|firm|company|school|hospital|shop|bank|place|restaurant|agency|office|role|post)"
         r" | resign(?:ed|ing) | gave (?:my |in (?:my )?)?notice | (?:my|in (?:my )?) ?notice | laid off | fired | sacked | redundan\w+ | retired (?:last"
-        r"|in|now|from) | got let go | let me go | closed down | shut down | self[- ]employed | quit (?!smoking"
+        r"|in|now|from) | got let go | let me go | closed down | shut down | quit (?!smoking"
         r"|drinking|vaping|sugar|the gym)\w+ing | no longer work\w* | (?:not|don't) work\w* (?:\w+ )*?any\s?more"
         r" | i work \w+ \w+ now | i'm (?:the|an?) [\w ]+ now",
     ),
@@ -164,7 +165,7 @@ MATTERS = (
         r" | (?:i'm|we're|i am|we are) (?:all )?(?:together )?in [\w ]+? (?:now|since) | (?:carried|packed|shifted) everything | settled in"
         r" | no longer live | (?:don't|not) liv(?:e|ing) (?:\w+ )*?any\s?more | left (?:for|home)",
     ),
-    _matter("family", rf"(?:my|our|the|i have|we have|i've|have|got|own,?|had) (?:[\w'-]+ ){{0,3}}?{RELATIONS}\b | lads"
+    _matter("family", rf"(?:my|our|the|i have|we have|i've|have|got|own,?|had|\w+'s) (?:[\w'-]+ ){{0,3}}?{RELATIONS}\b | lads"
             r" | twins | sons | daughters | siblings | brothers | sisters | grandkids | stepson | stepdaughter"),
     _matter(
         "taste",
@@ -209,7 +210,7 @@ quit | stopp(?:ed|ing) | gave up | given up | giv(?:e|ing) up | no longer | any\
 broke up | broken up | split up | divorc\w+ | separat\w+ | finished with | packed (?:it )?in | closed | dropped
 got rid of | used to | ran away | went missing | gave (?:him|her|it|them) away | rehomed | expired | fell through
 didn't (?:happen|work out|get|go) | not (?:happening|going) | gone | wrapped up | shut | scrapped | is over
-binned | jacked in | never mind | ended | broke down | written off | stolen | back on | let go
+binned | jacked in | left (?!over|to|the (?:house|room)|home|it|early|me) | died on | no more | never mind | ended | broke down | written off | stolen | back on | let go
 """)
     + r"\b"
 )

@@ -13,6 +13,7 @@ _COMMON = word_set("""
     make made take took start stop quit eat drink now still back last next first move chang got good bad
     feel want like love hate morn night everi today never alway realli lot littl name call old big end left
     monday tuesday wednesday thursday friday saturday sunday am pm oh btw lol also anymor year ago bit
+    januari februari march april may june juli august septemb octob novemb decemb jan feb mar apr jun jul aug sept oct nov dec
     stay keep whole final use read run up down actual think peopl tell told ask need give find know
 """)
 _HAN = re.compile("[\u4e00-\u9fff]+")
