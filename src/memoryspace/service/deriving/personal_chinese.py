@@ -200,7 +200,7 @@ def _tells_words(plain: str, clause: _Clause | None) -> bool:
 def _belongs(plain: str, before: _Clause) -> bool:
     """Whether a piece adds to the one before: a time, or what touches nothing of its own."""
     matter = _matter_of(plain)
-    if matter is None:
+    if matter is None or plain.startswith(("叫", "名叫", "名字叫")):
         return True
     return matter.name == "habit" and _TIMES.match(plain) is not None and len(plain) <= 10
 

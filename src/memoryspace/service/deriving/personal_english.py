@@ -69,6 +69,7 @@ _OWN = re.compile(r"(?:my|our)\s(?P<what>[a-z][a-z' -]{1,40}?)\s(?=(?:is|are|was
 _MINE = re.compile(r"(?:my|our|mine)\b", re.IGNORECASE)
 _PRONOUN = re.compile(r"(?:he|she|his|her|hers|him)\b", re.IGNORECASE)
 _NAME = re.compile(r"[A-Za-z][\w-]+")
+_STRANGER = re.compile(r"[A-Z][a-z]+(?=(?:'s)?\s(?:is|was|has|had|got|will|says|said|lives|works|wants|can|went|goes|just|still|died|found|moved|started|left|took|asked|told|never)\b|,\s(?:he|she)\b)")
 _THING = re.compile(
     r"(?:it|its|it's|that|this|these|those|there|they|you|your|u|the|their|everyone|everybody|someone|somebody"
     r"|people|ppl|a guy|some|a|an|let's|all|both)\b|[A-Z][a-z]+\b",
@@ -230,6 +231,8 @@ def _person(text: str, begin: int, end: int, people: People) -> _Clause | None:
         return _Clause(begin, end, begin, who, told=False)
     name = _NAME.match(text, begin, end)
     known = None if name is None else people.named(name.group().removesuffix("'s"))
+    if known is None and begin > 0 and (stranger := _STRANGER.match(text, begin, end)) is not None:
+        return _Clause(begin, end, stranger.end(), people.meet("", stranger.group()))
     if name is None or known is None:
         return None
     return _Clause(begin, end, name.end(), known, told=False)
@@ -244,6 +247,8 @@ def _bare(text: str, begin: int, end: int, before: _Clause | None) -> _Clause | 
     """A piece without a person: it goes on about the one before, or is about some thing."""
     is_thing = _THING.match(text, begin, end) is not None and not _IT.match(text, begin, end)
     is_some = _SOME.match(text, begin, end) is not None
+    if before is not None and before.subject and _IT.match(text, begin, end):
+        return None
     if before is not None and (not is_thing or is_some):
         return _Clause(begin, end, begin, before.subject, before.is_thing, is_bare=True, told=False)
     if before is None and ((not is_thing and BARE.match(text, begin, end)) or is_some):

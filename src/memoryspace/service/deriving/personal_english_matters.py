@@ -53,7 +53,7 @@ therapist | clerk | lawyer | solicitor | accountant | student | manager | design
 programmer | writer | editor | joiner | carpenter | welder | farmer | waiter | waitress | porter
 paramedic | midwife | doctor | surgeon | researcher | consultant | cleaner | builder | technician
 trainer | instructor | lecturer | tailor | butcher | freelancer | translator | planner | supervisor
-controller | intern | apprentice | librarian | hairdresser | gardener | firefighter | soldier
+controller | leader | director | cto | ceo | founder | owner | foreman | carer | nanny | pharmacist | intern | apprentice | librarian | hairdresser | gardener | firefighter | soldier
 """)
 
 # The first that a clause touches is what it is about.
@@ -130,7 +130,7 @@ MATTERS = (
         r" | made me (?!\w+ing\b|feel|want|(?:laugh|cry|think|do|so|go|look|sick|happy|sad|want|a \w*(?:cake|coffee|tea))\b) | training as"
         r" | business | i (?:run|manage|own) (?:an?|the) | run my own | apprenticeship | internship | new post"
         r" | by day | i do (?:payroll|accounts|admin|it) | i drive (?:a|an|the|trams?|buses|trains?|trucks?|lorries)"
-        r" | (?:i'm|i am) (?:an? |the )[\w -]{2,40}? (?:at|for|with) (?!the moment|least|home|a |the same)"
+        r" | (?:i'm|i am) (?:an? |the )[\w -]{2,40}? (?:at|for|with) (?!the moment|least|home|the same)"
         rf" | ^{_OCCUPATION} (?:at|in|for|by)\b | (?:farm|shop|garage|pub|salon|stall)\b(?! animals) | articling"
         rf" | (?:i'm|i am|been|was|became|become|retired|as|junior|senior|head|trainee) {_OCCUPATION}",
         r"(?:got|landed|took|tak(?:e|ing)|accepted|start(?:ed|ing|s)?|begin|began|offered me) (?:\w+ ){0,4}?(?:job|post|role"
@@ -166,7 +166,7 @@ MATTERS = (
         r" | no longer live | (?:don't|not) liv(?:e|ing) (?:\w+ )*?any\s?more | left (?:for|home)",
     ),
     _matter("family", rf"(?:my|our|the|i have|we have|i've|have|got|own,?|had|\w+'s) (?:[\w'-]+ ){{0,3}}?{RELATIONS}\b | lads"
-            r" | twins | sons | daughters | siblings | brothers | sisters | grandkids | stepson | stepdaughter"),
+            r" | of (?:my|our) own | twins | sons | daughters | siblings | brothers | sisters | grandkids | stepson | stepdaughter"),
     _matter(
         "taste",
         r"(?:don't |do not |can't |really |absolutely )?(?:lov(?:e|es|ed) | likes? | hates? | hated | adores?"

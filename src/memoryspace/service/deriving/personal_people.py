@@ -45,7 +45,7 @@ class People:
     def _who(self, relation: str, name: str | None) -> str:
         if name is not None:
             known = self._named.get(name, "")
-            return known if " " in known or not relation else f"{relation} {name}".strip()
+            return known if " " in known else f"{relation} {name}".strip()
         same = {who for who in self._named.values() if who.startswith(f"{relation} ")}
         return same.pop() if len(same) == 1 else relation
 
