@@ -62,23 +62,28 @@ _IS_NAMED = re.compile(
     rf"(?i:my|our)\s(?i:\w+\s)?(?P<relation>(?i:{RELATIONS}))(?:'s\sname)?\s(?i:is|was)\s(?i:called\s|named\s)?(?P<name>[A-Z][a-z]+)\b"
 )
 _MENTIONED = re.compile(
-    rf"(?i:my|our)\s(?i:(?:\w+\s)?)(?P<relation>(?i:{RELATIONS}))\s\(?(?P<name>[A-Z][a-zà-ÿ]+)\b"
+    rf"(?i:my|our|new)\s(?i:(?:\w+\s)?)(?P<relation>(?i:{RELATIONS})),?\s\(?(?P<name>[A-Z][a-zà-ÿ]+)\b"
 )
 _HIS_NAME = re.compile(r"(?i:his|her|their)\sname(?:'s|\sis)\s(?P<name>[A-Z]\w+)")
 _OWN = re.compile(r"(?:my|our)\s(?P<what>[a-z][a-z' -]{1,40}?)\s(?=(?:is|are|was|were|will be)\b)")
 _MINE = re.compile(r"(?:my|our|mine)\b", re.IGNORECASE)
 _PRONOUN = re.compile(r"(?:he|she|his|her|hers|him)\b", re.IGNORECASE)
+_WOMEN = re.compile(r"\b(?:mother|mom|mum|sister|sis|wife|girlfriend|gf|daughter|aunt\w*|niece|grandm\w+|gran|granny|nan|missus|girl)\b")
+_MEN = re.compile(r"\b(?:father|dad|brother|bro|husband|hubby|boyfriend|bf|son|lad|uncle|nephew|grand(?:pa|dad|father|son)|boy)\b")
 _NAME = re.compile(r"[A-Za-z][\w-]+")
 _STRANGER = re.compile(r"[A-Z][a-z]+(?=(?:'s)?\s(?:is|was|has|had|got|will|says|said|lives|works|wants|can|went|goes|just|still|died|found|moved|started|left|took|asked|told|never)\b|,\s(?:he|she)\b)")
 _THING = re.compile(
     r"(?:it|its|it's|that|this|these|those|there|they|you|your|u|the|their|everyone|everybody|someone|somebody"
     r"|people|ppl|a guy|some|a|an|let's|all|both)\b|[A-Z][a-z]+\b",
 )
+_LEANS = re.compile(r"(?:at|in|on|with|w|from|for|near|by|to|under|about|of|near|after|before|until|till|which|who|where)\b")
+_APPOSED = re.compile(r"(?:[A-Z][\w'-]+\.?\s?){1,3}[.!]?$")  # "my new flatmate, Tobias"
 _IT = re.compile(r"(?:it|it's|its|name's)\b", re.IGNORECASE)  # goes on with what was said
 _SOME = re.compile(r"(?:a|an|another|some|both|all|one|two|three|second|no more)\b(?!\s(?:guy|girl|man|woman|lady|bloke|friend|patient|customer|client|kid))", re.IGNORECASE)
+_TO_ME = re.compile(r"they(?:'ve|\shave)?\s\w+\sme\b", re.IGNORECASE)
 _AFFECTED = re.compile(r"\bme\b|\b(?:is|'s|are) my\b", re.IGNORECASE)
 _CORRECTS = re.compile(
-    r"\b(?:correction|mixed (?:it|that|them|those) up|mixed up|(?:got|had) (?:it|that) wrong|I meant|my mistake|scratch that|turns out I)\b",
+    r"(?:\b(?:was|is|it's|its) [^,]{1,30}, not (?:the |on |in )?\w+|\btold you (?:wrong|a fib|\d+)|\b(?:correction|mixed (?:it|that|them|those) up|mixed up|(?:got|had) (?:it|that) wrong|I meant|my mistake|scratch that|turns out I)\b)",
     re.IGNORECASE,
 )
 _INTRODUCED = re.compile(
@@ -210,7 +215,7 @@ def _about(
     person = _person(text, begin, end, people)
     if person is not None:
         return None if _are_their_words(text, person) else person
-    if _PRONOUN.match(text, begin, end) and people.last is None:
+    if _PRONOUN.match(text, begin, end):
         return None
     if _MINE.match(text, begin, end):
         return _Clause(begin, end, begin) if _OWN.match(lowered(text[begin:end])) or len(text[begin:end].split()) > 3 else None
@@ -225,7 +230,10 @@ def _person(text: str, begin: int, end: int, people: People) -> _Clause | None:
     related = _RELATED.match(text, begin, end)
     if related is not None:
         return _Clause(begin, end, related.end(), people.meet(related["relation"], related["name"]))
-    if _PRONOUN.match(text, begin, end) and people.last is not None:
+    pronoun = _PRONOUN.match(text, begin, end)
+    if pronoun is not None and people.last is not None:
+        if not _may_mean(pronoun.group().lower(), people.last):
+            return None
         his = _HIS_NAME.match(text, begin, end)
         who = people.last if his is None else people.meet(people.last.split()[0], his["name"])
         return _Clause(begin, end, begin, who, told=False)
@@ -238,6 +246,12 @@ def _person(text: str, begin: int, end: int, people: People) -> _Clause | None:
     return _Clause(begin, end, name.end(), known, told=False)
 
 
+def _may_mean(pronoun: str, person: str) -> bool:
+    """Whether "he" may be a person: it is no sister."""
+    wrong = _WOMEN if pronoun in ("he", "his", "him") else _MEN
+    return wrong.search(person) is None
+
+
 def _are_their_words(text: str, clause: _Clause) -> bool:
     """Whether a person is said to say something, of others than themselves."""
     return SAYS.match(text[clause.at : clause.end].lstrip()) is not None
@@ -245,7 +259,10 @@ def _are_their_words(text: str, clause: _Clause) -> bool:
 
 def _bare(text: str, begin: int, end: int, before: _Clause | None) -> _Clause | None:
     """A piece without a person: it goes on about the one before, or is about some thing."""
-    is_thing = _THING.match(text, begin, end) is not None and not _IT.match(text, begin, end)
+    is_joined = _IT.match(text, begin, end) or (before and _APPOSED.match(text[begin:end]))
+    is_thing = _THING.match(text, begin, end) is not None and not is_joined
+    if _TO_ME.match(text, begin, end):
+        return _Clause(begin, end, begin)
     is_some = _SOME.match(text, begin, end) is not None
     if before is not None and before.subject and _IT.match(text, begin, end):
         return None
@@ -260,6 +277,8 @@ def _has_own_matter(text: str, clause: _Clause, before: _Clause) -> bool:
     words = lowered(text[clause.begin : clause.end])
     if words.isdigit() and len(words) == 2:
         return True
+    if _LEANS.match(words) is not None:
+        return False
     own, other = _matter_of(words), _matter_of(lowered(text[before.begin : before.end]))
     return own is not None and own is not other and " " in words and own.name != "habit"
 

@@ -210,7 +210,7 @@ quit | stopp(?:ed|ing) | gave up | given up | giv(?:e|ing) up | no longer | any\
 broke up | broken up | split up | divorc\w+ | separat\w+ | finished with | packed (?:it )?in | closed | dropped
 got rid of | used to | ran away | went missing | gave (?:him|her|it|them) away | rehomed | expired | fell through
 didn't (?:happen|work out|get|go) | not (?:happening|going) | gone | wrapped up | shut | scrapped | is over
-binned | jacked in | left (?!over|to|the (?:house|room)|home|it|early|me) | died on | no more | never mind | ended | broke down | written off | stolen | back on | let go
+binned | jacked in | left (?!over|to|the (?:house|room)|home|it|early|me) | died on | no more | (?:days|are|is|'s) (?:over|done|finished)(?= *$| *[,.!]) | retired | never mind | ended | broke down | written off | stolen | back on | let go
 """)
     + r"\b"
 )

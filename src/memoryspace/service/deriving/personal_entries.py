@@ -8,7 +8,7 @@ from enum import Enum
 from ..likeness import likeness
 from ..memory import Memory
 from .language import overlap, value_words
-from .personal_facts import EVENT, EXCLUSIVE_MATTERS, PLAN, Fact, matter_of, slot_of
+from .personal_facts import EVENT, EXCLUSIVE_MATTERS, HABIT_MATTERS, PLAN, Fact, matter_of, slot_of
 from .personal_sharing import shares_a_matter, shares_a_word
 
 _SAME_TEXT = 0.92  # likeness from which on two sentences say the same
@@ -95,8 +95,9 @@ def is_over(entry: Entry, fact: Fact) -> bool:
     is_about = matter_of(entry.attribute) == matter_of(fact.attribute)
     if fact.attribute == "death" and is_one and "/" in fact.subject:
         return True
-    if fact.change and matter_of(fact.attribute) in EXCLUSIVE_MATTERS and not fact.needs_rival:
-        return is_one and is_about
+    if fact.change and matter_of(fact.attribute) in EXCLUSIVE_MATTERS:
+        if not fact.needs_rival or fact.attribute in HABIT_MATTERS:
+            return is_one and is_about
     if not is_one and not fact.needs_rival and not _names(entry, fact):
         return False
     if fact.ended or fact.change:

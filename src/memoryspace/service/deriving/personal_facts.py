@@ -40,7 +40,8 @@ _MATTERS = {
     "speaks": "learning",
 }
 # Of these a change puts an end to all that was so before: a new job to the old one.
-EXCLUSIVE_MATTERS = word_set("name home work school partner smoking alcohol diet")
+HABIT_MATTERS = word_set("smoking alcohol diet")
+EXCLUSIVE_MATTERS = word_set("name home work school partner") | HABIT_MATTERS
 _TYPES = {
     "likes": PREFERENCE,
     "taste": PREFERENCE,

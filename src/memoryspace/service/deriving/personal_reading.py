@@ -75,6 +75,8 @@ def _meant(text: str) -> Iterator[str]:
     """Yield the sentences that are meant; what goes on with the one before is put to it."""
     found: list[str] = []
     for sentence in sentences(text):
+        if not any(map(str.isalnum, sentence)):
+            continue
         if _JOKE.search(sentence):
             found = found[:-1]
         elif found and _GOES_ON.match(sentence) and _NEW.search(found[-1]):
