@@ -15,7 +15,7 @@ from .personal_chinese_matters import ENDS, MATTERS, NEGATED, RELATIONS, TURNS
 from .personal_chinese_values import ADVERBS, ROWS
 from .personal_english_matters import Matter
 from .personal_english_values import Row
-from .personal_facts import EXCLUSIVE_MATTERS, Statement, trimmed
+from .personal_facts import CORRECTION, EXCLUSIVE_MATTERS, Statement, trimmed
 from .personal_people import People
 
 _SIMPLER = str.maketrans(
@@ -112,7 +112,7 @@ def statements(sentence: str, who: str, people: People) -> Iterator[Statement]:
         yield Statement("instruction", trimmed(sentence), f"{who}：{sentence}")
         return
     if _CORRECTS.search(plain) and not _UNREAL.search(plain):
-        yield Statement("event", trimmed(sentence), f"{who}：{trimmed(sentence)}。", change=True, is_exact=False)
+        yield Statement(CORRECTION, trimmed(sentence), f"{who}：{trimmed(sentence)}。", change=True, is_exact=False)
         return
     called = _CALL_ME.search(plain)
     if called is not None and "都叫我" not in plain and "大家叫我" not in plain:

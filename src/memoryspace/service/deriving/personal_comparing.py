@@ -14,11 +14,12 @@ from msgspec.structs import replace as change
 
 from ...record import Origin
 from ..kinds import SUPERSEDED
+from ..likeness import likeness
 from ..memory import QUARANTINED, Draft, Memory
 from .contract import Add, Adjust, Decision, Supersede
 from .language import value_words
 from .personal_entries import Entry, Relation, is_meant, is_over, related, says_more, says_the_same
-from .personal_facts import IMPORTANCE, Fact, label_of, spoken_of
+from .personal_facts import CORRECTION, IMPORTANCE, Fact, label_of, spoken_of
 
 FACT = "fact"  # the kind of memory
 
@@ -68,6 +69,8 @@ class Ledger:
     def _over(self, fact: Fact) -> list[Entry]:
         """Return what a fact puts an end to; "the dose went up" means the last one spoken of."""
         found = [entry for entry in self.entries.values() if is_over(entry, fact)]
+        if fact.attribute == CORRECTION:
+            return sorted(found, key=lambda entry: likeness(entry.text, fact.text))[-1:]
         if found or not fact.change or fact.attribute not in _SPOKEN_OF:
             return found
         same = [entry for entry in self.entries.values() if is_meant(entry, fact)]

@@ -30,7 +30,7 @@ from .personal_english_words import (
     UNREAL,
     plain,
 )
-from .personal_facts import EXCLUSIVE_MATTERS, Statement, attribute_named, trimmed
+from .personal_facts import CORRECTION, EXCLUSIVE_MATTERS, Statement, attribute_named, trimmed
 from .personal_people import People
 
 _SUBJECT = (
@@ -82,6 +82,7 @@ _IT = re.compile(r"(?:it|it's|its|name's)\b", re.IGNORECASE)  # goes on with wha
 _SOME = re.compile(r"(?:a|an|another|some|both|all|one|two|three|second|no more)\b(?!\s(?:guy|girl|man|woman|lady|bloke|friend|patient|customer|client|kid))", re.IGNORECASE)
 _TO_ME = re.compile(r"they(?:'ve|\shave)?\s\w+\sme\b", re.IGNORECASE)
 _AFFECTED = re.compile(r"\bme\b|\b(?:is|'s|are) my\b", re.IGNORECASE)
+_PLACED = re.compile(r"\bin (?!January|February|March|April|May|June|July|August|Sept|October|November|December)(?P<v>[A-Z][a-zà-ÿ]+(?: [A-Z][a-zà-ÿ]+)?)\b")
 _CORRECTS = re.compile(
     r"(?:\b(?:was|is|it's|its) [^,]{1,30}, not (?:the |on |in )?\w+|\btold you (?:wrong|a fib|\d+)|\b(?:correction|mixed (?:it|that|them|those) up|mixed up|(?:got|had) (?:it|that) wrong|I meant|my mistake|scratch that|turns out I)\b)",
     re.IGNORECASE,
@@ -138,9 +139,7 @@ def statements(sentence: str, who: str, people: People) -> Iterator[Statement]:
 
 def _corrected(text: str, who: str) -> Statement:
     """Return a correction whole: what is right stands somewhere in it."""
-    matter = _matter_of(lowered(text))
-    name = "event" if matter is None or matter.name in EXCLUSIVE_MATTERS else matter.name
-    return Statement(name, trimmed(text), f"{who}: {trimmed(text)}.", change=True, is_exact=False)
+    return Statement(CORRECTION, trimmed(text), f"{who}: {trimmed(text)}.", change=True, is_exact=False)
 
 
 def _introduced(people: People, told: str, who: str) -> Iterator[Statement]:
@@ -157,11 +156,13 @@ def _names(text: str, who: str, people: People) -> Iterator[Statement]:
     if told is not None:
         yield Statement("nickname", told["v"], f"{who} wants to be called {told['v']}.", change=True)
     found = _INTRODUCED.search(text)
+    is_first, people.is_first = people.is_first, False
     if found is None or told is not None:
         return
     name = found["v"]
     is_name = name[0].isupper() and _A_PEOPLE.match(name.split()[0]) is None
-    if name.lower() in people.own or (is_name and found.start() <= len("hello there, my ")):
+    is_early = found.start() <= len("hello there, my ") and (is_first or found.group()[0] in "Iim")
+    if name.lower() in people.own or (is_name and is_early):
         yield Statement("name", name.title(), f"{who}'s name is {name.title()}.")
 
 
@@ -178,7 +179,7 @@ def _clauses(text: str, people: People) -> Iterator[_Clause]:
             before, is_lost = None, True
             continue
         is_lost = False
-        people.topic = clause.subject
+        people.topic = "?" if clause.is_thing and text[begin].isupper() else clause.subject
         for mention in _MENTIONED.finditer(text, clause.at, end):
             people.meet(mention["relation"], mention["name"])
         is_more = clause.is_bare and before is not None and before.end <= begin
@@ -261,14 +262,14 @@ def _bare(text: str, begin: int, end: int, before: _Clause | None) -> _Clause | 
     """A piece without a person: it goes on about the one before, or is about some thing."""
     is_joined = _IT.match(text, begin, end) or (before and _APPOSED.match(text[begin:end]))
     is_thing = _THING.match(text, begin, end) is not None and not is_joined
-    if _TO_ME.match(text, begin, end):
-        return _Clause(begin, end, begin)
+    if _TO_ME.match(text, begin, end) or (before is None and BARE.match(text, begin, end)):
+        return _Clause(begin, end, begin, is_bare=before is None)
     is_some = _SOME.match(text, begin, end) is not None
     if before is not None and before.subject and _IT.match(text, begin, end):
         return None
     if before is not None and (not is_thing or is_some):
         return _Clause(begin, end, begin, before.subject, before.is_thing, is_bare=True, told=False)
-    if before is None and ((not is_thing and BARE.match(text, begin, end)) or is_some):
+    if before is None and is_some:
         return _Clause(begin, end, begin, is_bare=True)
     return _Clause(begin, end, begin, is_thing=True)
 
@@ -302,8 +303,12 @@ def _stated(text: str, clause: _Clause, who: str) -> Iterator[Statement]:
             yield from exact
             return
     general = _general(said, clause, _worded(said, clause, who))
-    if general is not None:
-        yield general
+    if general is None:
+        return
+    yield general
+    place = _PLACED.search(said)
+    if place is not None and general.attribute == "work" and not clause.subject and not general.ended and not clause.is_thing:
+        yield Statement("whereabouts", place["v"], f"{who} is in {place['v']}.", is_exact=False)
 
 
 def _worded(said: str, clause: _Clause, who: str) -> str:

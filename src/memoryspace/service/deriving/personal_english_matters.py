@@ -26,7 +26,7 @@ class Matter(NamedTuple):
 
 def _matter(name: str, words: str, turns: str | None = None) -> Matter:
     ends = None if turns is None else re.compile(rf"\b{either(turns)}")
-    return Matter(name, re.compile(rf"\b{either(words)}"), ends)
+    return Matter(name, re.compile(rf"\b{either(words)}(?!\w)"), ends)
 
 
 RELATIONS = either(r"""
@@ -125,7 +125,7 @@ MATTERS = (
     _matter(
         "work",
         r"works? | working | job | boss | shifts? | employ\w+ | laid off | redundan\w+ | fired | sacked"
-        r" | hired | promot\w+ | retire\w* | freelanc\w+ | self[- ]employed | my notice | careers? | office"
+        r" | hir(?:e|ed|ing) | resign\w* | promot\w+ | retire\w* | freelanc\w+ | self[- ]employed | my notice | careers? | office"
         r" | teach\w* | nights at | days at | part[- ]time | full[- ]time | salary | start(?:ed|ing|s)? (?:at|as)"
         r" | made me (?!\w+ing\b|feel|want|(?:laugh|cry|think|do|so|go|look|sick|happy|sad|want|a \w*(?:cake|coffee|tea))\b) | training as"
         r" | business | i (?:run|manage|own) (?:an?|the) | run my own | apprenticeship | internship | new post"

@@ -31,7 +31,7 @@ ok(?:ay)? | sure | thanks | thx | ty | actually | btw | by the way | also | anyw
 plus | fyi | lately | recently | currently | these days | nowadays | now | of course | in fact | unfortunately | sadly
 haha | lol | hmm+ | um+ | right | besides | however | then | because | since(?! \d) | guess what | good news | big news | news | update | finally | apparently | basically
 great | cool | nice | wow | ugh | sorry | alright | even though | although | though | for the record | me(?= I\b) | unrelated
-which is why | not that | as for me | personally | luckily | fortunately | so far | big step | one correction | correction
+which is why | not that | (?:(?:please |pls )?(?:note|remember|be aware|keep in mind)|just so you know) (?:that )?(?=I\b|my\b|we\b) | as for me | personally | luckily | fortunately | so far | big step | one correction | correction
 """)
 OPENER = re.compile(rf"(?>(?:{_OPENINGS})\b[\s,.!:;-]*|[^\w\s]+\s*)*+", re.IGNORECASE)
 # When something is so may stand before whom it is about.
@@ -93,7 +93,8 @@ no\b | not | never | allergic | married | divorced | single | pregnant | promote
 handed | been | gonna | going | planning | used to | currently | engaged | adopted | switched | gone | back (?:to|on|in|at|with)
 passed my | passed the | failed | drive | drove | done | taken | picked | packed | dropped | came | ended | accepted | landed
 training | learning | dating | seeing | on \d+ | off the | celebrating | taking | \d+(?=[,.]| years) | new (?:job|flat|house|place|car
-boss | phone | role | year new) | cancelled | swapped | changed | sober | vegan | vegetarian
+boss | phone | role | year new) | (?!wedding|morning|evening|something|nothing|anything|everything|thing|building|meeting|king|spring|need)[a-z]+(?:ing|[^e]ed)
+due | sober since | cancelled | swapped | changed | sober | vegan | vegetarian
 """)
 # A lasting wish about the answers; what is asked for once is none.
 STANDING = re.compile(

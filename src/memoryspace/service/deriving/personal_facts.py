@@ -38,7 +38,9 @@ _MATTERS = {
     "fears": "taste",
     "plays": "learning",
     "speaks": "learning",
+    "whereabouts": "home",
 }
+CORRECTION = "correction"  # the attribute of what puts something said before right
 # Of these a change puts an end to all that was so before: a new job to the old one.
 HABIT_MATTERS = word_set("smoking alcohol diet")
 EXCLUSIVE_MATTERS = word_set("name home work school partner") | HABIT_MATTERS

@@ -18,6 +18,7 @@ class People:
         self.own = own
         self.last: str | None = None  # whom "he" and "she" mean
         self.topic = ""  # whom the last clause was about; the speaker if it is empty
+        self.is_first = True  # until a name was looked for in a sentence
         self.met: list[tuple[str, str]] = []  # relations and names that were told
         self._named = {} if known is None else dict(known)
 
