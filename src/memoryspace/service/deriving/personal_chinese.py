@@ -65,7 +65,7 @@ _SAYS = re.compile(r"[^，]{0,6}?(?:老)?(?:说|问|讲|话|劝|喊|嚷|催|觉�
 _TIMES = re.compile(r"(?:每|天天|周|星期|礼拜|早上|晚上|下午|上午|从|\d|[一二三四五六七八九十]+[点号月天年])")
 _IDLE = re.compile(
     r"(?:是说|是不是|是因为|觉得|认为|想问|想知道|想说|想请|想听|知道|明白|了解|理解|同意|相信|记得|猜|感觉|感到|听说|听你|看到你|也是$|没事$|不知道|不确定|不懂|"
-    r"会的|会试|会考虑|会努力|会注意|会记|会好好|会继续|很?高兴|很?开心|很?感谢|很?抱歉|谢谢|期待|建议|推荐|可以|应该|需要你|有一?个问题|有些困惑|有点|有些|好累|太累|想你|爱你|喜欢你|在听|在想|"
+    r"会的|会试|会考虑|会努力|会注意|会记|会好好|会继续|很?高兴|很?开心|很?感谢|很?抱歉|谢谢|期待|建议|推荐|可以|应该|需要你|有一?个问题|有些困惑|有点|有些|好累|太累|想你|爱你|喜欢你|在听|在想|想[和跟与]你|想聊|[^，]{0,3}(?:有点|好|很|太)?(?:累|困|难过|激动|无聊|郁闷|烦)[了啊]?$|"
     r"希望你|希望我们|先去|要去(?:睡|休息|吃饭|忙)|走了$|来了$|没有(?!养|孩|兄|工作)|还没|老?记不住|怕忘)"
 )
 _GONE = re.compile(r"走了|去世|过世|病逝")
@@ -213,7 +213,7 @@ def _about(said: str, plain: str, people: People, before: _Clause | None) -> _Cl
         return person
     speaker = _SPEAKER.match(plain, at)
     if speaker is not None:
-        if _IDLE.match(plain, speaker.end()):
+        if _IDLE.match(plain, _end(_LEAD.match(plain, speaker.end()))):
             return None
         return _Clause(said, speaker.end())
     if _PRONOUN.match(plain, at):
@@ -292,6 +292,8 @@ def _general(clause: _Clause, who: str) -> Statement | None:
     if not is_own and not turns and not ends and not changes:
         return None
     name = "event" if matter is None else matter.name
+    if clause.subject and not clause.said[clause.at :].strip("，。！!~～ "):
+        return None
     value = trimmed(clause.said[clause.at :]) or trimmed(clause.said)
     is_own = is_own and (matter is not None or clause.told)
     polarity = -1 if NEGATED.search(plain) else 1
@@ -307,7 +309,7 @@ def _exact(clause: _Clause, who: str) -> Iterator[Statement]:
     for start in dict.fromkeys((begin, clause.at)):  # some signs of degree belong to a row
         for row in ROWS:
             match = row.pattern.match(plain, start)
-            if match is not None:
+            if match is not None and (clause.told or row.attribute != "name"):
                 yield from _made(row, match, clause, who)
                 return
 

@@ -127,10 +127,10 @@ MATTERS = (
         r"works? | working | job | boss | shifts? | employ\w+ | laid off | redundan\w+ | fired | sacked"
         r" | hir(?:e|ed|ing) | resign\w* | promot\w+ | retire\w* | freelanc\w+ | self[- ]employed | my notice | careers? | office"
         r" | teach\w* | nights at | days at | part[- ]time | full[- ]time | salary | start(?:ed|ing|s)? (?:at|as)"
-        r" | made me (?!\w+ing\b|feel|want|(?:laugh|cry|think|do|so|go|look|sick|happy|sad|want|a \w*(?:cake|coffee|tea))\b) | training as"
+        r" | made me(?! (?:\w+ing|feel|want|laugh|cry|think|do|so|go|look|sick|happy|sad|a \w*(?:cake|coffee|tea))\b) | training as"
         r" | business | i (?:run|manage|own) (?:an?|the) | run my own | apprenticeship | internship | new post"
         r" | by day | i do (?:payroll|accounts|admin|it) | i drive (?:a|an|the|trams?|buses|trains?|trucks?|lorries)"
-        r" | (?:i'm|i am) (?:an? |the )[\w -]{2,40}? (?:at|for|with) (?!the moment|least|home|the same)"
+        r" | (?:i'm|i am) (?:an? |the )[\w -]{2,40}? (?:at|for|with)(?! (?:the moment|least|home|the same))"
         rf" | ^{_OCCUPATION} (?:at|in|for|by)\b | (?:farm|shop|garage|pub|salon|stall)\b(?! animals) | articling"
         rf" | (?:i'm|i am|been|was|became|become|retired|as|junior|senior|head|trainee) {_OCCUPATION}",
         r"(?:got|landed|took|tak(?:e|ing)|accepted|start(?:ed|ing|s)?|begin|began|offered me) (?:\w+ ){0,4}?(?:job|post|role"
@@ -171,7 +171,7 @@ MATTERS = (
         "taste",
         r"(?:don't |do not |can't |really |absolutely )?(?:lov(?:e|es|ed) | likes? | hates? | hated | adores?"
         r" | enjoys? | prefers? | loathes?) | can'?t stand | cannot stand | favou?rite | fan of | fond of"
-        r" | obsessed with | mad about | crazy about | keen on | into (?!the|a|my|it|his|her)\w+ | allergic to"
+        r" | obsessed with | mad about | crazy about | keen on | into (?!(?:the|a|my|it|his|her)\b)\w+ | allergic to"
         r" | (?:don't|do not|never) (?:eat|drink|touch|do) | drinks? (?:tea|coffee|water) | scared of | afraid of"
         r" | terrified of",
     ),

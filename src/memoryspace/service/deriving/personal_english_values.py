@@ -128,6 +128,8 @@ ROWS = (
     _row(rf"(?:{_BE}majoring|majors?) in {_SHORT}", "major"),
     _row(rf"{_BE}{_ADVERBS}an? {_NO_WORK}(?P<v>{_WORK})(?=[.!,;]|\s(?:at|in|for|from|by|and|who|with|but|of|now)\b|$)",
          "job"),
+    _row(rf"{_BE}{_ADVERBS}an? (?!(?:bit|little|fan|lot|big|huge|member|regular|guest|good|great)\b)(?P<v>[\w' -]{{2,40}}?) (?:at|for)"
+         r" (?:an? |the |my )?(?!(?:moment|least|home|same|while|week|few|long|start|time)\b)\w", "job"),
     # tastes
     _row(rf"{_BE}{_ADVERBS}not (?:really )?(?:an? )?(?:big |huge )?(?:into|fan of|fond of|keen on) {_NOTHING}{_SHORT}",
          "likes", polarity=-1, is_list=True),

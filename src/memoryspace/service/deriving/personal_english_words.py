@@ -65,7 +65,7 @@ SUBORDINATE = re.compile(
 )
 # What somebody thinks, feels or is about to say is nothing lasting.
 IDLE = re.compile(
-    r"\s*(?:(?:really|also|just|still|totally|always|actually|'m|am|'ve|have|was|do|so|kinda|did)\s)*"
+    r"\s*(?:(?:really|also|just|still|totally|always|actually|'m|am|'ve|have|was|do|so|kinda|did|very|quite|pretty|not|a bit|a little|too)\s)*"
     + either(r"""
 think | guess | mean\b | know | agree | understand | appreciate | see\b | wonder | believe | bet | suppose | feel\w* | felt
 hear\b | heard | doubt | remember | reali[sz]ed? | notice\w* | swear | thank | promise | hope | can't (?:wait|believe

@@ -100,9 +100,10 @@ def is_over(entry: Entry, fact: Fact) -> bool:
             return is_one and is_about
     if not is_one and not fact.needs_rival and not _names(entry, fact):
         return False
+    if fact.change and is_about:
+        return shares_a_matter(entry.text, fact.text)
     if fact.ended or fact.change:
-        telling = shares_a_matter if is_about else shares_a_word
-        return telling(entry.text, fact.text)
+        return shares_a_word(entry.text, fact.text)
     is_denied = fact.polarity < 0 < entry.polarity and is_about and not entry.ended
     return is_denied and shares_a_word(entry.text, fact.text)
 
