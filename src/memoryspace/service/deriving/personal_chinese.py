@@ -25,33 +25,49 @@ _SIMPLER = str.maketrans(
     "为机场给请见长张问间头台湾湾国语",
 )
 _UNREAL = re.compile(
-    r"如果|假如|假设|要是|倘若|万一|的话|幻想|梦见|梦到|做梦|多希望|要不|不如|恨不得|开玩笑|讲笑|说笑|逗你|可能|也许|说不定|真想|好想|就好了|差点|中了?(?:彩票|六合彩)|哪天"
+    r"如果|假如|假设|要是|倘若|万一|的话|幻想|梦见|梦到|做梦|多希望|要不|不如|恨不得|开玩笑|讲笑"
+    r"|说笑|逗你|可能|也许|说不定|真想|好想|就好了|差点|中了?(?:彩票|六合彩)|哪天"
 )
 _ASKING = re.compile(
-    r"(?:吗|呢|么|什么样?|怎么[办做写样]?|怎样|如何|哪[里些个儿]|多少|是不是|有没有|好不好|行不行|能不能)[^，。]{0,4}[。！~～…]*$|^(?:怎么|如何|为什么|什么|哪|谁|该|送什么|能(?!吃)|帮我|请|给我)"
+    r"(?:吗|呢|么|什么样?|怎么[办做写样]?|怎样|如何|哪[里些个儿]|多少|是不是|有没有|好不好"
+    r"|行不行|能不能)[^，。]{0,4}[。！~～…]*$|^(?:怎么|如何|为什么|什么|哪|谁|该|送什么|能(?!吃)"
+    r"|帮我|请|给我)"
 )
 _BREAK = re.compile(r"[，,；;：]\s*|——|(?<=[\u4e00-\u9fff])\s+|[。！!~～…]+\s*|(?<=[a-zA-Z])\.\s")
 _LEAD = re.compile(
-    r"(?:(?:嗯|啊|哦|噢|哇|嗨|嘿|你好|您好|好的|是的|没错|当然|其实|不过|但是?|而且|并且|所以|因为|同时|另外|然后|对了|哦对|对|顺便|真的|还有|只是|首先|反正|就是|结果|后来|说起来|update|btw|hi|ok|"
-    r"平时|平常|周末|今天|昨天|昨晚|前天|明天|后天|最近|现在|目前|上个?周末?|下个?周末?|上个?月|下个?月|去年|前年|明年|今年|小时候|这个?周末|今晚|今早|早上|晚上|下午|上午|刚|已经|也|都|就|"
-    r"(?:上|下|这)?个?(?:周|星期|礼拜)[一二三四五六日天]|[\d一二两三四五六七八九十几]+(?:[天年周]|个月)前|(?:\d{4}年)?\d{1,2}月(?:\d{1,2}[日号])?|\d{4}年)"
+    r"(?:(?:嗯|啊|哦|噢|哇|嗨|嘿|你好|您好|好的|是的|没错|当然|其实|不过|但是?|而且|并且|所以"
+    r"|因为|同时|另外|然后|对了|哦对|对|顺便|真的|还有|只是|首先|反正|就是|结果|后来|说起来"
+    r"|update|btw|hi|ok|"
+    r"平时|平常|周末|今天|昨天|昨晚|前天|明天|后天|最近|现在|目前|上个?周末?|下个?周末?|上个?月"
+    r"|下个?月|去年|前年|明年|今年|小时候|这个?周末|今晚|今早|早上|晚上|下午|上午|刚|已经|也|都|就|"
+    r"(?:上|下|这)?个?(?:周|星期|礼拜)[一二三四五六日天]"
+    r"|[\d一二两三四五六七八九十几]+(?:[天年周]|个月)前|(?:\d{4}年)?\d{1,2}月(?:\d{1,2}[日号])?"
+    r"|\d{4}年)"
     r"[啊呀哦呢吧的]?[：:\s]*)*",
     re.IGNORECASE,
 )
 _SURNAMES = (
-    "王李张刘陈杨黄赵吴周徐孙马朱胡郭何林罗郑梁谢宋唐许韩邓冯曹彭曾肖田董潘袁蔡蒋余于杜叶程魏苏吕丁任卢姚沈钟姜崔谭陆范汪廖石贾韦夏方邹熊白孟秦邱侯江尹薛段雷龙黎史陶贺毛顾龚邵万钱戴严莫孔汤温康施牛葛邢安齐易乔庞曲简高"
+    "王李张刘陈杨黄赵吴周徐孙马朱胡郭何林罗郑梁谢宋唐许韩邓冯曹彭曾肖田董潘袁蔡蒋余于杜叶程魏苏"
+    "吕丁任卢姚沈钟姜崔谭陆范汪廖石贾韦夏方邹熊白孟秦邱侯江尹薛段雷龙黎史陶贺毛顾龚邵万钱戴严莫"
+    "孔汤温康施牛葛邢安齐易乔庞曲简高"
 )
 _NAME = (
-    rf"(?:[小阿老大][\u4e00-\u9fff](?![\u4e00-\u9fff]?[店校学])|(?P<double>[\u4e00-\u9fff])(?P=double)|[{_SURNAMES}][\u4e00-\u9fff]{{1,2}}(?=[也在是有说比特很要的都又去来把跟和给被就还叫]|$)|[A-Z][A-Za-z]+)"
+    rf"(?:[小阿老大][\u4e00-\u9fff](?![\u4e00-\u9fff]?[店校学])"
+    rf"|(?P<double>[\u4e00-\u9fff])(?P=double)"
+    rf"|[{_SURNAMES}][\u4e00-\u9fff]{{1,2}}(?=[也在是有说比特很要的都又去来把跟和给被就还叫]|$)"
+    rf"|[A-Z][A-Za-z]+)"
 )
 _RELATED = re.compile(
-    rf"(?!朋友都|同事都|同学都|老板(?!娘)|老师|邻居都)(?:(?:我们?|咱们?|阿拉)(?:家)?(?:的)?(?:那)?|(?!哥|姐(?!姐)|弟(?!弟)|妹(?!妹)|叔|舅|姑(?!姑)|娃))"
+    rf"(?!朋友都|同事都|同学都|老板(?!娘)|老师|邻居都)(?:(?:我们?|咱们?"
+    rf"|阿拉)(?:家)?(?:的)?(?:那)?|(?!哥|姐(?!姐)|弟(?!弟)|妹(?!妹)|叔|舅|姑(?!姑)|娃))"
     rf"(?P<relation>{RELATIONS})(?:们|家的?|俩)?[，]?(?P<name>{_NAME})?"
 )
 # Somebody who was not introduced: 老周也被裁了, Priya毕业了.
 _SOMEBODY = re.compile(
-    rf"(?!老[家板师是早房婆公伴人年样实大二]|小[时区孩学心吃说组]|大[家学概的夫约早部半伙]|[小大老]的|阿[姨]|[A-Z]+[\d ])"
-    rf"(?P<name>[小阿老大][\u4e00-\u9fff]|(?![天刚常慢渐偏仅往谢哈呵嘿看试想聊人家好多早通统明恰轻悄白听说走等个样])(?P<twice>[\u4e00-\u9fff])(?P=twice)|[A-Z][a-z]+)(?=[\u4e00-\u9fff])(?!的|店|校|学|班)"
+    r"(?!老[家板师是早房婆公伴人年样实大二]|小[时区孩学心吃说组]|大[家学概的夫约早部半伙]"
+    r"|[小大老]的|阿[姨]|[A-Z]+[\d ])"
+    r"(?P<name>[小阿老大][\u4e00-\u9fff]"
+    r"|(?![天刚常慢渐偏仅往谢哈呵嘿看试想聊人家好多早通统明恰轻悄白听说走等个样])(?P<twice>[\u4e00-\u9fff])(?P=twice)|[A-Z][a-z]+)(?=[\u4e00-\u9fff])(?!的|店|校|学|班)"
 )
 _MENTIONED = re.compile(rf"[了个的](?P<relation>{RELATIONS})$")
 _OUR_NAMED = re.compile(rf"我们?家(?P<name>{_NAME})")
@@ -59,30 +75,47 @@ _CALLED = re.compile(rf"(?:名字)?叫做?(?P<name>{_NAME}|[\u4e00-\u9fff]{{2,3}
 _SPEAKER = re.compile(r"我们?|咱们?|本人|俺")
 _PRONOUN = re.compile(r"他|她|佢|伊|TA")
 _OTHERS = re.compile(
-    r"别人|有人|大家|人家|客[人户]|甲方|领导|老板|医生|大夫|店长|房东|站长|校长|网上|谁|你|您|它|这|那|人们|朋友都|老师|护士|经理|主管|导演|村里|隔壁|某"
+    r"别人|有人|大家|人家|客[人户]|甲方|领导|老板|医生|大夫|店长|房东|站长|校长|网上|谁|你|您|它"
+    r"|这|那|人们|朋友都|老师|护士|经理|主管|导演|村里|隔壁|某"
 )
-_SAYS = re.compile(r"[^，]{0,6}?(?:老)?(?:说|问|讲|话|劝|喊|嚷|催|觉得|以为|认为|建议|笑我|告诉)(?!话|明|服|得)(?!他|她|自己|要)")
-_TIMES = re.compile(r"(?:每|天天|周|星期|礼拜|早上|晚上|下午|上午|从|\d|[一二三四五六七八九十]+[点号月天年])")
+_SAYS = re.compile(
+    r"[^，]{0,6}?(?:老)?(?:说|问|讲|话|劝|喊|嚷|催|觉得|以为|认为|建议|笑我|告诉)(?!话|明|服"
+    r"|得)(?!他|她|自己|要)"
+)
+_TIMES = re.compile(
+    r"(?:每|天天|周|星期|礼拜|早上|晚上|下午|上午|从|\d|[一二三四五六七八九十]+[点号月天年])"
+)
 _IDLE = re.compile(
-    r"(?:是说|是不是|是因为|觉得|认为|想问|想知道|想说|想请|想听|知道|明白|了解|理解|同意|相信|记得|猜|感觉|感到|听说|听你|看到你|也是$|没事$|不知道|不确定|不懂|"
-    r"会的|会试|会考虑|会努力|会注意|会记|会好好|会继续|很?高兴|很?开心|很?感谢|很?抱歉|谢谢|期待|建议|推荐|可以|应该|需要你|有一?个问题|有些困惑|有点|有些|好累|太累|想你|爱你|喜欢你|在听|在想|想[和跟与]你|想聊|[^，]{0,3}(?:有点|好|很|太)?(?:累|困|难过|激动|无聊|郁闷|烦)[了啊]?$|"
-    r"希望你|希望我们|先去|要去(?:睡|休息|吃饭|忙)|走了$|来了$|没有(?!养|孩|兄|工作)|还没|老?记不住|怕忘)"
+    r"(?:是说|是不是|是因为|觉得|认为|想问|想知道|想说|想请|想听|知道|明白|了解|理解|同意|相信"
+    r"|记得|猜|感觉|感到|听说|听你|看到你|也是$|没事$|不知道|不确定|不懂|"
+    r"会的|会试|会考虑|会努力|会注意|会记|会好好|会继续|很?高兴|很?开心|很?感谢|很?抱歉|谢谢"
+    r"|期待|建议|推荐|可以|应该|需要你|有一?个问题|有些困惑|有点|有些|好累|太累|想你|爱你|喜欢你"
+    r"|在听|在想|想[和跟与]你|想聊|[^，]{0,3}(?:有点|好|很|太)?(?:累|困|难过|激动|无聊|郁闷"
+    r"|烦)[了啊]?$|"
+    r"希望你|希望我们|先去|要去(?:睡|休息|吃饭|忙)|走了$|来了$|没有(?!养|孩|兄|工作)|还没"
+    r"|老?记不住|怕忘)"
 )
 _GONE = re.compile(r"走了|去世|过世|病逝")
 _CORRECTS = re.compile(r"更正|纠正一下|搞错|记错|说错|弄错|说差|打错|写错")
-_INTENDS = re.compile(r"打算|考虑|想(?!了)|计划|准备|希望|要不要|拟|愿意|拉我|让我(?!当|做|带|管)|劝")
+_INTENDS = re.compile(
+    r"打算|考虑|想(?!了)|计划|准备|希望|要不要|拟|愿意|拉我|让我(?!当|做|带|管)|劝"
+)
 _DENIES = re.compile(r"[没未不][^，]{0,2}$")
 _TREATED = re.compile(r"(?:医生|大夫)[^，]{0,3}给")
 _LISTED = re.compile(r"、|和(?!平|谐|声)|以及|还有|及(?!时)")
 _COMMA_LISTED = re.compile(r"[，,、]|和(?!平|谐|声)|以及|还有")
-_AROUND = re.compile(r"^(?:尤其是?|特别是|像|比如|例如|包括|还有|以及|或者?|也不[吃喝])|(?:等等?|之类的?|什么的|越来越|哈+|呀|啦)$")
+_AROUND = re.compile(
+    r"^(?:尤其是?|特别是|像|比如|例如|包括|还有|以及|或者?|也不[吃喝])|(?:等等?|之类的?|什么的"
+    r"|越来越|哈+|呀|啦)$"
+)
 _SAYS_MORE = re.compile("[很都吧了让是的我会就有]|因为|非常|特别|感觉|觉得|但")  # no item of a list
 _CALL_ME = re.compile(
     r"(?:叫|称呼)我(?P<v>[\u4e00-\u9fffA-Za-z]{1,8}?)(?:吧|就好|就行|就可以了?|啦)?(?=[，。！,!]|$)"
 )
 _STANDING = re.compile(r"以后|今后|从现在|从今|每次|一律|永远|记住|尽量|固定|别再|不要再")
 _ANSWERS = re.compile(
-    r"回答|回复|跟我说话|和我说话|用(?:中|英|日|法|德|粤|繁|简)[文语体]|写|称呼|叫我|推荐|感叹号|文案|语气|简洁|简短|解释|提醒|表情|食谱|菜谱|啰嗦|废话"
+    r"回答|回复|跟我说话|和我说话|用(?:中|英|日|法|德|粤|繁|简)[文语体]|写|称呼|叫我|推荐|感叹号"
+    r"|文案|语气|简洁|简短|解释|提醒|表情|食谱|菜谱|啰嗦|废话"
 )
 _SECRET = re.compile(r"密码|卡号|银行卡|验证码|\d{6,}")
 
@@ -112,7 +145,13 @@ def statements(sentence: str, who: str, people: People) -> Iterator[Statement]:
         yield Statement("instruction", trimmed(sentence), f"{who}：{sentence}")
         return
     if _CORRECTS.search(plain) and not _UNREAL.search(plain):
-        yield Statement(CORRECTION, trimmed(sentence), f"{who}：{trimmed(sentence)}。", change=True, is_exact=False)
+        yield Statement(
+            CORRECTION,
+            trimmed(sentence),
+            f"{who}：{trimmed(sentence)}。",
+            change=True,
+            is_exact=False,
+        )
         return
     called = _CALL_ME.search(plain)
     if called is not None and "都叫我" not in plain and "大家叫我" not in plain:
@@ -279,7 +318,7 @@ def _turns(matter: Matter, main: str) -> bool:
 
 
 def _general(clause: _Clause, who: str) -> Statement | None:
-    """Return a clause as a fact about a matter of life; a mere thing's only if it ends something."""
+    """Return a clause as a fact about a matter of life; a thing's only if it ends something."""
     plain = clause.said.translate(_SIMPLER).strip("。！!~～ ")
     matter = _matter_of(plain)
     main = re.split(r"[，,]", plain)[0] if clause.is_bare else plain
@@ -288,7 +327,13 @@ def _general(clause: _Clause, who: str) -> Statement | None:
     text = _worded(clause.said, clause, who)
     is_own = not clause.is_thing or (turns and "我" in plain) or _TREATED.match(plain) is not None
     if matter is None and not ends and not changes:
-        return None if not clause.told or clause.is_thing else Statement("event:dated", trimmed(clause.said), text, clause.subject, is_exact=False)
+        return (
+            None
+            if not clause.told or clause.is_thing
+            else Statement(
+                "event:dated", trimmed(clause.said), text, clause.subject, is_exact=False
+            )
+        )
     if not is_own and not turns and not ends and not changes:
         return None
     name = "event" if matter is None else matter.name
@@ -344,7 +389,9 @@ def _items(rest: str, value: str) -> list[str]:
     if value.startswith(("在", "去", "用", "跟", "和")):
         return []
     by_commas = [_plain(part) for part in _COMMA_LISTED.split(rest.rstrip("。！!~～ "))]
-    listed = list(takewhile(lambda item: 0 < len(item) <= 8 and not _SAYS_MORE.search(item), by_commas))
+    listed = list(
+        takewhile(lambda item: 0 < len(item) <= 8 and not _SAYS_MORE.search(item), by_commas)
+    )
     items = [_plain(part) for part in _LISTED.split(value)]
     if len(listed) > max(2, len(items)):
         return listed

@@ -19,12 +19,12 @@ from .personal_english_words import (
     ANSWERS,
     ASKS,
     BARE,
-    IDLE,
-    OPENER,
-    SAYS,
     DENIES,
+    IDLE,
     INTENDS,
     LEAD,
+    OPENER,
+    SAYS,
     STANDING,
     SUBORDINATE,
     UNREAL,
@@ -34,32 +34,41 @@ from .personal_facts import CORRECTION, EXCLUSIVE_MATTERS, Statement, attribute_
 from .personal_people import People
 
 _SUBJECT = (
-    r"(?:I|I'\w+|we|we'\w+|my|our|he|he's|she|she's|they|they'\w+|it|it's|its|that's|there|there's|you|"
+    r"(?:I|I'\w+|we|we'\w+|my|our|he|he's|she|she's|they|they'\w+|it|it's|its|that's|there"
+    r"|there's|you|"
     r"you're|the|his|her|this|everyone|someone|mum|dad|mom)\b"
 )
 _BREAK = re.compile(
     r"\s*[,;()—–]+\s*|\s+-+\s+|\s*(?:\.\.+|…)\s*|:\s+|"
-    rf"\s+(?:and|but|so|then|while|plus|yet|because|cos|bc|though)\s+(?=(?:{_SUBJECT}|(?-i:[A-Z][a-z]+)(?:'s)?\s(?:is|was|has|had|got|will|says|said|lives|works|wants|can|went|goes|just|still|died|found)\b))"
+    rf"\s+(?:and|but|so|then|while|plus|yet|because|cos|bc|though)\s+(?=(?:{_SUBJECT}"
+    rf"|(?-i:[A-Z][a-z]+)(?:'s)?\s(?:is|was|has|had|got|will|says|said|lives|works|wants|can"
+    rf"|went|goes|just|still|died|found)\b))"
     r"|\s+(?:knows?|knew)\s+(?:that\s+)?(?=I\b)",
     re.IGNORECASE,
 )
 _VERBS = (  # with these a second statement about the same person begins: "… and work as a nurse"
-    r"(?:work|works|live|lives|love|loves|hate|hates|enjoy|prefer|have|has|like|likes|study|play|plays|speak|"
+    r"(?:work|works|live|lives|love|loves|hate|hates|enjoy|prefer|have|has|like|likes|study|play"
+    r"|plays|speak|"
     r"own|moved|bought|got|started|joined|adopted|don't|doesn't|am|is|went|quit|left)"
 )
 _SAME_SUBJECT = re.compile(rf"\s*,?\s+(?:and|but)\s+(?:also\s|now\s|really\s)?(?={_VERBS}\b\s)")
 _LISTED = re.compile(r"\s*,\s*(?:and\s|or\s|as well as\s)?\s*|\s+(?:and|or|as well as|&)\s+")
 _SPEAKER = re.compile(r"(?:I|we|me)\b\s?", re.IGNORECASE)
 _RELATED = re.compile(
-    rf"(?:(?i:my|our)\s(?i:(?:\w+\s){{0,2}}?)|(?i:the\s)(?=(?i:wife|husband|hubby|missus|kids|lad|boyfriend|girlfriend)\b)"
+    rf"(?:(?i:my|our)\s(?i:(?:\w+\s){{0,2}}?)|(?i:the\s)(?=(?i:wife|husband|hubby|missus|kids"
+    rf"|lad|boyfriend|girlfriend)\b)"
     r"|(?=(?i:mum|dad|mom|sis|hubby|gran|granny|nan|ma|moms|mums)\b)|(?=(?i:\w+)\s[A-Z][a-z]))"
-    rf"(?P<relation>(?i:{RELATIONS}))\b(?!\s(?i:is|was|name)\s(?i:off)\b)(?:,?\s\(?(?P<name>[A-Z][\w-]+|"
-    r"(?!who|that|and|just|also|still|already|now|she|he|is|was|has|had|never|always|really|keeps|got|says|said|thinks|works|lives|in|on|for|with|from|will)"
-    r"[a-z]{3,9}(?=\s(?:is|was|has|says|said|reckons|thinks|wants|lives|works|got|plays|he|she|goes|keeps|can't|moved)\b|'s\s|,\s(?:she|he)\b))\)?,?)?"
+    rf"(?P<relation>(?i:{RELATIONS}))\b(?!\s(?i:is|was"
+    rf"|name)\s(?i:off)\b)(?:,?\s\(?(?P<name>[A-Z][\w-]+|"
+    r"(?!who|that|and|just|also|still|already|now|she|he|is|was|has|had|never|always|really"
+    r"|keeps|got|says|said|thinks|works|lives|in|on|for|with|from|will)"
+    r"[a-z]{3,9}(?=\s(?:is|was|has|says|said|reckons|thinks|wants|lives|works|got|plays|he|she"
+    r"|goes|keeps|can't|moved)\b|'s\s|,\s(?:she|he)\b))\)?,?)?"
     r"(?P<of>'s\s(?:name|birthday|job|favou?rite\s[a-z ]{2,20}?)(?=\s(?:is|are)\b))?"
 )
 _IS_NAMED = re.compile(
-    rf"(?i:my|our)\s(?i:\w+\s)?(?P<relation>(?i:{RELATIONS}))(?:'s\sname)?\s(?i:is|was)\s(?i:called\s|named\s)?(?P<name>[A-Z][a-z]+)\b"
+    rf"(?i:my|our)\s(?i:\w+\s)?(?P<relation>(?i:{RELATIONS}))(?:'s\sname)?\s(?i:is"
+    rf"|was)\s(?i:called\s|named\s)?(?P<name>[A-Z][a-z]+)\b"
 )
 _MENTIONED = re.compile(
     rf"(?i:my|our|new)\s(?i:(?:\w+\s)?)(?P<relation>(?i:{RELATIONS})),?\s\(?(?P<name>[A-Z][a-zà-ÿ]+)\b"
@@ -68,34 +77,63 @@ _HIS_NAME = re.compile(r"(?i:his|her|their)\sname(?:'s|\sis)\s(?P<name>[A-Z]\w+)
 _OWN = re.compile(r"(?:my|our)\s(?P<what>[a-z][a-z' -]{1,40}?)\s(?=(?:is|are|was|were|will be)\b)")
 _MINE = re.compile(r"(?:my|our|mine)\b", re.IGNORECASE)
 _PRONOUN = re.compile(r"(?:he|she|his|her|hers|him)\b", re.IGNORECASE)
-_WOMEN = re.compile(r"\b(?:mother|mom|mum|sister|sis|wife|girlfriend|gf|daughter|aunt\w*|niece|grandm\w+|gran|granny|nan|missus|girl)\b")
-_MEN = re.compile(r"\b(?:father|dad|brother|bro|husband|hubby|boyfriend|bf|son|lad|uncle|nephew|grand(?:pa|dad|father|son)|boy)\b")
+_WOMEN = re.compile(
+    r"\b(?:mother|mom|mum|sister|sis|wife|girlfriend|gf|daughter|aunt\w*|niece|grandm\w+|gran"
+    r"|granny|nan|missus|girl)\b"
+)
+_MEN = re.compile(
+    r"\b(?:father|dad|brother|bro|husband|hubby|boyfriend|bf|son|lad|uncle|nephew|grand(?:pa|dad"
+    r"|father|son)|boy)\b"
+)
 _NAME = re.compile(r"[A-Za-z][\w-]+")
-_STRANGER = re.compile(r"[A-Z][a-z]+(?=(?:'s)?\s(?:is|was|has|had|got|will|says|said|lives|works|wants|can|went|goes|just|still|died|found|moved|started|left|took|asked|told|never)\b|,\s(?:he|she)\b)")
+_STRANGER = re.compile(
+    r"[A-Z][a-z]+(?=(?:'s)?\s(?:is|was|has|had|got|will|says|said|lives|works|wants|can|went"
+    r"|goes|just|still|died|found|moved|started|left|took|asked|told|never)\b|,\s(?:he|she)\b)"
+)
 _THING = re.compile(
-    r"(?:it|its|it's|that|this|these|those|there|they|you|your|u|the|their|everyone|everybody|someone|somebody"
+    r"(?:it|its|it's|that|this|these|those|there|they|you|your|u|the|their|everyone|everybody"
+    r"|someone|somebody"
     r"|people|ppl|a guy|some|a|an|let's|all|both)\b|[A-Z][a-z]+\b",
 )
-_LEANS = re.compile(r"(?:at|in|on|with|w|from|for|near|by|to|under|about|of|near|after|before|until|till|which|who|where)\b")
+_LEANS = re.compile(
+    r"(?:at|in|on|with|w|from|for|near|by|to|under|about|of|near|after|before|until|till|which"
+    r"|who|where)\b"
+)
 _APPOSED = re.compile(r"(?:[A-Z][\w'-]+\.?\s?){1,3}[.!]?$")  # "my new flatmate, Tobias"
 _IT = re.compile(r"(?:it|it's|its|name's)\b", re.IGNORECASE)  # goes on with what was said
-_SOME = re.compile(r"(?:a|an|another|some|both|all|one|two|three|second|no more)\b(?!\s(?:guy|girl|man|woman|lady|bloke|friend|patient|customer|client|kid))", re.IGNORECASE)
+_SOME = re.compile(
+    r"(?:a|an|another|some|both|all|one|two|three|second|no more)\b(?!\s(?:guy|girl|man|woman"
+    r"|lady|bloke|friend|patient|customer|client|kid))",
+    re.IGNORECASE,
+)
 _TO_ME = re.compile(r"they(?:'ve|\shave)?\s\w+\sme\b", re.IGNORECASE)
 _AFFECTED = re.compile(r"\bme\b|\b(?:is|'s|are) my\b", re.IGNORECASE)
-_PLACED = re.compile(r"\bin (?!January|February|March|April|May|June|July|August|Sept|October|November|December)(?P<v>[A-Z][a-zà-ÿ]+(?: [A-Z][a-zà-ÿ]+)?)\b")
+_PLACED = re.compile(
+    r"\bin (?!January|February|March|April|May|June|July|August|Sept|October|November"
+    r"|December)(?P<v>[A-Z][a-zà-ÿ]+(?: [A-Z][a-zà-ÿ]+)?)\b"
+)
 _CORRECTS = re.compile(
-    r"(?:\b(?:was|is|it's|its) [^,]{1,30}, not (?:the |on |in )?\w+|\btold you (?:wrong|a fib|\d+)|\b(?:correction|mixed (?:it|that|them|those) up|mixed up|(?:got|had) (?:it|that) wrong|I meant|my mistake|scratch that|turns out I)\b)",
+    r"(?:\b(?:was|is|it's|its) [^,]{1,30}, not (?:the |on |in )?\w+|\btold you (?:wrong|a fib"
+    r"|\d+)|\b(?:correction|mixed (?:it|that|them|those) up|mixed up|(?:got|had) (?:it|that)"
+    r" wrong|I meant|my mistake|scratch that|turns out I)\b)",
     re.IGNORECASE,
 )
 _INTRODUCED = re.compile(
-    r"(?:I'm|I am|this is|(?:my|real|^) ?name(?:'s| is)?)\s(?P<v>[A-Za-z]+(?:\s[A-Z][a-z]+)?)(?=[.!,]|$|\s(?:and|nice|from|btw|here|by)\b)",
+    r"(?:I'm|I am|this is|(?:my|real|^) ?name(?:'s|"
+    r" is)?)\s(?P<v>[A-Za-z]+(?:\s[A-Z][a-z]+)?)(?=[.!,]|$|\s(?:and|nice|from|btw|here|by)\b)",
     re.IGNORECASE,
 )
-_A_PEOPLE = re.compile(r"\w+(?:ese|ish|ian|ench|utch|reek|ican|OK|rman)$|^(?:Jewish|Muslim|Hindu|Thai|Back|Not|Fine|So|Vegan)$")
-_CALL_ME = re.compile(
-    r"\b(?:(?:just |pls |please )?call me|address me as)\s(?P<v>[A-Z][\w-]+)(?=[.!,;]|$|\s(?:by|if|now|from|please|pls))"
+_A_PEOPLE = re.compile(
+    r"\w+(?:ese|ish|ian|ench|utch|reek|ican|OK|rman)$|^(?:Jewish|Muslim|Hindu|Thai|Back|Not|Fine"
+    r"|So|Vegan)$"
 )
-_IF = re.compile(r"\bif (?:i|we|you) (?:were|was|had|could)\b|\bimagine\b|\bwhat if\b", re.IGNORECASE)
+_CALL_ME = re.compile(
+    r"\b(?:(?:just |pls |please )?call me|address me as)\s(?P<v>[A-Z][\w-]+)(?=[.!,;]|$|\s(?:by"
+    r"|if|now|from|please|pls))"
+)
+_IF = re.compile(
+    r"\bif (?:i|we|you) (?:were|was|had|could)\b|\bimagine\b|\bwhat if\b", re.IGNORECASE
+)
 _DIGITS = re.compile(r"\d{6,}")  # a number to keep rather than to tell
 _LONGEST_LIST = 12
 
@@ -139,7 +177,9 @@ def statements(sentence: str, who: str, people: People) -> Iterator[Statement]:
 
 def _corrected(text: str, who: str) -> Statement:
     """Return a correction whole: what is right stands somewhere in it."""
-    return Statement(CORRECTION, trimmed(text), f"{who}: {trimmed(text)}.", change=True, is_exact=False)
+    return Statement(
+        CORRECTION, trimmed(text), f"{who}: {trimmed(text)}.", change=True, is_exact=False
+    )
 
 
 def _introduced(people: People, told: str, who: str) -> Iterator[Statement]:
@@ -154,7 +194,9 @@ def _introduced(people: People, told: str, who: str) -> Iterator[Statement]:
 def _names(text: str, who: str, people: People) -> Iterator[Statement]:
     told = _CALL_ME.search(text)
     if told is not None:
-        yield Statement("nickname", told["v"], f"{who} wants to be called {told['v']}.", change=True)
+        yield Statement(
+            "nickname", told["v"], f"{who} wants to be called {told['v']}.", change=True
+        )
     found = _INTRODUCED.search(text)
     is_first, people.is_first = people.is_first, False
     if found is None or told is not None:
@@ -219,7 +261,11 @@ def _about(
     if _PRONOUN.match(text, begin, end):
         return None
     if _MINE.match(text, begin, end):
-        return _Clause(begin, end, begin) if _OWN.match(lowered(text[begin:end])) or len(text[begin:end].split()) > 3 else None
+        return (
+            _Clause(begin, end, begin)
+            if _OWN.match(lowered(text[begin:end])) or len(text[begin:end].split()) > 3
+            else None
+        )
     return _bare(text, begin, end, before)
 
 
@@ -289,10 +335,24 @@ def _parts(text: str, clause: _Clause) -> Iterator[_Clause]:
     begin = clause.begin
     for cut in _SAME_SUBJECT.finditer(text, clause.at, clause.end):
         at = clause.at if begin == clause.begin else begin
-        yield _Clause(begin, cut.start(), at, clause.subject, clause.is_thing, told=begin == clause.begin and clause.told)
+        yield _Clause(
+            begin,
+            cut.start(),
+            at,
+            clause.subject,
+            clause.is_thing,
+            told=begin == clause.begin and clause.told,
+        )
         begin = cut.end()
     at = clause.at if begin == clause.begin else begin
-    yield _Clause(begin, clause.end, at, clause.subject, clause.is_thing, told=begin == clause.begin and clause.told)
+    yield _Clause(
+        begin,
+        clause.end,
+        at,
+        clause.subject,
+        clause.is_thing,
+        told=begin == clause.begin and clause.told,
+    )
 
 
 def _stated(text: str, clause: _Clause, who: str) -> Iterator[Statement]:
@@ -307,7 +367,13 @@ def _stated(text: str, clause: _Clause, who: str) -> Iterator[Statement]:
         return
     yield general
     place = _PLACED.search(said)
-    if place is not None and general.attribute == "work" and not clause.subject and not general.ended and not clause.is_thing:
+    if (
+        place is not None
+        and general.attribute == "work"
+        and not clause.subject
+        and not general.ended
+        and not clause.is_thing
+    ):
         yield Statement("whereabouts", place["v"], f"{who} is in {place['v']}.", is_exact=False)
 
 
@@ -330,11 +396,13 @@ def _matter_of(words: str) -> Matter | None:
 def _turns(matter: Matter, main: str) -> bool:
     """Whether a matter is otherwise from now on; what is denied or only meant to be is not."""
     found = None if matter.turns is None else matter.turns.search(main)
-    return found is not None and not DENIES.search(main[: found.start()]) and not INTENDS.search(main)
+    return (
+        found is not None and not DENIES.search(main[: found.start()]) and not INTENDS.search(main)
+    )
 
 
 def _general(said: str, clause: _Clause, text: str) -> Statement | None:
-    """Return a clause as a fact about a matter of life; a mere thing's only if it ends something."""
+    """Return a clause as a fact about a matter of life; a thing's only if it ends something."""
     words = lowered(said)
     main = SUBORDINATE.split(words)[0]
     matter = _matter_of(words)
@@ -342,11 +410,17 @@ def _general(said: str, clause: _Clause, text: str) -> Statement | None:
     ends, changes = ENDS.search(main) is not None, TURNS.search(main) is not None
     is_own = not clause.is_thing or (turns and _AFFECTED.search(said) is not None)
     if matter is None and not ends and not changes:
-        return None if clause.is_thing or len(said.split()) < 3 else Statement("event:dated", trimmed(said), text, clause.subject, is_exact=False)
+        return (
+            None
+            if clause.is_thing or len(said.split()) < 3
+            else Statement("event:dated", trimmed(said), text, clause.subject, is_exact=False)
+        )
     if not is_own and not turns and not ends and not changes:
         return None
     name = "event" if matter is None else matter.name
-    if _DIGITS.search(said) or (clause.subject and not said[clause.at - clause.begin :].strip(" .!")):
+    if _DIGITS.search(said) or (
+        clause.subject and not said[clause.at - clause.begin :].strip(" .!")
+    ):
         return None
     value = trimmed(said[clause.at - clause.begin :]) or trimmed(said)
     polarity = -1 if NEGATED.search(main) else 1

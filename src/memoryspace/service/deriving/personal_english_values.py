@@ -17,7 +17,8 @@ _DONE = r"(?:(?:have|has|'ve|'d|had)\s)?"
 _NOT = r"(?:do not|don't|does not|doesn't|no longer)\s(?:really |particularly |much )?"
 _ADVERBS = r"(?:(?:\w+ly|also|still|just|now|always|often|so|very|quite|even|do|big|both)\s)*"
 _NOTHING = (
-    r"(?!(?:it|that|this|you|your|how|what|when|the (?:way|idea|sound)|these|those|them|him|her|to (?:say|ask"
+    r"(?!(?:it|that|this|you|your|how|what|when|the (?:way|idea|sound)|these|those|them|him|her"
+    r"|to (?:say|ask"
     r"|know|hear)|seeing you|talking|chatting|here|everything)\b)"
 )
 _NUMBER = r"(?:an?|one|two|three|four|five|six|seven|eight|\d+|several)"
@@ -25,10 +26,14 @@ _NUMBER = r"(?:an?|one|two|three|four|five|six|seven|eight|\d+|several)"
 _STOP = (
     r"(?=[.!;:(…]|,?\s(?:"
     + either(r"""
-because | since | so that | so i | but | when | while | which | where | who | though | although | as (?:it|i|they)
-if | for (?:the (?:past|last)|about|over|nearly|almost|\w+ (?:year|month|week|day)s?) | these days | now(?:adays)?
-at the moment | right now | currently | too | as well | a lot | so much | very much | with (?:my|an?|the|some|two)
-and (?:i|it|they|we|he|she|my|that|have|am|yes) | lately | recently | any\s?more | (?:last|next) (?:week|month|year)
+because | since | so that | so i | but | when | while | which | where | who | though | although
+as (?:it|i|they)
+if | for (?:the (?:past|last)|about|over|nearly|almost|\w+ (?:year|month|week|day)s?)
+these days | now(?:adays)?
+at the moment | right now | currently | too | as well | a lot | so much | very much
+with (?:my|an?|the|some|two)
+and (?:i|it|they|we|he|she|my|that|have|am|yes) | lately | recently | any\s?more
+(?:last|next) (?:week|month|year)
 (?:two|three|\d+|a few) \w+ ago | tbh | lol | btw | atm
 """)
     + r")\b|\s-+\s|$)"
@@ -38,19 +43,27 @@ _SHORT = rf"(?P<v>[^\n.!;]+?){_STOP}"
 _PLACE = rf"(?P<v>[^\n.!;,]+?(?:,\s[^\W\d_]+(?=[.!;]|$))?)(?:(?=,)|{_STOP})"
 _NAME = r"(?P<v>[a-z][\w'-]*(?:\s[a-z][\w'-]+){0,2}?)(?=[.!,;]|\s(?:and|but)\b|$)"
 _DIETS = either("""
-vegetarian | vegan | pescatarian | gluten[- ]free | lactose[- ]intolerant | celiac | coeliac | diabetic | halal | kosher
+vegetarian | vegan | pescatarian | gluten[- ]free | lactose[- ]intolerant | celiac | coeliac
+diabetic | halal | kosher
 """)
-_TRAITS = either("left-handed | colou?r-? ?blind | deaf | blind | bilingual | transgender | gay | lesbian | introverted")
+_TRAITS = either(
+    "left-handed | colou?r-? ?blind | deaf | blind | bilingual | transgender | gay | lesbian |"
+    " introverted"
+)
 _WORK = r"(?:[\w'][\w' -]*?\s)?" + either(r"""
-\w+(?:er|or|ist|ian|ant|eer|ician|grapher|yst|smith|tect) | nurse | chef | cook | coach | student | pilot | judge
+\w+(?:er|or|ist|ian|ant|eer|ician|grapher|yst|smith|tect) | nurse | chef | cook | coach
+student | pilot | judge
 clerk | guide | intern | ceo | vet | barista | mechanic | poet | physio | attorney | scientist
 """)
 _NO_WORK = (
     r"(?!(?:[\w' -]+ )?"
     + either("""
-fan | lover | member | believer | beginner | listener | reader | mother | father | sister | brother | daughter | winner
-loser | foreigner | vegetarian | better | newcomer | survivor | stranger | collector | follower | learner | partner
-drinker | eater | riser | sleeper | procrastinator | smoker | matter | number | never | ever | after | over | important
+fan | lover | member | believer | beginner | listener | reader | mother | father | sister
+brother | daughter | winner
+loser | foreigner | vegetarian | better | newcomer | survivor | stranger | collector | follower
+learner | partner
+drinker | eater | riser | sleeper | procrastinator | smoker | matter | number | never | ever
+after | over | important
 """)
     + r"\b)"
 )
@@ -68,8 +81,17 @@ class Row(NamedTuple):
     own: re.Pattern[str] | None = None
 
 
-def _row(pattern: str, attribute: str, *, polarity: int = 1, **signs: bool) -> Row:
-    return Row(re.compile(pattern), attribute, polarity, **signs)
+def row(
+    pattern: str,
+    attribute: str,
+    *,
+    polarity: int = 1,
+    ended: bool = False,
+    change: bool = False,
+    is_list: bool = False,
+) -> Row:
+    """Return a row whose pattern is written as a text."""
+    return Row(re.compile(pattern), attribute, polarity, ended, change, is_list)
 
 
 def _own(words: str, attribute: str, value: str = _SHORT, *, is_list: bool = False) -> Row:
@@ -80,72 +102,168 @@ def _own(words: str, attribute: str, value: str = _SHORT, *, is_list: bool = Fal
 ROWS = (
     _own("(?:full |real |first |last )?name", "name", _NAME),
     _own("birthday", "birthday"),
-    _own("(?:current )?(?:job|profession|occupation)", "job", rf"(?:an? )?{_NO_WORK}(?P<v>{_WORK}){_STOP}"),
+    _own(
+        "(?:current )?(?:job|profession|occupation)",
+        "job",
+        rf"(?:an? )?{_NO_WORK}(?P<v>{_WORK}){_STOP}",
+    ),
     _own("home ?town", "hometown"),
     _own("e-?mail(?: address)?", "email", r"(?P<v>\S+@\S+?)(?=[.,!]?(?:\s|$))"),
     _own("(?:phone|mobile|cell|telephone)(?: number)?", "phone", r"(?P<v>[+\d][\d ()-]{4,})"),
     _own("(?:biggest |other |main )?(?:hobby|hobbies|interests?|passions?)", "likes", is_list=True),
     _own(r"(?:all-time )?favourites?(?: \w+){1,4}", "*", rf"(?!the one|one\b){_SHORT}"),
     # what was so, and is no longer
-    _row(rf"(?:used to live|no longer lives?|{_NOT}live|lived) in {_PLACE}", "home", ended=True),
-    _row(rf"(?:used to work|no longer works?|{_NOT}work) (?:at|for) {_SHORT}", "employer", ended=True),
-    _row(rf"used to (?:work as|be) an? {_SHORT}", "job", ended=True),
-    _row(rf"used to (?:like|love|enjoy) {_SHORT}", "likes", ended=True, is_list=True),
-    _row(rf"{_ADVERBS}(?:quit|left|lost) (?:my|her|his|their|the) (?:\w+ )?job (?:at|with) {_PLACE}",
-         "employer", ended=True, change=True),
+    row(rf"(?:used to live|no longer lives?|{_NOT}live|lived) in {_PLACE}", "home", ended=True),
+    row(
+        rf"(?:used to work|no longer works?|{_NOT}work) (?:at|for) {_SHORT}", "employer", ended=True
+    ),
+    row(rf"used to (?:work as|be) an? {_SHORT}", "job", ended=True),
+    row(rf"used to (?:like|love|enjoy) {_SHORT}", "likes", ended=True, is_list=True),
+    row(
+        rf"{_ADVERBS}(?:quit|left|lost) (?:my|her|his|their|the) (?:\w+ )?job (?:at|with) {_PLACE}",
+        "employer",
+        ended=True,
+        change=True,
+    ),
     # who somebody is
-    _row(rf"{_BE}(?:called|named) {_NAME}", "name"),
-    _row(r"go(?:es)? by (?P<v>[a-z]\w+)", "nickname"),
-    _row(rf"{_BE}{_ADVERBS}(?:an? )?(?P<v>\d{{1,3}})(?=[.!,;]|\s(?:years?\sold|now|and|this year|today)"
-         r"|-years?-old|$)", "age"),
-    _row(rf"{_ADVERBS}{_DONE}turn(?:ed|s)? (?P<v>\d{{1,3}})\b", "age", change=True),
-    _row(rf"(?:was|were) born (?:on|in) (?P<v>(?:(?:january|february|march|april|may|june|july|august|september"
-         rf"|october|november|december)\b|\d)[^\n.!;]*?){_STOP}", "birthday"),
-    _row(rf"(?:(?:was|were)\s(?:born(?: and raised)?|raised)|grew up|{_BE}{_ADVERBS}(?:originally )?from|comes?"
-         rf" from)(?: in)? {_PLACE}", "hometown"),
-    _row(rf"{_ADVERBS}(?:{_BE}{_ADVERBS}(?:living|based)|lives?|resides?|(?:have|has|'ve|'s) (?:\w+ )?(?:been"
-         rf" living|lived)) (?:here |alone |together |abroad |on my own )?(?:in|at|near|outside) {_PLACE}", "home"),
-    _row(rf"{_ADVERBS}{_DONE}{_ADVERBS}(?:moved|relocated)(?:\s(?:back|here|away|out|in))?(?:\sfrom\s[^\n.!;]+?)?"
-         rf"\s(?:in)?to\s(?!the (?:next|other)){_PLACE}", "home", change=True),
-    _row(rf"{_ADVERBS}{_DONE}bought an? (?:\w+ )?(?:house|flat|home|apartment)(?: of (?:my|our) own,?)? in {_PLACE}",
-         "home", change=True),
-    _row(rf"{_BE}{_ADVERBS}(?P<v>married|single|divorced|engaged|widowed|separated)\b", "marital"),
-    _row(rf"{_ADVERBS}{_DONE}got (?P<v>married|engaged|divorced)\b", "marital", change=True),
-    _row(rf"{_BE}{_ADVERBS}(?:an? )?(?:strict |lifelong )?(?P<v>{_DIETS})\b", "diet"),
-    _row(rf"{_ADVERBS}(?:became|went|turned) (?:an? )?(?P<v>{_DIETS})\b", "diet", change=True),
-    _row(rf"{_BE}{_ADVERBS}allergic to (?!the\b){_SHORT}", "allergy", is_list=True),
-    _row(rf"{_HAVE}an? (?:severe |mild )?(?P<v>[\w ]+?) allergy\b", "allergy"),
-    _row(rf"(?:was|were|(?:have|'ve) been|got)\s{_ADVERBS}diagnosed with {_SHORT}", "health", change=True),
-    _row(rf"{_BE}{_ADVERBS}(?P<v>{_TRAITS})\b", "trait"),
+    row(rf"{_BE}(?:called|named) {_NAME}", "name"),
+    row(r"go(?:es)? by (?P<v>[a-z]\w+)", "nickname"),
+    row(
+        rf"{_BE}{_ADVERBS}(?:an? )?(?P<v>\d{{1,3}})(?=[.!,;]|\s(?:years?\sold|now|and|this year"
+        rf"|today)"
+        r"|-years?-old|$)",
+        "age",
+    ),
+    row(rf"{_ADVERBS}{_DONE}turn(?:ed|s)? (?P<v>\d{{1,3}})\b", "age", change=True),
+    row(
+        rf"(?:was|were) born (?:on|in) (?P<v>(?:(?:january|february|march|april|may|june|july"
+        rf"|august|september"
+        rf"|october|november|december)\b|\d)[^\n.!;]*?){_STOP}",
+        "birthday",
+    ),
+    row(
+        rf"(?:(?:was|were)\s(?:born(?: and raised)?|raised)|grew up|{_BE}{_ADVERBS}(?:originally"
+        rf" )?from|comes?"
+        rf" from)(?: in)? {_PLACE}",
+        "hometown",
+    ),
+    row(
+        rf"{_ADVERBS}(?:{_BE}{_ADVERBS}(?:living|based)|lives?|resides?|(?:have|has|'ve|'s)"
+        rf" (?:\w+ )?(?:been"
+        rf" living|lived)) (?:here |alone |together |abroad |on my own )?(?:in|at|near|outside)"
+        rf" {_PLACE}",
+        "home",
+    ),
+    row(
+        rf"{_ADVERBS}{_DONE}{_ADVERBS}(?:moved|relocated)(?:\s(?:back|here|away|out"
+        rf"|in))?(?:\sfrom\s[^\n.!;]+?)?"
+        rf"\s(?:in)?to\s(?!the (?:next|other)){_PLACE}",
+        "home",
+        change=True,
+    ),
+    row(
+        rf"{_ADVERBS}{_DONE}bought an? (?:\w+ )?(?:house|flat|home|apartment)(?: of (?:my|our)"
+        rf" own,?)? in {_PLACE}",
+        "home",
+        change=True,
+    ),
+    row(rf"{_BE}{_ADVERBS}(?P<v>married|single|divorced|engaged|widowed|separated)\b", "marital"),
+    row(rf"{_ADVERBS}{_DONE}got (?P<v>married|engaged|divorced)\b", "marital", change=True),
+    row(rf"{_BE}{_ADVERBS}(?:an? )?(?:strict |lifelong )?(?P<v>{_DIETS})\b", "diet"),
+    row(rf"{_ADVERBS}(?:became|went|turned) (?:an? )?(?P<v>{_DIETS})\b", "diet", change=True),
+    row(rf"{_BE}{_ADVERBS}allergic to (?!the\b){_SHORT}", "allergy", is_list=True),
+    row(rf"{_HAVE}an? (?:severe |mild )?(?P<v>[\w ]+?) allergy\b", "allergy"),
+    row(
+        rf"(?:was|were|(?:have|'ve) been|got)\s{_ADVERBS}diagnosed with {_SHORT}",
+        "health",
+        change=True,
+    ),
+    row(rf"{_BE}{_ADVERBS}(?P<v>{_TRAITS})\b", "trait"),
     # work and school
-    _row(rf"(?:{_ADVERBS}works?|{_BE}{_ADVERBS}working) as (?:an? |the )?{_SHORT}", "job"),
-    _row(rf"(?:{_ADVERBS}works?|{_BE}{_ADVERBS}working) (?:full-time |part-time |remotely )?(?:at|for)"
-         rf" (?!home\b|it\b|night|least|a living|the (?:moment|same)|my ){_PLACE}", "employer"),
-    _row(rf"{_ADVERBS}{_DONE}(?:started|got) (?:a |my )?(?:new )?(?:job|position|role) (?:at|with) {_PLACE}",
-         "employer", change=True),
-    _row(rf"{_ADVERBS}{_DONE}became (?:an? |the )?{_NO_WORK}(?P<v>{_WORK}){_STOP}", "job", change=True),
-    _row(rf"(?:{_ADVERBS}stud(?:y|ies)|{_BE}{_ADVERBS}studying)(?: [\w ]+?)? at {_PLACE}", "school"),
-    _row(rf"(?:{_BE}majoring|majors?) in {_SHORT}", "major"),
-    _row(rf"{_BE}{_ADVERBS}an? {_NO_WORK}(?P<v>{_WORK})(?=[.!,;]|\s(?:at|in|for|from|by|and|who|with|but|of|now)\b|$)",
-         "job"),
-    _row(rf"{_BE}{_ADVERBS}an? (?!(?:bit|little|fan|lot|big|huge|member|regular|guest|good|great)\b)(?P<v>[\w' -]{{2,40}}?) (?:at|for)"
-         r" (?:an? |the |my )?(?!(?:moment|least|home|same|while|week|few|long|start|time)\b)\w", "job"),
+    row(rf"(?:{_ADVERBS}works?|{_BE}{_ADVERBS}working) as (?:an? |the )?{_SHORT}", "job"),
+    row(
+        rf"(?:{_ADVERBS}works?|{_BE}{_ADVERBS}working) (?:full-time |part-time |remotely )?(?:at"
+        rf"|for)"
+        rf" (?!home\b|it\b|night|least|a living|the (?:moment|same)|my ){_PLACE}",
+        "employer",
+    ),
+    row(
+        rf"{_ADVERBS}{_DONE}(?:started|got) (?:a |my )?(?:new )?(?:job|position|role) (?:at"
+        rf"|with) {_PLACE}",
+        "employer",
+        change=True,
+    ),
+    row(
+        rf"{_ADVERBS}{_DONE}became (?:an? |the )?{_NO_WORK}(?P<v>{_WORK}){_STOP}",
+        "job",
+        change=True,
+    ),
+    row(rf"(?:{_ADVERBS}stud(?:y|ies)|{_BE}{_ADVERBS}studying)(?: [\w ]+?)? at {_PLACE}", "school"),
+    row(rf"(?:{_BE}majoring|majors?) in {_SHORT}", "major"),
+    row(
+        rf"{_BE}{_ADVERBS}an? {_NO_WORK}(?P<v>{_WORK})(?=[.!,;]|\s(?:at|in|for|from|by|and|who"
+        rf"|with|but|of|now)\b|$)",
+        "job",
+    ),
+    row(
+        rf"{_BE}{_ADVERBS}an? (?!(?:bit|little|fan|lot|big|huge|member|regular|guest|good"
+        rf"|great)\b)(?P<v>[\w' -]{{2,40}}?) (?:at|for)"
+        r" (?:an? |the |my )?(?!(?:moment|least|home|same|while|week|few|long|start|time)\b)\w",
+        "job",
+    ),
     # tastes
-    _row(rf"{_BE}{_ADVERBS}not (?:really )?(?:an? )?(?:big |huge )?(?:into|fan of|fond of|keen on) {_NOTHING}{_SHORT}",
-         "likes", polarity=-1, is_list=True),
-    _row(rf"(?:{_ADVERBS}(?:hates?|dislikes?|can't stand|cannot stand|detests?|loathes?)|{_NOT}(?:likes?|enjoy|care for"
-         rf"|love)(?: to)?) {_NOTHING}{_SHORT}", "likes", polarity=-1, is_list=True),
-    _row(rf"(?:{_ADVERBS}never|{_NOT.rstrip()})\s?(?:eat|drink)s? (?!much|enough|it|that|well|out){_SHORT}", "eats",
-         polarity=-1, is_list=True),
-    _row(rf"(?:{_BE}{_ADVERBS}(?:afraid|scared|terrified) of) {_SHORT}", "fears", is_list=True),
-    _row(rf"{_ADVERBS}prefers? (?:to )?(?!not to){_NOTHING}{_SHORT}", "prefers"),
-    _row(rf"{_ADVERBS}(?:likes?|loves?|enjoys?|adores?) (?:to )?{_NOTHING}{_SHORT}", "likes", is_list=True),
-    _row(rf"{_BE}{_ADVERBS}(?:an? )?(?:(?:big|huge|avid|great|massive)\s)*(?:into|fond of|fan of|passionate about|keen on"
-         rf"|mad about|obsessed with|crazy about) {_NOTHING}{_SHORT}", "likes", is_list=True),
+    row(
+        rf"{_BE}{_ADVERBS}not (?:really )?(?:an? )?(?:big |huge )?(?:into|fan of|fond of|keen"
+        rf" on) {_NOTHING}{_SHORT}",
+        "likes",
+        polarity=-1,
+        is_list=True,
+    ),
+    row(
+        rf"(?:{_ADVERBS}(?:hates?|dislikes?|can't stand|cannot stand|detests?|loathes?)"
+        rf"|{_NOT}(?:likes?|enjoy|care for"
+        rf"|love)(?: to)?) {_NOTHING}{_SHORT}",
+        "likes",
+        polarity=-1,
+        is_list=True,
+    ),
+    row(
+        rf"(?:{_ADVERBS}never|{_NOT.rstrip()})\s?(?:eat|drink)s? (?!much|enough|it|that|well"
+        rf"|out){_SHORT}",
+        "eats",
+        polarity=-1,
+        is_list=True,
+    ),
+    row(rf"(?:{_BE}{_ADVERBS}(?:afraid|scared|terrified) of) {_SHORT}", "fears", is_list=True),
+    row(rf"{_ADVERBS}prefers? (?:to )?(?!not to){_NOTHING}{_SHORT}", "prefers"),
+    row(
+        rf"{_ADVERBS}(?:likes?|loves?|enjoys?|adores?) (?:to )?{_NOTHING}{_SHORT}",
+        "likes",
+        is_list=True,
+    ),
+    row(
+        rf"{_BE}{_ADVERBS}(?:an? )?(?:(?:big|huge|avid|great|massive)\s)*(?:into|fond of|fan of"
+        rf"|passionate about|keen on"
+        rf"|mad about|obsessed with|crazy about) {_NOTHING}{_SHORT}",
+        "likes",
+        is_list=True,
+    ),
     # animals, people, things, languages
-    _row(rf"(?:{_HAVE}|{_ADVERBS}{_DONE}(?:adopted|rescued) )(?P<v>(?:{_NUMBER}|this)\s(?:[\w'-]+\s){{0,3}}?"
-         rf"{ANIMALS}\b[^\n.!;]*?){_STOP}", "pets"),
-    _row(rf"(?:{_ADVERBS}speaks?|{_BE}{_ADVERBS}fluent in) (?!to\b|with\b|up\b|about\b|for\b){_SHORT}", "speaks",
-         is_list=True),
-    _row(rf"{_ADVERBS}plays? (?!it\b|a role|a part|\w+ (?:every|on)\b){_SHORT}", "plays", is_list=True),
+    row(
+        rf"(?:{_HAVE}|{_ADVERBS}{_DONE}(?:adopted|rescued) )(?P<v>(?:{_NUMBER}"
+        rf"|this)\s(?:[\w'-]+\s){{0,3}}?"
+        rf"{ANIMALS}\b[^\n.!;]*?){_STOP}",
+        "pets",
+    ),
+    row(
+        rf"(?:{_ADVERBS}speaks?|{_BE}{_ADVERBS}fluent in) (?!to\b|with\b|up\b|about\b"
+        rf"|for\b){_SHORT}",
+        "speaks",
+        is_list=True,
+    ),
+    row(
+        rf"{_ADVERBS}plays? (?!it\b|a role|a part|\w+ (?:every|on)\b){_SHORT}",
+        "plays",
+        is_list=True,
+    ),
 )

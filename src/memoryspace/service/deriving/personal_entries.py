@@ -9,7 +9,7 @@ from ..likeness import likeness
 from ..memory import Memory
 from .language import overlap, value_words
 from .personal_facts import EVENT, EXCLUSIVE_MATTERS, HABIT_MATTERS, PLAN, Fact, matter_of, slot_of
-from .personal_sharing import shares_a_matter, shares_a_word
+from .personal_sharing import is_other_time, shares_a_matter, shares_a_word
 
 _SAME_TEXT = 0.92  # likeness from which on two sentences say the same
 _SAME_VALUE = 0.75  # overlap of words from which on two values are one
@@ -95,14 +95,16 @@ def is_over(entry: Entry, fact: Fact) -> bool:
     is_about = matter_of(entry.attribute) == matter_of(fact.attribute)
     if fact.attribute == "death" and is_one and "/" in fact.subject:
         return True
-    if fact.change and matter_of(fact.attribute) in EXCLUSIVE_MATTERS:
-        if not fact.needs_rival or fact.attribute in HABIT_MATTERS:
-            return is_one and is_about
+    is_sure = not fact.needs_rival or fact.attribute in HABIT_MATTERS
+    if fact.change and is_sure and matter_of(fact.attribute) in EXCLUSIVE_MATTERS:
+        return is_one and is_about
     if not is_one and not fact.needs_rival and not _names(entry, fact):
         return False
     if fact.change and is_about:
         return shares_a_matter(entry.text, fact.text)
     if fact.ended or fact.change:
+        return shares_a_word(entry.text, fact.text)
+    if is_about and is_other_time(entry.text, fact.text):
         return shares_a_word(entry.text, fact.text)
     is_denied = fact.polarity < 0 < entry.polarity and is_about and not entry.ended
     return is_denied and shares_a_word(entry.text, fact.text)

@@ -83,8 +83,8 @@ class Statement(NamedTuple):
 
     ``polarity`` is -1 for what is denied or disliked. ``ended``: it was so, and is no longer.
     ``change``: it says that something became so. ``text`` stands in the third person.
-    ``needs_rival``: it is worth knowing only if it puts an end to something known. ``is_exact``: the
-    value can be compared with others; else it is what was said.
+    ``needs_rival``: it is worth knowing only if it puts an end to something known.
+    ``is_exact``: the value can be compared with others; else it is what was said.
     """
 
     attribute: str

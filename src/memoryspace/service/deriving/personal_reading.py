@@ -23,12 +23,17 @@ _YEAR = re.compile(r"\d{4}")
 _LEADS_TO_TIME = re.compile(r"[\s,，]*(?:\b(?:in|on|at|since|from|around|back in))?[\s,，]*$")
 _SPEAK_OF_TIME = frozenset({"event", "plan", "habit", "birthday", "instruction"})
 _NEVER_TIMED = frozenset({"birthday", "age"})  # their dates are values, not when something happened
-_JOKE = re.compile(r"\b(?:jk|j/k|just kidding|only joking|kidding)\b|开玩笑|逗你|骗你的|瞎说", re.IGNORECASE)
+_JOKE = re.compile(
+    r"\b(?:jk|j/k|just kidding|only joking|kidding)\b|开玩笑|逗你|骗你的|瞎说", re.IGNORECASE
+)
 # "I changed my name. It's Wren now.": the second sentence goes on with the first.
 _NEW = re.compile(
-    r"\b(?:changed|new|moved|joined|bought|adopted|started|got|engaged)\b|[换改新搬养签]|考上", re.IGNORECASE
+    r"\b(?:changed|new|moved|joined|bought|adopted|started|got|engaged)\b|[换改新搬养签]|考上",
+    re.IGNORECASE,
 )
-_GOES_ON = re.compile(r"(?:it'?s|his name|her name|name'?s|called|it is|legally)\b|(?:名字)?叫|就在", re.IGNORECASE)
+_GOES_ON = re.compile(
+    r"(?:it'?s|his name|her name|name'?s|called|it is|legally)\b|(?:名字)?叫|就在", re.IGNORECASE
+)
 
 
 def is_said_by_user(memory: Memory) -> bool:
@@ -68,7 +73,9 @@ def _speaker(memory: Memory) -> str | None:
 
 def _own_names(memory: Memory) -> frozenset[str]:
     """What the speaker may be called: "I'm nora" is a name if the user is nora_p."""
-    return frozenset(re.split(r"[\W\d_]+", f"{memory.name or ''} {memory.user_id}".casefold())) - {""}
+    return frozenset(re.split(r"[\W\d_]+", f"{memory.name or ''} {memory.user_id}".casefold())) - {
+        ""
+    }
 
 
 def _meant(text: str) -> Iterator[str]:
