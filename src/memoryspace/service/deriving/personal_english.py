@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...retrieval.times.reading import lowered
-from .personal_english_matters import ENDS, MATTERS, NEGATED, RELATIONS, TURNS, Matter
+from .personal_english_matters import ANIMALS, ENDS, MATTERS, NEGATED, RELATIONS, TURNS, Matter
 from .personal_english_values import ROWS, Row
 from .personal_english_voice import in_third_person
 from .personal_english_words import (
@@ -67,8 +67,8 @@ _RELATED = re.compile(
     r"(?P<of>'s\s(?:name|birthday|job|favou?rite\s[a-z ]{2,20}?)(?=\s(?:is|are)\b))?"
 )
 _IS_NAMED = re.compile(
-    rf"(?i:my|our)\s(?i:\w+\s)?(?P<relation>(?i:{RELATIONS}))(?:'s\sname)?\s(?i:is"
-    rf"|was)\s(?i:called\s|named\s)?(?P<name>[A-Z][a-z]+)\b"
+    rf"(?i:my|our)\s(?i:\w+\s)?(?P<relation>(?i:{RELATIONS}|{ANIMALS}))(?:'s\sname)?"
+    r"\s(?i:is|was)\s(?i:called\s|named\s)?(?P<name>[A-Z][a-z]+)\b"
 )
 _MENTIONED = re.compile(
     rf"(?i:my|our|new)\s(?i:(?:\w+\s)?)(?P<relation>(?i:{RELATIONS})),?\s\(?(?P<name>[A-Z][a-zà-ÿ]+)\b"
@@ -119,7 +119,7 @@ _CORRECTS = re.compile(
     re.IGNORECASE,
 )
 _INTRODUCED = re.compile(
-    r"(?:I'm|I am|this is|(?:my|real|^) ?name(?:'s|"
+    r"(?:I'm|I am|this is|(?:real |^)name(?:'s|"
     r" is)?)\s(?P<v>[A-Za-z]+(?:\s[A-Z][a-z]+)?)(?=[.!,]|$|\s(?:and|nice|from|btw|here|by)\b)",
     re.IGNORECASE,
 )
@@ -135,6 +135,8 @@ _IF = re.compile(
     r"\bif (?:i|we|you) (?:were|was|had|could)\b|\bimagine\b|\bwhat if\b", re.IGNORECASE
 )
 _DIGITS = re.compile(r"\d{6,}")  # a number to keep rather than to tell
+_SHORTENED = re.compile(r"^'(?:m|ve|re|s|ll|d)\s+")
+_AGE = re.compile(r"[1-9]\d[.!]?$")
 _LONGEST_LIST = 12
 
 
@@ -283,7 +285,8 @@ def _person(text: str, begin: int, end: int, people: People) -> _Clause | None:
             return None
         his = _HIS_NAME.match(text, begin, end)
         who = people.last if his is None else people.meet(people.last.split()[0], his["name"])
-        return _Clause(begin, end, begin, who, told=False)
+        at = pronoun.end() if pronoun.group().lower() in ("he", "she") else begin
+        return _Clause(begin, end, at, who, told=False)
     name = _NAME.match(text, begin, end)
     known = None if name is None else people.named(name.group().removesuffix("'s"))
     if known is None and begin > 0 and (stranger := _STRANGER.match(text, begin, end)) is not None:
@@ -357,6 +360,13 @@ def _parts(text: str, clause: _Clause) -> Iterator[_Clause]:
 
 def _stated(text: str, clause: _Clause, who: str) -> Iterator[Statement]:
     said = text[clause.begin : clause.end]
+    named = _IS_NAMED.match(said)
+    if named is not None and clause.subject:
+        yield Statement("name", named["name"], _worded(said, clause, who), clause.subject)
+        return
+    if _AGE.match(said) and not clause.subject:
+        yield Statement("age", trimmed(said), f"{who} is {trimmed(said)}.")
+        return
     if not clause.is_thing:
         exact = list(_exact(text, clause, who))
         if exact:
@@ -404,6 +414,8 @@ def _turns(matter: Matter, main: str) -> bool:
 def _general(said: str, clause: _Clause, text: str) -> Statement | None:
     """Return a clause as a fact about a matter of life; a thing's only if it ends something."""
     words = lowered(said)
+    rest = trimmed(_SHORTENED.sub("", said[clause.at - clause.begin :]))
+    value = rest if rest else trimmed(said)
     main = SUBORDINATE.split(words)[0]
     matter = _matter_of(words)
     turns = matter is not None and _turns(matter, main)
@@ -413,7 +425,7 @@ def _general(said: str, clause: _Clause, text: str) -> Statement | None:
         return (
             None
             if clause.is_thing or len(said.split()) < 3
-            else Statement("event:dated", trimmed(said), text, clause.subject, is_exact=False)
+            else Statement("event:dated", value, text, clause.subject, is_exact=False)
         )
     if not is_own and not turns and not ends and not changes:
         return None
@@ -422,7 +434,6 @@ def _general(said: str, clause: _Clause, text: str) -> Statement | None:
         clause.subject and not said[clause.at - clause.begin :].strip(" .!")
     ):
         return None
-    value = trimmed(said[clause.at - clause.begin :]) or trimmed(said)
     polarity = -1 if NEGATED.search(main) else 1
     is_change = turns or (changes and name not in EXCLUSIVE_MATTERS)
     return Statement(

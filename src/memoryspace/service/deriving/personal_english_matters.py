@@ -159,7 +159,8 @@ MATTERS = (
         r"|ing|s)? (?:at|as)"
         r" | made me(?! (?:\w+ing|feel|want|laugh|cry|think|do|so|go|look|sick|happy|sad|a"
         r" \w*(?:cake|coffee|tea))\b) | training as"
-        r" | business | i (?:run|manage|own) (?:an?|the) | run my own | apprenticeship |"
+        r" | business | i do [a-z ]{2,25}? (?:for|at) (?:an?|the|my) | i (?:run|manage) (?:an?"
+        r"|the) | run my own | apprenticeship |"
         r" internship | new post"
         r" | by day | i do (?:payroll|accounts|admin|it) | i drive (?:a|an|the|trams?|buses"
         r"|trains?|trucks?|lorries)"
@@ -252,7 +253,7 @@ MATTERS = (
     ),
     _matter(
         "plan",
-        r"plan(?:s|ning)? | going to | gonna | hoping to | aiming | want to | booked | flying |"
+        r"plan(?:s|ning)? | going to | gonna | hoping to | aiming | want to | booked |"
         r" flights? | trip"
         r" | gig | saving (?:up )?for | training for | next (?:week|month|year|spring|summer"
         r"|autumn|winter)"

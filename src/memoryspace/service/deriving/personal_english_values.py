@@ -151,6 +151,8 @@ ROWS = (
         rf"{_ADVERBS}(?:{_BE}{_ADVERBS}(?:living|based)|lives?|resides?|(?:have|has|'ve|'s)"
         rf" (?:\w+ )?(?:been"
         rf" living|lived)) (?:here |alone |together |abroad |on my own )?(?:in|at|near|outside)"
+        r"(?! (?:an?|the|my|our) (?:[\w-]+ )*?(?:flat|house|apartment|room|studio|bungalow|home"
+        r"|cottage|place)\b)"
         rf" {_PLACE}",
         "home",
     ),
