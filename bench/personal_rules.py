@@ -57,9 +57,9 @@ def said(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def _lines(path: Path) -> Iterator[Any]:
-    opened = gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open()
-    with opened as lines:
-        yield from map(json.loads, lines)
+    data = path.read_bytes()
+    text = gzip.decompress(data) if path.suffix == ".gz" else data
+    yield from map(json.loads, text.decode("utf-8").splitlines())
 
 
 def yields(folder: Path) -> tuple[dict[str, Counter[str]], dict[str, Counter[str]]]:

@@ -90,6 +90,10 @@ _IDLE = re.compile(
     r"希望你|希望我们|先去|要去(?:睡|休息|吃饭|忙)|走了$|来了$|没有(?!养|孩|兄|工作)|还没"
     r"|老?记不住|怕忘)"
 )
+_SMALL_TALK = re.compile(
+    r"聊天|聊聊|[和跟找与]你|心情|天气|再见|今天是|兴奋|感动|认真考虑|"
+    r"(?:遇到|碰到|出)了?[^，]{0,8}(?:麻烦|困难|问题|差错)|压力|困难|吃力"
+)
 _REACHED = re.compile("电话|手机|邮箱")
 _GONE = re.compile(r"走了|去世|过世|病逝")
 _CORRECTS = re.compile(r"更正|纠正一下|搞错|记错|说错|弄错|说差|打错|写错")
@@ -293,6 +297,8 @@ def _person(said: str, plain: str, at: int, people: People) -> _Clause | None:
 
 
 def _stated(clause: _Clause, who: str) -> Iterator[Statement]:
+    if _SMALL_TALK.search(clause.said.translate(_SIMPLER)) is not None:
+        return
     exact = [] if clause.is_thing else list(_exact(clause, who))
     if exact:
         yield from exact

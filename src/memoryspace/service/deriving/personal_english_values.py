@@ -118,7 +118,6 @@ ROWS = (
         rf"(?:used to work|no longer works?|{_NOT}work) (?:at|for) {_SHORT}", "employer", ended=True
     ),
     row(rf"used to (?:work as|be) an? {_SHORT}", "job", ended=True),
-    row(rf"used to (?:like|love|enjoy) {_SHORT}", "likes", ended=True, is_list=True),
     row(
         rf"{_ADVERBS}(?:quit|left|lost) (?:my|her|his|their|the) (?:\w+ )?job (?:at|with) {_PLACE}",
         "employer",
@@ -127,7 +126,6 @@ ROWS = (
     ),
     # who somebody is
     row(rf"{_BE}(?:called|named) {_NAME}", "name"),
-    row(r"go(?:es)? by (?P<v>[a-z]\w+)", "nickname"),
     row(
         rf"{_BE}{_ADVERBS}(?:an? )?(?P<v>\d{{1,3}})(?=[.!,;]|\s(?:years?\sold|now|and|this year"
         rf"|today)"
@@ -172,14 +170,7 @@ ROWS = (
     row(rf"{_BE}{_ADVERBS}(?P<v>married|single|divorced|engaged|widowed|separated)\b", "marital"),
     row(rf"{_ADVERBS}{_DONE}got (?P<v>married|engaged|divorced)\b", "marital", change=True),
     row(rf"{_BE}{_ADVERBS}(?:an? )?(?:strict |lifelong )?(?P<v>{_DIETS})\b", "diet"),
-    row(rf"{_ADVERBS}(?:became|went|turned) (?:an? )?(?P<v>{_DIETS})\b", "diet", change=True),
     row(rf"{_BE}{_ADVERBS}allergic to (?!the\b){_SHORT}", "allergy", is_list=True),
-    row(rf"{_HAVE}an? (?:severe |mild )?(?P<v>[\w ]+?) allergy\b", "allergy"),
-    row(
-        rf"(?:was|were|(?:have|'ve) been|got)\s{_ADVERBS}diagnosed with {_SHORT}",
-        "health",
-        change=True,
-    ),
     row(rf"{_BE}{_ADVERBS}(?P<v>{_TRAITS})\b", "trait"),
     # work and school
     row(rf"(?:{_ADVERBS}works?|{_BE}{_ADVERBS}working) as (?:an? |the )?{_SHORT}", "job"),
@@ -195,13 +186,7 @@ ROWS = (
         "employer",
         change=True,
     ),
-    row(
-        rf"{_ADVERBS}{_DONE}became (?:an? |the )?{_NO_WORK}(?P<v>{_WORK}){_STOP}",
-        "job",
-        change=True,
-    ),
     row(rf"(?:{_ADVERBS}stud(?:y|ies)|{_BE}{_ADVERBS}studying)(?: [\w ]+?)? at {_PLACE}", "school"),
-    row(rf"(?:{_BE}majoring|majors?) in {_SHORT}", "major"),
     row(
         rf"{_BE}{_ADVERBS}an? {_NO_WORK}(?P<v>{_WORK})(?=[.!,;]|\s(?:at|in|for|from|by|and|who"
         rf"|with|but|of|now)\b|$)",
@@ -214,13 +199,6 @@ ROWS = (
         "job",
     ),
     # tastes
-    row(
-        rf"{_BE}{_ADVERBS}not (?:really )?(?:an? )?(?:big |huge )?(?:into|fan of|fond of|keen"
-        rf" on) {_NOTHING}{_SHORT}",
-        "likes",
-        polarity=-1,
-        is_list=True,
-    ),
     row(
         rf"(?:{_ADVERBS}(?:hates?|dislikes?|can't stand|cannot stand|detests?|loathes?)"
         rf"|{_NOT}(?:likes?|enjoy|care for"
@@ -256,12 +234,6 @@ ROWS = (
         rf"|this)\s(?:[\w'-]+\s){{0,3}}?"
         rf"{ANIMALS}\b[^\n.!;]*?){_STOP}",
         "pets",
-    ),
-    row(
-        rf"(?:{_ADVERBS}speaks?|{_BE}{_ADVERBS}fluent in) (?!to\b|with\b|up\b|about\b"
-        rf"|for\b){_SHORT}",
-        "speaks",
-        is_list=True,
     ),
     row(
         rf"{_ADVERBS}plays? (?!it\b|a role|a part|\w+ (?:every|on)\b){_SHORT}",
