@@ -24,11 +24,17 @@ from pathlib import Path
 from typing import Any
 
 from memoryspace.service import PersonalMemoryService, ServiceSettings
-from memoryspace.service.deriving import personal_chinese, personal_english
+from memoryspace.service.deriving import (
+    personal_chinese,
+    personal_chinese_clauses,
+    personal_english,
+    personal_english_clauses,
+)
 from memoryspace.service.deriving.personal_reading import facts_in
 from memoryspace.service.memory import Memory
 
 LANGUAGES = {"en": personal_english, "zh": personal_chinese}
+CLAUSES = {"en": personal_english_clauses, "zh": personal_chinese_clauses}
 
 
 class Counting:
@@ -141,12 +147,12 @@ def _has(text: str, words: Sequence[str]) -> bool:
     )
 
 
-def worth(people: Sequence[dict[str, Any]], base: tuple[int, int, int]) -> Iterator[str]:
+def worth(people: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Yield what changes when a rule is left out."""
-    for language, module in LANGUAGES.items():
+    for language in LANGUAGES:
         mine = [person for person in people if person["lang"] in (language, "mixed")]
         own = score(mine)
-        for table in ("ROWS", "MATTERS"):
+        for table, module in (("ROWS", LANGUAGES[language]), ("MATTERS", CLAUSES[language])):
             rules = getattr(module, table)
             for number, rule in enumerate(rules):
                 setattr(module, table, rules[:number] + rules[number + 1 :])
@@ -174,7 +180,7 @@ def main() -> None:
     people = list(_lines(args.data_path / "personal_dev.jsonl"))
     base = score(people)
     print(f"\npersonal: wanted {base[0]}, found {base[1]}, wrong {base[2]}; left out, one by one:")
-    for line in worth(people, base):
+    for line in worth(people):
         print(line)
 
 
