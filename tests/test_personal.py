@@ -208,11 +208,11 @@ def test_what_adds_up_is_kept_beside_each_other(said: tuple[str, str]) -> None:
     lives(scene)
 
 
-def test_users_with_names_do_not_contradict_each_other() -> None:
+def test_a_name_beside_the_role_makes_no_second_person() -> None:
     async def scene(life: Life) -> None:
         await life.says({"role": "user", "name": "Ann", "content": "I live in Paris."})
-        await life.says({"role": "user", "name": "Ben", "content": "I live in Rome."})
-        assert await life.texts() == ["Ann lives in Paris.", "Ben lives in Rome."]
+        await life.says({"role": "user", "name": "annie", "content": "I live in Rome."}, days=1)
+        assert await life.texts() == ["The user lives in Rome."]
 
     lives(scene)
 

@@ -42,7 +42,7 @@ class Carrier:
 
     def check(self, plan: Plan) -> None:
         """Find out before anything is written whether everything could be stored."""
-        drafts = [draft_from(each["draft"]) for each in plan if "draft" in each]
+        drafts = _drafts(plan)
         for draft in drafts:
             if draft.kind not in self._deriver.kinds:
                 raise BadDecision(
@@ -58,7 +58,7 @@ class Carrier:
 
     async def carry_out(self, plan: Plan) -> list[Record]:
         """Do all that concerns memories that are there; return what is to be added."""
-        drafts = [draft_from(each["draft"]) for each in plan if "draft" in each]
+        drafts = _drafts(plan)
         sources = await self._sources(plan)
         for decision in plan:
             if sources.held_back.isdisjoint(self._sources_of(decision)):
@@ -191,6 +191,12 @@ class _Sources:
         ends = [self.there[each].expires_at for each in ids if each in self.there]
         given = [each for each in ends if each is not None]
         return max(given) if given and len(given) == len(ends) else None
+
+
+def _drafts(plan: Plan) -> list[Draft]:
+    """Return what a plan makes, each once: one new fact may put an end to several."""
+    found = [draft_from(each["draft"]) for each in plan if "draft" in each]
+    return list({draft.id: draft for draft in found}.values())
 
 
 def _named(origin: Origin | Mapping[str, Any] | None) -> tuple[str, ...]:

@@ -13,9 +13,12 @@ _LONGEST_SENTENCE = 400  # what is longer was pasted rather than said
 
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]+`", re.DOTALL)
 _CITED = re.compile(r"^\s*>.*$", re.MULTILINE)
-# Words of somebody else: what is in quotes and speaks of I.
+# Words of somebody else: what is in quotes and speaks of I or you, or follows a verb of saying.
 _SPEECH = re.compile(
-    r"[\"“][^\"”\n]*\b(?:I|I'm|me|my|My|we|We)\b[^\"”\n]*[\"”]|“[^”\n]*[我咱][^”\n]*”|「[^」\n]*我[^」\n]*」"
+    r"[\"“][^\"”\n]*\b(?:i|i'm|im|me|my|we|you|your|u)\b[^\"”\n]*[\"”]"
+    r"|“[^”\n]*[我咱你您][^”\n]*”|「[^」\n]*[我你][^」\n]*」"
+    r"|(?<=[,:：，说道问讲话喊])\s*[\"“][^\"”\n]{6,}[\"”]|\"[^\"\n]*[我咱你您][^\"\n]*\"",
+    re.IGNORECASE,
 )
 # A dot ends no sentence after a title, an initial, or in "e.g." and "p.m. today".
 _END = re.compile(
@@ -26,7 +29,8 @@ _END = re.compile(
 _HAN = re.compile("[\u4e00-\u9fff]")
 _LATIN = re.compile("[A-Za-z]+")
 _QUESTION = re.compile(
-    r"(?:,|;|\s-|\.\.\.)\s*(?:(?:so|and|but|now)\s)?(?=(?:what|how|who|whom|which|where|when|why|can|"
+    r"(?:,|;|\s-|\.\.\.)\s*(?:(?:so|and|but|now)\s)?(?=(?:what|how|who|whom|which|where|when|why"
+    r"|can|"
     r"could|would|will|do|does|did|is|are|am|was|were|have|has|had|should|shall|may|any|got|know|"
     r"right|isn't|don't|won't|haven't)\b)|[，,；;]",
     re.IGNORECASE,

@@ -7,7 +7,7 @@ it fails for good, the rules do it; if it is only out of reach, the job is to be
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ...errors import InvalidInput, ModelFailed, ModelUnavailable
 from ...model import ChatModel, Spending
@@ -18,6 +18,7 @@ from .personal_entries import Entry, Relation
 from .personal_facts import Fact, slot_of
 from .personal_insights import INSIGHT, Group, groups, outdated, renewed
 from .personal_model import FactModel
+from .personal_people import names_of
 from .personal_reading import facts_in, is_said_by_user
 
 logger = logging.getLogger(__name__)
@@ -66,22 +67,24 @@ class PersonalDeriver:
     async def derive(self, job: Job, known: Known) -> list[Decision]:
         """Return what to remember of what a user said, against what is known of them."""
         said = [memory for memory in job.memories if is_said_by_user(memory)]
-        facts = _distinct(await self._facts(said))
+        kept = await known.of_kind(FACT) if said else []
+        names = names_of([slot_of(memory.details)[0] for memory in kept])
+        facts = _distinct(await self._facts(said, names))
         if not facts:
             return []
         like = [await _like(fact, known) for fact in facts]
-        stored = {each.id: each for some in (*like, await known.of_kind(FACT)) for each in some}
-        ledger = Ledger(job.id, _in_question(facts, like, stored.values()), self.name)
+        stored = {each.id: each for some in (*like, kept) for each in some}
+        ledger = Ledger(job.id, _in_order(stored.values()), self.name)
         ids = [[memory.id for memory in some] for some in like]
         verdicts = await self._verdicts(facts, ids, ledger)
         for number, fact in enumerate(facts):
             ledger.take(fact, like=ids[number], verdict=verdicts.get(number))
         return [*ledger.decisions, *await self._insights(ledger, known, job.now)]
 
-    async def _facts(self, said: Sequence[Memory]) -> list[Fact]:
+    async def _facts(self, said: Sequence[Memory], names: Mapping[str, str]) -> list[Fact]:
         """Return the facts in the order they were said. What is held back no model sees."""
         if self._model is None:
-            return [fact for memory in said for fact in facts_in(memory)]
+            return [fact for memory in said for fact in facts_in(memory, names)]
         clean = [memory for memory in said if not memory.is_quarantined]
         try:
             found = await self._model.facts(clean) if clean else []
@@ -89,9 +92,9 @@ class PersonalDeriver:
             raise
         except ModelFailed as error:
             logger.warning("facts are read by rules instead: %s", error)
-            return [fact for memory in said for fact in facts_in(memory)]
+            return [fact for memory in said for fact in facts_in(memory, names)]
         held = [memory for memory in said if memory.is_quarantined]
-        return found + [fact for memory in held for fact in facts_in(memory)]
+        return found + [fact for memory in held for fact in facts_in(memory, names)]
 
     async def _verdicts(
         self, facts: Sequence[Fact], like: Sequence[Sequence[str]], ledger: Ledger
@@ -155,11 +158,5 @@ def _near(fact: Fact, like: Sequence[str], ledger: Ledger) -> list[Entry]:
     return [*beside[-_LIKE:], *(ledger.entries[each] for each in like)]
 
 
-def _in_question(
-    facts: Sequence[Fact], like: Sequence[Sequence[Memory]], stored: Iterable[Memory]
-) -> list[Memory]:
-    """Return, in their order, the stored facts that are about what a new or a similar one is."""
-    slots = {(fact.subject, fact.attribute) for fact in facts}
-    slots |= {slot_of(memory.details) for some in like for memory in some}
-    found = [memory for memory in stored if slot_of(memory.details) in slots]
-    return sorted(found, key=lambda memory: memory.seq)
+def _in_order(stored: Iterable[Memory]) -> list[Memory]:
+    return sorted(stored, key=lambda memory: memory.seq)

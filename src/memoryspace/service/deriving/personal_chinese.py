@@ -1,4 +1,7 @@
-"""What somebody says of themselves in Chinese: clauses, whom they are about, what they state."""
+"""What somebody says of themselves and their people in Chinese, clause by clause.
+
+A clause is a fact if a row reads a value out of it, or if it touches a matter of life.
+"""
 
 from __future__ import annotations
 
@@ -6,156 +9,179 @@ import re
 from collections.abc import Iterator
 from itertools import takewhile
 
-from .personal_chinese_rules import ADVERBS, IDLE, RULES, Rule
-from .personal_facts import Statement, trimmed
+from .personal_chinese_clauses import SIMPLER, UNREAL, Clause, clauses, end_of, matter_of
+from .personal_chinese_matters import ENDS, NEGATED, TURNS
+from .personal_chinese_values import ADVERBS, ROWS
+from .personal_english_matters import Matter
+from .personal_english_values import Row
+from .personal_facts import CORRECTION, EXCLUSIVE_MATTERS, Statement, trimmed
+from .personal_people import People
 
-_SIMPLER = str.maketrans(
-    "歡愛討厭買說話養對過還現結離兒個隻條貓狗媽爸爺奶妹歲聽讀寫學習師員業這們裡來後張書電腦開車換東西號樂戲遊將會從"
-    "為機場給請見長張問間頭臺灣灣國語",
-    "欢爱讨厌买说话养对过还现结离儿个只条猫狗妈爸爷奶妹岁听读写学习师员业这们里来后张书电脑开车换东西号乐戏游将会从"
-    "为机场给请见长张问间头台湾湾国语",
+_SMALL_TALK = re.compile(
+    r"聊天|聊聊|[和跟找与]你|心情|天气|再见|今天是|兴奋|感动|认真考虑|"
+    r"(?:遇到|碰到|出)了?[^，]{0,8}(?:麻烦|困难|问题|差错)|压力|困难|吃力"
 )
-_HYPOTHETICAL = re.compile(
-    r"如果|假如|假设|要是|倘若|万一|的话|假装|幻想|梦见|梦到|要不|不如|多希望"
+_CORRECTS = re.compile(r"更正|纠正一下|搞错|记错|说错|弄错|说差|打错|写错")
+_INTENDS = re.compile(
+    r"打算|考虑|想(?!了)|计划|准备|希望|要不要|拟|愿意|拉我|让我(?!当|做|带|管)|劝"
 )
-_ASKING = re.compile(
-    r"(?:吗|呢|么|什么样?|怎么办|怎样|如何|哪[里些个儿]|多少|是不是|有没有|好不好)[。！~～…]*$"
-)
-_BREAKS = re.compile(
-    r"[，,；;：:]\s*(?=(?:而且|并且|但是?|不过|所以|同时|另外|然后|因为|其实|现在|最近|今天|昨天|平时|也|还|只是|尤其是?)?(?:我|咱))"
-    r"|[，,；;]\s*(?=(?:谢谢|你(?!们)|您|请|希望你|可以|能不能|有没有|很高兴|怎么))"
-)
-# With these a second statement about the same person begins: "…，也喜欢写作".
-_SAME_SUBJECT = re.compile(
-    r"[，,]\s*(?=(?:也|还|并且|而且|有时候?|平时|现在|目前)*(?:很|非常|特别|比较)?(?:喜欢|爱[吃喝看听玩]|会[说弹打唱]|养|住在|"
-    r"有[一两三四五六\d]|讨厌|不喜欢|在[^，。]{1,12}(?:工作|上班)|对[^，。]{1,10}(?:过敏|感兴趣)|今年\d|不吃|是一[名个位]))"
-)
-_LEAD = re.compile(
-    r"^(?:(?:嗯|啊|哦|噢|哇|嗨|嘿|你好|您好|好的|是的|对|对了|没错|当然|其实|不过|但是?|而且|并且|所以|因为|同时|另外|然后|"
-    r"说起来|说实话|老实说|除此之外|此外|顺便|顺便说一下|哈|呵|谢谢|真的|还有|只是|首先|尤其是?|我也是|没关系|平时|平常|空闲时|周末|"
-    r"今天|昨天|昨晚|前天|明天|后天|最近|现在|目前|上个?周末?|下个?周末?|上个?月|下个?月|去年|前年|明年|今年|小时候|这个?周末|今晚|今早|早上|晚上|下午|上午|"
-    r"(?:上|下|这)?个?(?:周|星期|礼拜)[一二三四五六日天]|[\d一二两三四五六七八九十几]+[天年周]前|[\d一二两三四五六七八九十几]+个月前|(?:\d{4}年)?\d{1,2}月(?:\d{1,2}[日号])?|\d{4}年)"
-    r"[啊呀哦呢吧的]?[，,。！!、~～\s]*)*(?=我|咱)"
-)
-_COMMA_LEAD = re.compile(r"^(?!如果|要是|假如)[^，,。我]{1,16}[，,]\s*(?=我)")
-_RELATED = re.compile(
-    r"我们?(?:家)?(?:的)?(?P<relation>妈妈|母亲|妈|爸爸|父亲|爸|父母|爷爷|奶奶|外公|外婆|姥姥|姥爷|哥哥|姐姐|弟弟|妹妹|"
-    r"老婆|妻子|老公|丈夫|爱人|女朋友|男朋友|女友|男友|对象|儿子|女儿|孩子|宝宝|好?朋友|闺蜜|同事|同学|室友|老板|老师|邻居|"
-    r"表哥|表姐|表弟|表妹|堂哥|堂姐|堂弟|堂妹|叔叔|阿姨|舅舅|姑姑|家人|狗狗|小?狗|猫咪|小?猫)(?:，)?(?!们)"
-)
+_DENIES = re.compile(r"[没未不][^，]{0,2}$")
+_TREATED = re.compile(r"(?:医生|大夫)[^，]{0,3}给")
 _LISTED = re.compile(r"、|和(?!平|谐|声)|以及|还有|及(?!时)")
-_AROUND = re.compile(
-    r"^(?:尤其是?|特别是|像|比如|例如|包括|还有|以及|或者?)|(?:等等?|之类的?|什么的|越来越)$"
-)
-_SAYS = re.compile(
-    "[很都吧了让是的我会就有]|因为|非常|特别|感觉|觉得|但"
-)  # a clause, and no item of a list
 _COMMA_LISTED = re.compile(r"[，,、]|和(?!平|谐|声)|以及|还有")
+_AROUND = re.compile(
+    r"^(?:尤其是?|特别是|像|比如|例如|包括|还有|以及|或者?|也不[吃喝])|(?:等等?|之类的?|什么的"
+    r"|越来越|哈+|呀|啦)$"
+)
+_SAYS_MORE = re.compile("[很都吧了让是的我会就有]|因为|非常|特别|感觉|觉得|但")  # no item of a list
 _CALL_ME = re.compile(
-    r"(?:你)?(?:可以|就)?(?:叫|称呼)我(?P<v>[\u4e00-\u9fffA-Za-z]{1,8}?)(?:吧|就好|就行|就可以了?)?[。！]?$"
+    r"(?:叫|称呼)我(?P<v>[\u4e00-\u9fffA-Za-z]{1,8}?)(?:吧|就好|就行|就可以了?|啦)?(?=[，。！,!]|$)"
 )
-# A lasting wish about the answers; what is asked for once is none.
-_STANDING = re.compile(
-    r"(?:请你?)?(?:以后|今后|从现在起|从今以后|每次)[，,]?(?:请你?|都)?"
-    r"(?P<v>(?:不要|别|一律|都|总是)?(?:用|以|回答|回复|叫|称呼|说|写|解释|提醒)[^。！]+)"
+_STANDING = re.compile(r"以后|今后|从现在|从今|每次|一律|永远|记住|尽量|固定|别再|不要再")
+_ANSWERS = re.compile(
+    r"回答|回复|跟我说话|和我说话|用(?:中|英|日|法|德|粤|繁|简)[文语体]|写|称呼|叫我|推荐|感叹号"
+    r"|文案|语气|简洁|简短|解释|提醒|表情|食谱|菜谱|啰嗦|废话"
 )
 
 
-def statements(sentence: str, who: str) -> Iterator[Statement]:
+def is_standing(sentence: str) -> bool:
+    """Tell whether a sentence is a lasting wish about the answers."""
+    plain = sentence.translate(SIMPLER)
+    return bool(_STANDING.search(plain) and _ANSWERS.search(plain)) and not UNREAL.search(plain)
+
+
+def statements(sentence: str, who: str, people: People) -> Iterator[Statement]:
     """Yield what a sentence states about its speaker, who is called ``who``, or their people."""
-    plain = sentence.translate(_SIMPLER)
-    if _HYPOTHETICAL.search(plain) is not None:
+    plain = sentence.translate(SIMPLER)
+    if is_standing(sentence):
+        yield Statement("instruction", trimmed(sentence), f"{who}：{sentence}")
         return
-    standing = _STANDING.match(plain)
-    if standing is not None:
-        yield Statement("instruction", trimmed(standing["v"]), f"{who}：{sentence}")
+    if _CORRECTS.search(plain) and not UNREAL.search(plain):
+        yield Statement(
+            CORRECTION,
+            trimmed(sentence),
+            f"{who}：{trimmed(sentence)}。",
+            change=True,
+            is_exact=False,
+        )
         return
     called = _CALL_ME.search(plain)
-    if called is not None:
+    if called is not None and "都叫我" not in plain and "大家叫我" not in plain:
         text = in_third_person(sentence[called.start() :], who)
-        yield Statement("nickname", called["v"], text)
+        yield Statement("nickname", called["v"], text, change=True)
         return
-    for clause in _clauses(sentence, plain):
-        yield from _stated(clause, who)
+    told = ""
+    for clause in clauses(sentence, people):
+        for statement in _stated(clause, who):
+            told += statement.text.lower()
+            yield statement
+    yield from _introduced(people, told, who)
+
+
+def _introduced(people: People, told: str, who: str) -> Iterator[Statement]:
+    """Yield who was named on the way."""
+    for relation, name in people.met:
+        if name not in told:
+            text = f"{who}的{relation}叫{name}。"
+            yield Statement("family", name, text, f"{relation} {name}", is_exact=False)
+    people.met.clear()
 
 
 def in_third_person(clause: str, who: str) -> str:
     """Return a clause as somebody else would say it of ``who``; if unsure, as it was said."""
     said = clause.strip("，,；;：:。！!~～ ") + "。"
-    if re.search(r"我们|咱|你|您", said) is not None:
+    if re.search(r"我们|咱|你|您", said) is not None or "我" not in said:
         return f"{who}：{said}"
     return said.replace("我", who)
 
 
-def _clauses(sentence: str, plain: str) -> Iterator[str]:
-    """Yield the clauses that begin with a person."""
-    begin = 0
-    for cut in [*_BREAKS.finditer(plain), None]:
-        end = cut.start() if cut is not None else len(sentence)
-        clause = sentence[begin:end]
-        begin = cut.end() if cut is not None else end
-        if _ASKING.search(clause) is None:
-            first, *others = _SAME_SUBJECT.split(clause)
-            yield first
-            yield from (f"我{other}" for other in others if first.find("我") >= 0)
-
-
-def _stated(clause: str, who: str) -> Iterator[Statement]:
-    plain = clause.translate(_SIMPLER)
-    at, subject = _person(plain)
-    if at is None:
+def _stated(clause: Clause, who: str) -> Iterator[Statement]:
+    if _SMALL_TALK.search(clause.said.translate(SIMPLER)) is not None:
         return
-    begin = at + _end(ADVERBS.match(plain[at:]))
-    for start in dict.fromkeys((begin, at)):  # some signs of degree belong to a rule
-        if IDLE.match(plain, start) is not None:
-            return
-        for rule in RULES:
-            match = rule.pattern.match(plain, start)
-            if match is not None:
-                yield from _made(rule, match, clause, subject, who)
+    exact = [] if clause.is_thing else list(_exact(clause, who))
+    if exact:
+        yield from exact
+        return
+    general = _general(clause, who)
+    if general is not None:
+        yield general
+
+
+def _worded(said: str, clause: Clause, who: str) -> str:
+    """Return a clause so that it reads alone: whom it is about stands in it."""
+    if clause.subject and not clause.told:
+        return f"{who}的{clause.subject.replace(' ', '')}：{said.strip('，,；;：:。！!~～ ')}。"
+    return in_third_person(said, who)
+
+
+def _turns(matter: Matter, main: str) -> bool:
+    """Whether a matter is otherwise from now on; what is denied or only meant to be is not."""
+    found = None if matter.turns is None else matter.turns.search(main)
+    if found is None or _INTENDS.search(main) is not None:
+        return False
+    return _DENIES.search(main[: found.start()]) is None or main.endswith(("了", "啦"))
+
+
+def _general(clause: Clause, who: str) -> Statement | None:
+    """Return a clause as a fact about a matter of life; a thing's only if it ends something."""
+    plain = clause.said.translate(SIMPLER).strip("。！!~～ ")
+    matter = matter_of(plain)
+    main = re.split(r"[，,]", plain)[0] if clause.is_bare else plain
+    turns = matter is not None and _turns(matter, main)
+    ends, changes = ENDS.search(plain) is not None, TURNS.search(main) is not None
+    text = _worded(clause.said, clause, who)
+    rest = trimmed(clause.said[clause.at :])
+    value = rest if rest else trimmed(clause.said)
+    is_own = not clause.is_thing or (turns and "我" in plain) or _TREATED.match(plain) is not None
+    if matter is None and not ends and not changes:
+        return (
+            None
+            if not clause.told or clause.is_thing
+            else Statement("event:dated", value, text, clause.subject, is_exact=False)
+        )
+    if not is_own and not turns and not ends and not changes:
+        return None
+    name = "event" if matter is None else matter.name
+    if clause.subject and not clause.said[clause.at :].strip("，。！!~～ "):
+        return None
+    is_own = is_own and (matter is not None or clause.told)
+    polarity = -1 if NEGATED.search(plain) else 1
+    is_change = turns or (changes and name not in EXCLUSIVE_MATTERS)
+    return Statement(
+        name, value, text, clause.subject, polarity, ends, is_change, not is_own, is_exact=False
+    )
+
+
+def _exact(clause: Clause, who: str) -> Iterator[Statement]:
+    plain = clause.said.translate(SIMPLER)
+    begin = clause.at + end_of(ADVERBS.match(plain[clause.at :]))
+    for start in dict.fromkeys((begin, clause.at)):  # some signs of degree belong to a row
+        for row in ROWS:
+            match = row.pattern.match(plain, start)
+            if match is not None and (clause.told or row.attribute != "name"):
+                yield from _made(row, match, clause, who)
                 return
 
 
-def _end(match: re.Match[str] | None) -> int:
-    return 0 if match is None else match.end()
-
-
-def _person(plain: str) -> tuple[int | None, str]:
-    """Return where what is said of a person begins, and who it is."""
-    lead = _end(_LEAD.match(plain))
-    if not plain.startswith(("我", "咱"), lead):
-        lead = _end(_COMMA_LEAD.match(plain))
-    related = _RELATED.match(plain, lead)
-    if related is not None:
-        return related.end(), related["relation"]
-    if plain.startswith("我们", lead):
-        return lead + 2, ""
-    return (lead + 1, "") if plain.startswith("我", lead) else (None, "")
-
-
-def _made(
-    rule: Rule, match: re.Match[str], clause: str, subject: str, who: str
-) -> Iterator[Statement]:
-    own = match["own"] if "own" in rule.pattern.groupindex else ""
+def _made(row: Row, match: re.Match[str], clause: Clause, who: str) -> Iterator[Statement]:
+    own = match["own"] if "own" in row.pattern.groupindex else ""
+    said = clause.said
     whole = Statement(
-        rule.attribute.replace("*", own),
-        _plain(clause[slice(*match.span("v"))]),
-        in_third_person(clause, who),
-        subject,
-        rule.polarity,
-        rule.ended,
-        rule.change,
+        row.attribute.replace("*", own),
+        _plain(said[slice(*match.span("v"))]),
+        _worded(said, clause, who),
+        clause.subject,
+        row.polarity,
+        row.ended,
+        row.change,
     )
-    if not whole.value:
-        return
     begin = match.start("v")
-    items = _items(clause[begin:], whole.value) if rule.is_list else []
-    if len(items) < 2:
-        yield whole
+    items = _items(said[begin:], whole.value) if row.is_list else []
+    if not whole.value or len(items) < 2:
+        yield from [whole] if whole.value else []
         return
     for item in items:
-        text = in_third_person(f"{clause[:begin]}{item}", who)
-        yield whole._replace(value=item, text=text)
+        yield whole._replace(value=item, text=_worded(f"{said[:begin]}{item}", clause, who))
 
 
 def _items(rest: str, value: str) -> list[str]:
@@ -163,7 +189,9 @@ def _items(rest: str, value: str) -> list[str]:
     if value.startswith(("在", "去", "用", "跟", "和")):
         return []
     by_commas = [_plain(part) for part in _COMMA_LISTED.split(rest.rstrip("。！!~～ "))]
-    listed = list(takewhile(lambda item: 0 < len(item) <= 8 and not _SAYS.search(item), by_commas))
+    listed = list(
+        takewhile(lambda item: 0 < len(item) <= 8 and not _SAYS_MORE.search(item), by_commas)
+    )
     items = [_plain(part) for part in _LISTED.split(value)]
     if len(listed) > max(2, len(items)):
         return listed

@@ -14,14 +14,16 @@ from msgspec.structs import replace as change
 
 from ...record import Origin
 from ..kinds import SUPERSEDED
+from ..likeness import likeness
 from ..memory import QUARANTINED, Draft, Memory
 from .contract import Add, Adjust, Decision, Supersede
 from .language import value_words
-from .personal_entries import Entry, Relation, related, says_more, says_the_same
-from .personal_facts import IMPORTANCE, Fact, label_of
+from .personal_entries import Entry, Relation, is_meant, is_over, related, says_more, says_the_same
+from .personal_facts import CORRECTION, IMPORTANCE, Fact, label_of, spoken_of
 
 FACT = "fact"  # the kind of memory
 
+_SPOKEN_OF = frozenset({"medication"})  # matters of which a change need not name what it changes
 _CONFIRMERS = 20  # memories that a fact names as having confirmed it, the last ones
 
 
@@ -56,14 +58,32 @@ class Ledger:
             self._decisions.append(Add(self._draft(fact)))
             return
         relation, entry = self._judged(verdict) or self._related(fact, like)
-        if entry is None or relation is Relation.OTHER:
-            self._add(fact)
-        elif relation is Relation.SAME:
+        if entry is not None and relation is Relation.SAME:
             self._confirm(entry, fact)
-        elif fact.said_at < entry.said_at:  # it was told late: it held until the other one began
-            self._add(fact, until=max(entry.since, fact.since))
+        elif entry is not None and fact.said_at < entry.said_at:
+            self._add(fact, until=max(entry.since, fact.since))  # told late: it held until then
         else:
-            self._supersede(entry, fact)
+            rivals = [] if verdict is not None else self._over(fact)
+            self._replace(fact, rivals if entry is None else [entry, *rivals])
+
+    def _over(self, fact: Fact) -> list[Entry]:
+        """Return what a fact puts an end to; "the dose went up" means the last one spoken of."""
+        found = [entry for entry in self.entries.values() if is_over(entry, fact)]
+        if fact.attribute == CORRECTION:
+            return sorted(found, key=lambda entry: likeness(entry.text, fact.text))[-1:]
+        if found or not fact.change or fact.attribute not in _SPOKEN_OF:
+            return found
+        same = [entry for entry in self.entries.values() if is_meant(entry, fact)]
+        return same[-1:]
+
+    def _replace(self, fact: Fact, rivals: Sequence[Entry]) -> None:
+        """Let a fact hold from now on in the place of others, or beside all."""
+        if rivals and fact.needs_rival:
+            fact = spoken_of(fact, rivals[0].subject)
+        if rivals:
+            self._supersede({entry.id: entry for entry in rivals}.values(), fact)
+        elif not fact.needs_rival:
+            self._add(fact)
 
     def _judged(self, verdict: tuple[Relation, str] | None) -> tuple[Relation, Entry | None] | None:
         if verdict is None:
@@ -97,32 +117,43 @@ class Ledger:
         if until is None:
             self._enter(fact, draft)
 
-    def _supersede(self, entry: Entry, fact: Fact) -> None:
-        valid_to, draft = max(fact.since, entry.since), self._draft(fact)
-        if entry.place is None:
-            self._decisions.append(Supersede(entry.id, draft, valid_to))
-        else:
-            self._end(entry.place, valid_to)
+    def _supersede(self, rivals: Iterable[Entry], fact: Fact) -> None:
+        """Put an end to others; the decisions on them share the draft of what takes their place."""
+        draft, before = self._draft(fact), len(self._decisions)
+        for entry in rivals:
+            valid_to = max(fact.since, entry.since)
+            if entry.is_new:
+                self._end(entry.id, valid_to)
+            else:
+                self._decisions.append(Supersede(entry.id, draft, valid_to))
+            del self.entries[entry.id]
+            self.touched.add((entry.subject, entry.attribute, entry.polarity))
+        if len(self._decisions) == before:
             self._decisions.append(Add(draft))
-        del self.entries[entry.id]
-        self.touched.add((entry.subject, entry.attribute, entry.polarity))
         self._enter(fact, draft)
 
-    def _end(self, place: int, valid_to: float) -> None:
+    def _end(self, draft_id: str, valid_to: float) -> None:
         """Let a fact of this very job have held until another one of it began."""
-        decision = self._decisions[place]
-        assert isinstance(decision, Add | Supersede)
-        marks = decision.draft.marks | {SUPERSEDED}
-        draft = change(decision.draft, valid_to=valid_to, marks=marks)
-        self._decisions[place] = change(decision, draft=draft)
+        for place, decision in self._making(draft_id):
+            marks = decision.draft.marks | {SUPERSEDED}
+            draft = change(decision.draft, valid_to=valid_to, marks=marks)
+            self._decisions[place] = change(decision, draft=draft)
+
+    def _making(self, draft_id: str) -> list[tuple[int, Add | Supersede]]:
+        """Return the decisions that make a memory, with their places."""
+        return [
+            (place, decision)
+            for place, decision in enumerate(self._decisions)
+            if isinstance(decision, Add | Supersede) and decision.draft.id == draft_id
+        ]
 
     def _confirm(self, entry: Entry, fact: Fact) -> None:
         new = [source for source in fact.sources if source not in entry.sources]
         if not new:
             return  # derived again from the same words
         entry.sources.update(new)
-        if entry.place is not None:
-            self._add_sources(entry.place, new)
+        if entry.is_new:
+            self._add_sources(entry.id, new)
             return
         entry.confirmed_by = [*entry.confirmed_by, *new][-_CONFIRMERS:]
         adjust = Adjust(
@@ -151,13 +182,12 @@ class Ledger:
         counters = {"confirmations": count}
         self._decisions[place] = Adjust(memory_id, details, counters, text, derived_from=sources)
 
-    def _add_sources(self, place: int, sources: Sequence[str]) -> None:
-        decision = self._decisions[place]
-        assert isinstance(decision, Add | Supersede)
-        origin = decision.draft.origin
-        known = origin.derived_from if origin is not None else ()
-        draft = change(decision.draft, origin=Origin(self._author, (*known, *sources)))
-        self._decisions[place] = change(decision, draft=draft)
+    def _add_sources(self, draft_id: str, sources: Sequence[str]) -> None:
+        for place, decision in self._making(draft_id):
+            origin = decision.draft.origin
+            known = origin.derived_from if origin is not None else ()
+            draft = change(decision.draft, origin=Origin(self._author, (*known, *sources)))
+            self._decisions[place] = change(decision, draft=draft)
 
     def _enter(self, fact: Fact, draft: Draft) -> None:
         assert draft.id is not None
@@ -174,7 +204,8 @@ class Ledger:
             fact.since,
             fact.event,
             set(fact.sources),
-            place=len(self._decisions) - 1,
+            is_exclusive=fact.is_exclusive,
+            is_new=True,
         )
 
     def _draft(self, fact: Fact) -> Draft:

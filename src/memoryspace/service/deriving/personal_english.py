@@ -1,191 +1,249 @@
-"""What somebody says of themselves in English: clauses, whom they are about, and what they state.
+"""What somebody says of themselves and their people in English, clause by clause.
 
-A clause is read from its beginning: whom it is about ("I", "my sister Emma", "my favourite town"),
-then what is said of them, by the first row of a table that matches.
+A clause is a fact if a row reads a value out of it, or if it touches a matter of life. What is said
+of a mere thing counts only if it puts an end to something known.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from ...retrieval.times.reading import lowered
-from . import personal_english_life, personal_english_self
-from .language import word_set
-from .personal_english_rules import Rule
+from .personal_english_clauses import IS_NAMED, OWN, Clause, clauses, matter_of
+from .personal_english_matters import ENDS, NEGATED, TURNS, Matter
+from .personal_english_values import ROWS, Row
 from .personal_english_voice import in_third_person
-from .personal_english_words import OPENER, is_idle
-from .personal_facts import Statement, attribute_named, trimmed
+from .personal_english_words import (
+    ANSWERS,
+    DENIES,
+    INTENDS,
+    STANDING,
+    SUBORDINATE,
+    UNREAL,
+    plain,
+)
+from .personal_facts import CORRECTION, EXCLUSIVE_MATTERS, Statement, attribute_named, trimmed
+from .personal_people import People
 
-_HYPOTHETICAL = re.compile(
-    r"\b(?:if i|if we|i wish|i would (?!love)|i could (?!n)|i might|i'd (?!love)|imagine|suppose|"
-    r"let's say|pretend|what if|hypothetically|as if|in my dream|maybe i'll|perhaps i'll)\b"
+_LISTED = re.compile(r"\s*,\s*(?:and\s|or\s|as well as\s)?\s*|\s+(?:and|or|as well as|&)\s+")
+_AFFECTED = re.compile(r"\bme\b|\b(?:is|'s|are) my\b", re.IGNORECASE)
+_PLACED = re.compile(
+    r"\bin (?!January|February|March|April|May|June|July|August|Sept|October|November"
+    r"|December)(?P<v>[A-Z][a-zà-ÿ]+(?: [A-Z][a-zà-ÿ]+)?)\b"
 )
-_CLAUSES = re.compile(
-    r"(?:\s*[,;:]\s+|\s+[-–—]+\s+|\s+(?=(?:and|but|so|then|while|plus|yet|because)\b))"
-    r"(?:(?:and|but|so|then|while|plus|yet|because|also|now|recently|lately),?\s+)*"
-    r"(?=(?:i|we|my)\b)"
-)
-_VERBS = (  # with these a second statement about the same person begins: "… and work as a nurse"
-    r"(?:work|works|live|lives|love|loves|hate|hates|enjoy|enjoys|prefer|prefers|have|has|like|likes|"
-    r"study|studies|play|plays|speak|speaks|own|owns|moved|bought|got|started|joined|adopted|"
-    r"don't|doesn't|am|is)"
-)
-_SAME_SUBJECT = re.compile(rf"\s*,?\s+(?:and|but)\s+(?:also\s|now\s|really\s)?(?={_VERBS}\b\s)")
-_LISTED = re.compile(r"\s*,\s*(?:and\s|or\s|as well as\s)?\s*|\s+(?:and|as well as|&)\s+")
-_RELATIONS = (
-    r"mother|mom|mum|father|dad|parents|sister|brother|wife|husband|partner|girlfriend|boyfriend|"
-    r"fiancee?|spouse|son|daughter|kids?|child(?:ren)?|grand(?:ma|pa|mother|father|son|daughter)|"
-    r"uncle|aunt|cousin|nephew|niece|boss|roommate|flatmate|neighbou?r|colleague|co-?worker|"
-    r"(?:best\s|close\s|old\s)?friend|teacher|mentor|dog|cat|puppy|kitten|(?:older|younger|big|little|"
-    r"elder|twin|eldest|youngest|oldest)\s(?:sister|brother|son|daughter)|[a-z]+-in-law|family"
-)
-_SPEAKER = re.compile(r"(?:i|we)(?=\b)\s?(?!\.|are\b(?<!we are)|were\b(?<!we were))")
-_RELATED = re.compile(
-    rf"(?:my|our)\s(?P<relation>{_RELATIONS})\b(?:,?\s(?P<name>[A-Z][\w-]+),?)?(?P<of>'s\s(?:name|"
-    r"birthday|job|favou?rite\s[a-z ]{2,20}?)(?=\s(?:is|are)\b))?",
+_CORRECTS = re.compile(
+    r"(?:\b(?:was|is|it's|its) [^,]{1,30}, not (?:the |on |in )?\w+|\btold you (?:wrong|a fib"
+    r"|\d+)|\b(?:correction|mixed (?:it|that|them|those) up|mixed up|(?:got|had) (?:it|that)"
+    r" wrong|I meant|my mistake|scratch that|turns out I)\b)",
     re.IGNORECASE,
 )
-_OWN = re.compile(r"(?:my|our)\s(?P<what>[a-z][a-z' -]{1,40}?)\s(?=(?:is|are|was|were|will be)\b)")
-# "Hi, I'm Luna": a name, unless it is a people, a faith or a mood in capitals.
 _INTRODUCED = re.compile(
-    r"(?:(?i:hi|hey|hello|yes|oh|well)(?: there)?[,.!]?\s(?:\w+[,!]\s)?)?(?:I'm|I am|This is)\s"
-    r"(?!\w+(?:ese|ish|ian|ench|utch|reek|ican|eran|OK|rman)\b)(?P<v>[A-Z][a-z]+(?:\s[A-Z][a-z]+)?)"
-    r"(?=[.!]?$|,|\sand\s|\s(?:nice|from)\b|[.!])"
-)
-_NO_NAMES = word_set("""
-    Jewish Muslim Christian Hindu Not Sorry Back Fine Good So Very Here Thai
-""")
-_CALL_ME = re.compile(
-    r"\b(?:call me|known as|address me as)\s(?P<v>[A-Z][\w-]+)(?=[.!,;]|$|\s(?:by|if))"
-)
-# A lasting wish about the answers; what is asked for once is none.
-_STANDING = re.compile(
-    r"(?:please,?\s)?(?:from now on|in (?:the )?future|always|never|going forward),?\s(?:please\s)?"
-    r"(?P<v>(?:don't\s|do not\s|never\s|always\s)?(?:answer|reply|respond|write|speak|talk|use|"
-    r"give|keep|explain|start|end|include|remind)\b.+)",
+    r"(?:I'm|I am|this is|(?:real |^)name(?:'s|"
+    r" is)?)\s(?P<v>[A-Za-z]+(?:\s[A-Z][a-z]+)?)(?=[.!,]|$|\s(?:and|nice|from|btw|here|by)\b)",
     re.IGNORECASE,
 )
-_NO_NAME = word_set("""
-    is and was has who just had will would lives works
-""")
-_PLEASANTRY = re.compile(r"^(?:especially|particularly|also|even|both|all kinds of)\s")
+_A_PEOPLE = re.compile(
+    r"\w+(?:ese|ish|ian|ench|utch|reek|ican|OK|rman)$|^(?:Jewish|Muslim|Hindu|Thai|Back|Not|Fine"
+    r"|So|Vegan)$"
+)
+_CALL_ME = re.compile(
+    r"\b(?:(?:just |pls |please )?call me|address me as)\s(?P<v>[A-Z][\w-]+)(?=[.!,;]|$|\s(?:by"
+    r"|if|now|from|please|pls))"
+)
+_IF = re.compile(
+    r"\bif (?:i|we|you) (?:were|was|had|could)\b|\bimagine\b|\bwhat if\b", re.IGNORECASE
+)
+_DIGITS = re.compile(r"\d{6,}")  # a number to keep rather than to tell
+_SHORTENED = re.compile(r"^'(?:m|ve|re|s|ll|d)\s+")
+_AGE = re.compile(r"[1-9]\d[.!]?$")
 _LONGEST_LIST = 12
-_RULES = (*personal_english_self.ROWS, *personal_english_life.ROWS)
 
 
-class _About(NamedTuple):
-    """Whom a clause is about, and where what is said of them begins."""
-
-    subject: str
-    predicate: str  # in lower case
-    at: int
-    attribute: str | None = None  # of "my favourite colour is", "my email is"
+def is_standing(sentence: str) -> bool:
+    """Tell whether a sentence is a lasting wish about the answers."""
+    text = plain(sentence)
+    return bool(STANDING.search(text) and ANSWERS.search(text)) and _IF.search(text) is None
 
 
-def statements(sentence: str, who: str) -> Iterator[Statement]:
+def statements(sentence: str, who: str, people: People) -> Iterator[Statement]:
     """Yield what a sentence states about its speaker, who is called ``who``, or their people."""
-    if _HYPOTHETICAL.search(lowered(sentence)) is not None:
+    text = plain(sentence)
+    if is_standing(sentence):
+        yield Statement("instruction", trimmed(text), in_third_person(f"{text}", f"{who} asks"))
         return
-    introduced = _INTRODUCED.match(sentence)
-    if introduced is not None and introduced["v"].split()[0] not in _NO_NAMES:
-        yield Statement("name", introduced["v"], f"{who}'s name is {introduced['v']}.")
+    if _CORRECTS.search(text) and not UNREAL.search(text):
+        yield _corrected(text, who)
         return
-    standing = _STANDING.match(sentence)
-    if standing is not None:
-        yield Statement("instruction", trimmed(standing["v"]), f"{who}: {standing.group()}")
-        return
-    told = _CALL_ME.search(sentence)
+    yield from _names(text, who, people)
+    told = " "
+    for clause in clauses(text, people):
+        for statement in _stated(text, clause, who):
+            told += statement.text.lower()
+            yield statement
+    yield from _introduced(people, told, who)
+
+
+def _corrected(text: str, who: str) -> Statement:
+    """Return a correction whole: what is right stands somewhere in it."""
+    return Statement(
+        CORRECTION, trimmed(text), f"{who}: {trimmed(text)}.", change=True, is_exact=False
+    )
+
+
+def _introduced(people: People, told: str, who: str) -> Iterator[Statement]:
+    """Yield who was named on the way: "my brother Callum would eat that" tells of a brother."""
+    for relation, name in people.met:
+        if name not in told:
+            text = f"{who}'s {relation} is called {name.title()}."
+            yield Statement("family", name.title(), text, f"{relation} {name}", is_exact=False)
+    people.met.clear()
+
+
+def _names(text: str, who: str, people: People) -> Iterator[Statement]:
+    told = _CALL_ME.search(text)
     if told is not None:
-        yield Statement("nickname", told["v"], f"{who} wants to be called {told['v']}.")
+        yield Statement(
+            "nickname", told["v"], f"{who} wants to be called {told['v']}.", change=True
+        )
+    found = _INTRODUCED.search(text)
+    is_first, people.is_first = people.is_first, False
+    if found is None or told is not None:
         return
-    for clause in _clauses(sentence):
-        about = _about(clause)
-        if about is not None and not is_idle(about.predicate):
-            yield from _stated(clause, about, who)
+    name = found["v"]
+    is_name = name[0].isupper() and _A_PEOPLE.match(name.split()[0]) is None
+    is_early = found.start() <= len("hello there, my ") and (is_first or found.group()[0] in "Iim")
+    if name.lower() in people.own or (is_name and is_early):
+        yield Statement("name", name.title(), f"{who}'s name is {name.title()}.")
 
 
-def _clauses(sentence: str) -> Iterator[str]:
-    """Yield the clauses that begin with a person; what leads up to them is cut off."""
-    lower = lowered(sentence)
-    cuts = [0, *(match.end() for match in _CLAUSES.finditer(lower)), len(sentence)]
-    begins = [match.start() for match in _CLAUSES.finditer(lower)]
-    for begin, end in zip(cuts, [*begins, len(sentence)], strict=False):
-        clause = sentence[begin:end]
-        opener = OPENER.match(lowered(clause))
-        yield from _parts(clause[opener.end() :] if opener is not None else clause)
-
-
-def _parts(clause: str) -> Iterator[str]:
-    """Yield "I live in Rome" and "I work as a nurse" of "I live in Rome and work as a nurse"."""
-    about = _about(clause)
-    if about is None or about.attribute is not None:
-        yield clause
+def _stated(text: str, clause: Clause, who: str) -> Iterator[Statement]:
+    said = text[clause.begin : clause.end]
+    named = IS_NAMED.match(said)
+    if named is not None and clause.subject:
+        yield Statement("name", named["name"], _worded(said, clause, who), clause.subject)
         return
-    person = clause[: about.at].rstrip()
-    first, *others = _SAME_SUBJECT.split(clause)
-    yield first
-    for other in others:
-        yield f"{person} {other}"
+    if _AGE.match(said) and not clause.subject:
+        yield Statement("age", trimmed(said), f"{who} is {trimmed(said)}.")
+        return
+    if not clause.is_thing:
+        exact = list(_exact(text, clause, who))
+        if exact:
+            yield from exact
+            return
+    general = _general(said, clause, _worded(said, clause, who))
+    if general is None:
+        return
+    yield general
+    place = _PLACED.search(said)
+    if (
+        place is not None
+        and general.attribute == "work"
+        and not clause.subject
+        and not general.ended
+        and not clause.is_thing
+    ):
+        yield Statement("whereabouts", place["v"], f"{who} is in {place['v']}.", is_exact=False)
 
 
-def _about(clause: str) -> _About | None:
-    lower = lowered(clause)
-    speaker = _SPEAKER.match(lower)
-    if speaker is not None:
-        return _About("", lower[speaker.end() :], speaker.end())
-    related = _RELATED.match(clause)
-    if related is not None:
-        return _of_a_relation(clause, related)
-    own = _OWN.match(lower)
-    if own is None:
+def _worded(said: str, clause: Clause, who: str) -> str:
+    """Return a clause so that it reads alone: whom it is about stands in it."""
+    if clause.subject and not clause.told:
+        return f"{who}'s {_titled(clause.subject)}: {said.strip(' ,;:-').rstrip('.!')}."
+    return in_third_person(said, who)
+
+
+def _titled(subject: str) -> str:
+    relation, _, name = subject.rpartition(" ")
+    return f"{relation} {name.title()}" if relation else subject
+
+
+def _turns(matter: Matter, main: str) -> bool:
+    """Whether a matter is otherwise from now on; what is denied or only meant to be is not."""
+    found = None if matter.turns is None else matter.turns.search(main)
+    return (
+        found is not None and not DENIES.search(main[: found.start()]) and not INTENDS.search(main)
+    )
+
+
+def _general(said: str, clause: Clause, text: str) -> Statement | None:
+    """Return a clause as a fact about a matter of life; a thing's only if it ends something."""
+    words = lowered(said)
+    rest = trimmed(_SHORTENED.sub("", said[clause.at - clause.begin :]))
+    value = rest if rest else trimmed(said)
+    main = SUBORDINATE.split(words)[0]
+    matter = matter_of(words)
+    turns = matter is not None and _turns(matter, main)
+    ends, changes = ENDS.search(main) is not None, TURNS.search(main) is not None
+    is_own = not clause.is_thing or (turns and _AFFECTED.search(said) is not None)
+    if matter is None and not ends and not changes:
+        return (
+            None
+            if clause.is_thing or len(said.split()) < 3
+            else Statement("event:dated", value, text, clause.subject, is_exact=False)
+        )
+    if not is_own and not turns and not ends and not changes:
         return None
-    return _About("", lower[own.end() :], own.end(), attribute_named(own["what"]))
+    name = "event" if matter is None else matter.name
+    if _DIGITS.search(said) or (
+        clause.subject and not said[clause.at - clause.begin :].strip(" .!")
+    ):
+        return None
+    polarity = -1 if NEGATED.search(main) else 1
+    is_change = turns or (changes and name not in EXCLUSIVE_MATTERS)
+    return Statement(
+        name, value, text, clause.subject, polarity, ends, is_change, not is_own, is_exact=False
+    )
 
 
-def _of_a_relation(clause: str, match: re.Match[str]) -> _About:
-    name, at = match["name"], match.end()
-    if name is not None and (name[0].islower() or name.lower() in _NO_NAME):
-        name, at = None, match.end("relation")
-    subject = match["relation"].lower() + (f" {name.lower()}" if name else "")
-    attribute = attribute_named(match["of"][3:]) if match["of"] else None
-    rest = lowered(clause[at:])
-    return _About(subject, rest.lstrip(), at + len(rest) - len(rest.lstrip()), attribute)
-
-
-def _stated(clause: str, about: _About, who: str) -> Iterator[Statement]:
-    for rule in _RULES:
-        match = rule.pattern.match(about.predicate)
-        if match is not None and rule.takes(match["v"], about.attribute):
-            yield from _made(rule, match, clause, about, who)
+def _exact(text: str, clause: Clause, who: str) -> Iterator[Statement]:
+    said = text[clause.begin : clause.end]
+    predicate, at, own = lowered(text[clause.at : clause.end]), clause.at, None
+    mine = OWN.match(lowered(said))
+    if mine is not None and not clause.subject:
+        own = attribute_named(mine["what"])
+        at = clause.begin + mine.end()
+        predicate = lowered(text[at : clause.end])
+    stripped = predicate.lstrip(" ,")
+    at += len(predicate) - len(stripped)
+    for row in ROWS:
+        match = row.pattern.match(stripped)
+        if match is not None and _is_for(row, own):
+            yield from _made(row, match, text, clause, at, who, own)
             return
 
 
+def _is_for(row: Row, own: str | None) -> bool:
+    if row.own is None or own is None:
+        return row.own is None and own is None
+    return row.own.fullmatch(own) is not None
+
+
 def _made(
-    rule: Rule, match: re.Match[str], clause: str, about: _About, who: str
+    row: Row, match: re.Match[str], text: str, clause: Clause, at: int, who: str, own: str | None
 ) -> Iterator[Statement]:
-    begin, end = (about.at + place for place in match.span("v"))
+    begin, end = (at + place for place in match.span("v"))
+    said = text[clause.begin : clause.end]
     whole = Statement(
-        rule.attribute_for(about.attribute),
-        trimmed(clause[begin:end]),
-        in_third_person(clause, who),
-        about.subject,
-        rule.polarity,
-        rule.ended,
-        rule.change,
+        row.attribute.replace("*", own or ""),
+        trimmed(text[begin:end]),
+        _worded(said, clause, who),
+        clause.subject,
+        row.polarity,
+        row.ended,
+        row.change,
     )
-    items = _items(whole.value) if rule.is_list and not clause[end:].strip(" .!") else []
-    if len(items) < 2:
-        yield whole
+    items = _items(whole.value) if row.is_list and not text[end : clause.end].strip(" .!") else []
+    if not whole.value or len(items) < 2:
+        yield from [whole] if whole.value else []
         return
     for item in items:
-        if rule.takes(item.lower(), about.attribute):
-            yield whole._replace(value=item, text=in_third_person(f"{clause[:begin]}{item}.", who))
+        words = _worded(f"{text[clause.begin : begin]}{item}.", clause, who)
+        yield whole._replace(value=item, text=words)
 
 
 def _items(value: str) -> list[str]:
     """Split "tennis, hiking and climbing"; what is no plain list stays whole."""
-    items = [_PLEASANTRY.sub("", trimmed(part)) for part in _LISTED.split(value)]
+    items = [trimmed(part) for part in _LISTED.split(value)]
     is_plain = all(item and len(item.split()) <= 4 for item in items)
     return items if is_plain and len(items) <= _LONGEST_LIST else []

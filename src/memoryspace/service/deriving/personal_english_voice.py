@@ -26,7 +26,8 @@ _PRESENT = word_set("""
     ride visit
 """)
 _ADVERB = re.compile(
-    r"(?:really|quite|also|still|just|now|currently|actually|absolutely|always|usually|often|especially|"
+    r"(?:really|quite|also|still|just|now|currently|actually|absolutely|always|usually|often"
+    r"|especially|"
     r"never|recently|finally|only|simply|totally|already|mostly|definitely|truly|both|sometimes|"
     r"mainly|no longer|particularly|rarely|normally|generally|even|once|\w+ly)\s+",
     re.IGNORECASE,

@@ -8,7 +8,8 @@ from enum import Enum
 from ..likeness import likeness
 from ..memory import Memory
 from .language import overlap, value_words
-from .personal_facts import EVENT, PLAN, Fact, slot_of
+from .personal_facts import EVENT, EXCLUSIVE_MATTERS, HABIT_MATTERS, PLAN, Fact, matter_of, slot_of
+from .personal_sharing import is_other_time, shares_a_matter, shares_a_word
 
 _SAME_TEXT = 0.92  # likeness from which on two sentences say the same
 _SAME_VALUE = 0.75  # overlap of words from which on two values are one
@@ -24,7 +25,7 @@ class Relation(Enum):
 
 @dataclass
 class Entry:
-    """A fact that holds: a stored one, or (``place``) one that this job adds."""
+    """A fact that holds: a stored one, or (``is_new``) one that this job adds."""
 
     id: str
     subject: str
@@ -38,7 +39,8 @@ class Entry:
     event: tuple[float, float] | None
     sources: set[str]
     confirmed_by: list[str] = field(default_factory=list)
-    place: int | None = None  # of its decision
+    is_exclusive: bool = True
+    is_new: bool = False
 
     @classmethod
     def of(cls, memory: Memory) -> Entry:
@@ -61,6 +63,7 @@ class Entry:
             (float(event[0]), float(event[1])) if event else None,
             {*derived, *confirmed},
             confirmed,
+            bool(details.get("exclusive", True)),
         )
 
 
@@ -76,8 +79,47 @@ def related(entry: Entry, fact: Fact, words: frozenset[str]) -> Relation:
         return Relation.CONTRADICTED if is_one else Relation.OTHER
     if is_one:
         return Relation.SAME if _at_one_time(entry, fact) else Relation.OTHER
-    is_rival = fact.is_exclusive and not fact.ended
+    is_rival = fact.is_exclusive and entry.is_exclusive and not fact.ended
     return Relation.CONTRADICTED if is_rival else Relation.OTHER
+
+
+def is_over(entry: Entry, fact: Fact) -> bool:
+    """Tell whether a new fact puts an end to a known one.
+
+    A change in an exclusive matter ends all that was so in it. What else ends or becomes different
+    ends what it shares a telling word or a name with; what is only denied, what was affirmed.
+    """
+    if entry.said_at > fact.said_at or not entry.sources.isdisjoint(fact.sources):
+        return False
+    is_one = entry.subject == fact.subject
+    is_about = matter_of(entry.attribute) == matter_of(fact.attribute)
+    if fact.attribute == "death" and is_one and "/" in fact.subject:
+        return True
+    is_sure = not fact.needs_rival or fact.attribute in HABIT_MATTERS
+    if fact.change and is_sure and matter_of(fact.attribute) in EXCLUSIVE_MATTERS:
+        return is_one and is_about
+    if not is_one and not fact.needs_rival and not _names(entry, fact):
+        return False
+    if fact.change and is_about:
+        return shares_a_matter(entry.text, fact.text)
+    if fact.ended or fact.change:
+        return shares_a_word(entry.text, fact.text)
+    if is_about and is_other_time(entry.text, fact.text):
+        return shares_a_word(entry.text, fact.text)
+    is_denied = fact.polarity < 0 < entry.polarity and is_about and not entry.ended
+    return is_denied and shares_a_word(entry.text, fact.text)
+
+
+def is_meant(entry: Entry, fact: Fact) -> bool:
+    """Tell whether a known fact is about the subject and the matter of a new one."""
+    is_one = entry.subject == fact.subject and entry.attribute == fact.attribute
+    return is_one and entry.said_at <= fact.said_at and entry.sources.isdisjoint(fact.sources)
+
+
+def _names(entry: Entry, fact: Fact) -> bool:
+    """Whether what is known of the user names the person that something is said of."""
+    name = fact.subject.rpartition(" ")[2].rpartition("/")[2]
+    return "/" in fact.subject and "/" not in entry.subject and name in entry.text.casefold()
 
 
 def says_the_same(entry: Entry, fact: Fact) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace as change
 
 from .language import is_chinese, word_set
 
@@ -23,8 +24,29 @@ _EXCLUSIVE = word_set("""
     name nickname age birthday home hometown job employer school marital diet partner email
     phone address height weight zodiac major
 """)
+# Attributes that are parts of one matter of life, beside those that are one themselves.
+_MATTERS = {
+    "job": "work",
+    "employer": "work",
+    "major": "school",
+    "marital": "partner",
+    "nickname": "name",
+    "age": "birthday",
+    "eats": "taste",
+    "likes": "taste",
+    "prefers": "taste",
+    "fears": "taste",
+    "plays": "learning",
+    "speaks": "learning",
+    "whereabouts": "home",
+}
+CORRECTION = "correction"  # the attribute of what puts something said before right
+# Of these a change puts an end to all that was so before: a new job to the old one.
+HABIT_MATTERS = word_set("smoking alcohol diet")
+EXCLUSIVE_MATTERS = word_set("name home work school partner") | HABIT_MATTERS
 _TYPES = {
     "likes": PREFERENCE,
+    "taste": PREFERENCE,
     "prefers": PREFERENCE,
     "fears": PREFERENCE,
     "event": EVENT,
@@ -61,6 +83,8 @@ class Statement(NamedTuple):
 
     ``polarity`` is -1 for what is denied or disliked. ``ended``: it was so, and is no longer.
     ``change``: it says that something became so. ``text`` stands in the third person.
+    ``needs_rival``: it is worth knowing only if it puts an end to something known.
+    ``is_exact``: the value can be compared with others; else it is what was said.
     """
 
     attribute: str
@@ -70,6 +94,8 @@ class Statement(NamedTuple):
     polarity: int = 1
     ended: bool = False
     change: bool = False
+    needs_rival: bool = False
+    is_exact: bool = True
 
 
 class Fact(Struct, frozen=True, kw_only=True):
@@ -88,6 +114,7 @@ class Fact(Struct, frozen=True, kw_only=True):
     said_at: float
     sources: tuple[str, ...]
     quarantined: bool = False
+    needs_rival: bool = False
 
     @property
     def since(self) -> float:
@@ -113,6 +140,15 @@ class Fact(Struct, frozen=True, kw_only=True):
         }
 
 
+def spoken_of(fact: Fact, subject: str) -> Fact:
+    """Return a fact about a thing as one about the person whose thing it is."""
+    if subject == fact.subject:
+        return fact
+    _, _, person = subject.rpartition("/")
+    sign = "：" if is_chinese(fact.text) else ": "
+    return change(fact, subject=subject, text=f"{person.title()}{sign}{fact.text}")
+
+
 def label_of(fact: Fact) -> str:
     """Return what a fact is about, in the language it is in."""
     english, chinese = _LABELS.get(fact.attribute, (fact.attribute, fact.attribute))
@@ -122,6 +158,11 @@ def label_of(fact: Fact) -> str:
 def type_of(attribute: str) -> str:
     """Return what type of fact an attribute makes."""
     return PREFERENCE if attribute.startswith("favourite") else _TYPES.get(attribute, FACT)
+
+
+def matter_of(attribute: str) -> str:
+    """Return the matter of life that an attribute belongs to."""
+    return _MATTERS.get(attribute, attribute)
 
 
 def is_exclusive(subject: str, attribute: str, *, change: bool = False) -> bool:

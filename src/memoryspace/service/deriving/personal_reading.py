@@ -7,7 +7,7 @@ people. The rules would rather miss a fact than make one up.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
 from ...retrieval.times import TimeSpan, times_in
@@ -15,6 +15,7 @@ from ..memory import Memory
 from . import personal_chinese, personal_english
 from .language import is_chinese, sentences, stated_part
 from .personal_facts import USER, Fact, Statement, is_exclusive, type_of
+from .personal_people import People
 
 _USERS = frozenset({None, "user", "human"})  # the roles whose words are a user's
 _NO_NAMES = frozenset({"", "user", "human", "me", "用户"})
@@ -22,6 +23,17 @@ _YEAR = re.compile(r"\d{4}")
 _LEADS_TO_TIME = re.compile(r"[\s,，]*(?:\b(?:in|on|at|since|from|around|back in))?[\s,，]*$")
 _SPEAK_OF_TIME = frozenset({"event", "plan", "habit", "birthday", "instruction"})
 _NEVER_TIMED = frozenset({"birthday", "age"})  # their dates are values, not when something happened
+_JOKE = re.compile(
+    r"\b(?:jk|j/k|just kidding|only joking|kidding)\b|开玩笑|逗你|骗你的|瞎说", re.IGNORECASE
+)
+# "I changed my name. It's Wren now.": the second sentence goes on with the first.
+_NEW = re.compile(
+    r"\b(?:changed|new|moved|joined|bought|adopted|started|got|engaged)\b|[换改新搬养签]|考上",
+    re.IGNORECASE,
+)
+_GOES_ON = re.compile(
+    r"(?:it'?s|his name|her name|name'?s|called|it is|legally)\b|(?:名字)?叫|就在", re.IGNORECASE
+)
 
 
 def is_said_by_user(memory: Memory) -> bool:
@@ -29,34 +41,65 @@ def is_said_by_user(memory: Memory) -> bool:
     return memory.role in _USERS
 
 
-def facts_in(memory: Memory) -> Iterator[Fact]:
-    """Yield the facts that a user states in one memory, in reading order."""
+def facts_in(memory: Memory, names: Mapping[str, str] | None = None) -> Iterator[Fact]:
+    """Yield the facts that a user states in one memory, in reading order.
+
+    ``names`` are people known from earlier ones, as ``personal_people.names_of`` returns them.
+    """
     if not is_said_by_user(memory):
         return
-    for sentence in sentences(memory.text):
-        yield from _read(stated_part(sentence), memory)
+    people = People(names, _own_names(memory))
+    for sentence in _meant(memory.text):
+        yield from _read(sentence, memory, people)
 
 
 def subject_of(memory: Memory) -> str:
-    """Return whom "I" means: a name, if the memory has one."""
-    name = (memory.name or "").strip()
-    return USER if name.casefold() in _NO_NAMES else name.casefold()
+    """Return whom "I" means: the user, unless a role is missing and a name says who speaks."""
+    return USER if _speaker(memory) is None else str(_speaker(memory)).casefold()
 
 
 def called(memory: Memory, *, chinese: bool) -> str:
     """Return what to call the speaker in a sentence."""
-    name = (memory.name or "").strip()
-    if name.casefold() not in _NO_NAMES:
+    name = _speaker(memory)
+    if name is not None:
         return name
     return "用户" if chinese else "The user"
 
 
-def _read(sentence: str, memory: Memory) -> Iterator[Fact]:
+def _speaker(memory: Memory) -> str | None:
+    name = (memory.name or "").strip()
+    return None if memory.role is not None or name.casefold() in _NO_NAMES else name
+
+
+def _own_names(memory: Memory) -> frozenset[str]:
+    """What the speaker may be called: "I'm nora" is a name if the user is nora_p."""
+    return frozenset(re.split(r"[\W\d_]+", f"{memory.name or ''} {memory.user_id}".casefold())) - {
+        ""
+    }
+
+
+def _meant(text: str) -> Iterator[str]:
+    """Yield the sentences that are meant; what goes on with the one before is put to it."""
+    found: list[str] = []
+    for sentence in sentences(text):
+        if not any(map(str.isalnum, sentence)):
+            continue
+        if _JOKE.search(sentence):
+            found = found[:-1]
+        elif found and _GOES_ON.match(sentence) and _NEW.search(found[-1]):
+            found[-1] = f"{found[-1].rstrip('.!。！')}, {sentence}"
+        else:
+            found.append(sentence)
+    yield from found
+
+
+def _read(sentence: str, memory: Memory, people: People) -> Iterator[Fact]:
     chinese = is_chinese(sentence)
     language = personal_chinese if chinese else personal_english
     said = datetime.fromtimestamp(memory.created_at, UTC)
     times = times_in(sentence, said)
-    for statement in language.statements(sentence, called(memory, chinese=chinese)):
+    stated = sentence if language.is_standing(sentence) else stated_part(sentence)
+    for statement in language.statements(stated, called(memory, chinese=chinese), people):
         fact = _fact(statement, memory, times, chinese=chinese)
         if fact is not None:
             yield fact
@@ -66,10 +109,12 @@ def _fact(
     statement: Statement, memory: Memory, times: list[TimeSpan], *, chinese: bool
 ) -> Fact | None:
     attribute, _, need = statement.attribute.partition(":")
-    attribute = attribute if not attribute.startswith("favourite:") else statement.attribute
-    time = times[0] if times and attribute not in _NEVER_TIMED else None
-    if not _is_timely(need, time, memory.created_at):
-        return None
+    told = [time for time in times if time.text in statement.text]
+    time = told[0] if told and attribute not in _NEVER_TIMED else None
+    if need == "dated":  # what touches no matter of life is an event, or a plan, if it has a time
+        if time is None:
+            return None
+        attribute = "plan" if time.start.timestamp() > memory.created_at else "event"
     subject = subject_of(memory) + (f"/{statement.subject}" if statement.subject else "")
     return Fact(
         text=_dated(statement.text, time, chinese=chinese),
@@ -80,11 +125,13 @@ def _fact(
         ended=statement.ended,
         change=statement.change,
         type=type_of(attribute),
-        is_exclusive=is_exclusive(subject, attribute, change=statement.change),
+        is_exclusive=statement.is_exact
+        and is_exclusive(subject, attribute, change=statement.change),
         event=None if time is None else (time.start.timestamp(), time.end.timestamp()),
         said_at=memory.created_at,
         sources=(memory.id,),
         quarantined=memory.is_quarantined,
+        needs_rival=statement.needs_rival,
     )
 
 
@@ -96,13 +143,6 @@ def _without_time(value: str, attribute: str, times: list[TimeSpan]) -> str:
         if value.endswith(time.text) and len(value) > len(time.text):
             return _LEADS_TO_TIME.sub("", value[: -len(time.text)])
     return value
-
-
-def _is_timely(need: str, time: TimeSpan | None, said_at: float) -> bool:
-    """Whether a statement that needs a time has one: "I'm flying" alone is no plan."""
-    if need == "timed":
-        return time is not None and time.end.timestamp() > said_at
-    return need != "past" or time is None or time.start.timestamp() <= said_at
 
 
 def _dated(text: str, time: TimeSpan | None, *, chinese: bool) -> str:
