@@ -13,13 +13,14 @@ writes weights fitted to everybody.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import gzip
 import json
 import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
 
@@ -36,10 +37,11 @@ from memoryspace.embedding import (
     StaticEmbedder,
     best_embedder,
 )
-from memoryspace.retrieval import Entry, Recall
+from memoryspace.retrieval import AllOf, Only, Recall
 from memoryspace.retrieval.personal import currency, reader
 from memoryspace.retrieval.personal.signals import SIGNALS, signals
 from memoryspace.retrieval.ranking import Ranker, ask
+from memoryspace.service import PersonalMemoryService, ServiceSettings
 
 PEOPLE = Path(__file__).with_name("people.jsonl.gz")
 WEIGHTS = Path(reader.__file__).with_name("weights.json")
@@ -105,31 +107,39 @@ def read_people(path: Path) -> Iterator[dict]:
         yield from (json.loads(line) for line in lines if line.strip())
 
 
+async def filled(person: dict, embedder: Embedder | None) -> Recall:
+    """Tell a service all that a person said; return the index it searches."""
+    service = PersonalMemoryService(settings=ServiceSettings(embedder=embedder))
+    async with service:
+        for session in person["sessions"]:
+            start = datetime.fromisoformat(session["time"])
+            messages = [
+                {"id": turn["id"], "role": turn["role"], "content": turn["text"],
+                 "timestamp": (start + timedelta(seconds=40 * at)).isoformat(),
+                 **({"name": turn["name"]} if "name" in turn else {})}
+                for at, turn in enumerate(session["turns"])
+            ]  # fmt: skip
+            await service.add_memory(person["id"], messages, session_id=session["session"])
+        await service.search(person["id"], "hello")
+        return service.searcher._seats[person["id"]].index.recall
+
+
 def looked_at(person: dict, embedder: Embedder | None) -> Iterator[Asked]:
-    recall = Recall(embedder=embedder, personal=True)
-    recall.add(entries_of(person))
+    recall = asyncio.run(filled(person, embedder))
+    only = AllOf((Only(kind=frozenset({"memory", "fact", "insight"})), Only(without=frozenset({"superseded"}))))
     for question in person["questions"]:
         now = datetime.fromisoformat(question["time"])
         asked = ask(question["text"], now, recall.catalogue.values_of("speaker"))
-        ranker = Ranker(asked, recall.catalogue.allowed(), recall, recall.ranking, now.timestamp())
+        ranker = Ranker(asked, recall.catalogue.allowed(only), recall, recall.ranking, now.timestamp())
         look = recall._reader.look(ranker.rank(), asked, recall, now.timestamp())
         if look is None:
             continue
         seen = signals(look.question, look.candidates, reader.asked_rarity(look))
         table = np.stack([seen.get(name, np.zeros(len(look.places))) for name in SIGNALS], axis=1)
-        ids = [recall.catalogue.at(int(row)).id for row in look.rows]
+        ids = [recall.catalogue.at(int(row)).record for row in look.rows]
         right = [is_right(question, each, text) for each, text in zip(ids, look.candidates.texts)]
         stale = [each in question["stale_turns"] and each not in question["gold_turns"] for each in ids]
         yield Asked(person["id"], question, table, np.array(right), np.array(stale), look)
-
-
-def entries_of(person: dict) -> Iterator[Entry]:
-    for session in person["sessions"]:
-        start = datetime.fromisoformat(session["time"])
-        for at, turn in enumerate(session["turns"]):
-            time = (start + timedelta(seconds=40 * at)).astimezone(UTC).timestamp()
-            yield Entry(turn["id"], turn["text"], session=session["session"], role=turn["role"],
-                        speaker=turn.get("name"), time=time)  # fmt: skip
 
 
 def is_right(question: dict, turn: str, text: str) -> bool:
