@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from ...retrieval.text.analysis import tokens
 from ...retrieval.text.stopwords import STOP_WORDS
@@ -70,6 +71,7 @@ def stated_part(sentence: str) -> str:
     return sentence[: asked[-1]] if asked else ""
 
 
+@lru_cache(maxsize=4096)  # one value is compared with many
 def value_words(value: str) -> frozenset[str]:
     """Return the telling words of a value, without their endings, to compare it by."""
     found = frozenset(tokens(value))

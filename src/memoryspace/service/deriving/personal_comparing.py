@@ -18,7 +18,16 @@ from ..likeness import likeness
 from ..memory import QUARANTINED, Draft, Memory
 from .contract import Add, Adjust, Decision, Supersede
 from .language import value_words
-from .personal_entries import Entry, Relation, is_meant, is_over, related, says_more, says_the_same
+from .personal_entries import (
+    Entry,
+    Relation,
+    is_meant,
+    is_over,
+    may_end,
+    related,
+    says_more,
+    says_the_same,
+)
 from .personal_facts import CORRECTION, IMPORTANCE, Fact, label_of, spoken_of
 
 FACT = "fact"  # the kind of memory
@@ -55,7 +64,7 @@ class Ledger:
         ``like`` are ids of known facts with similar words, whatever they are said to be about.
         """
         if fact.quarantined:  # it may neither confirm nor end what was said in good faith
-            self._decisions.append(Add(self._draft(fact)))
+            self._decisions += [] if fact.needs_rival else [Add(self._draft(fact))]
             return
         relation, entry = self._judged(verdict) or self._related(fact, like)
         if entry is not None and relation is Relation.SAME:
@@ -68,6 +77,8 @@ class Ledger:
 
     def _over(self, fact: Fact) -> list[Entry]:
         """Return what a fact puts an end to; "the dose went up" means the last one spoken of."""
+        if not may_end(fact):
+            return []
         found = [entry for entry in self.entries.values() if is_over(entry, fact)]
         if fact.attribute == CORRECTION:
             return sorted(found, key=lambda entry: likeness(entry.text, fact.text))[-1:]

@@ -9,7 +9,7 @@ from ..likeness import likeness
 from ..memory import Memory
 from .language import overlap, value_words
 from .personal_facts import EVENT, EXCLUSIVE_MATTERS, HABIT_MATTERS, PLAN, Fact, matter_of, slot_of
-from .personal_sharing import is_other_time, shares_a_matter, shares_a_word
+from .personal_sharing import is_other_time, shares_a_matter, shares_a_word, tells_days
 
 _SAME_TEXT = 0.92  # likeness from which on two sentences say the same
 _SAME_VALUE = 0.75  # overlap of words from which on two values are one
@@ -81,6 +81,11 @@ def related(entry: Entry, fact: Fact, words: frozenset[str]) -> Relation:
         return Relation.SAME if _at_one_time(entry, fact) else Relation.OTHER
     is_rival = fact.is_exclusive and entry.is_exclusive and not fact.ended
     return Relation.CONTRADICTED if is_rival else Relation.OTHER
+
+
+def may_end(fact: Fact) -> bool:
+    """Tell whether a fact could put an end to another: most need not be compared with all."""
+    return fact.ended or fact.change or fact.polarity < 0 or tells_days(fact.text)
 
 
 def is_over(entry: Entry, fact: Fact) -> bool:

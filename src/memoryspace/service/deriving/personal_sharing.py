@@ -47,6 +47,12 @@ def is_other_time(one: str, other: str) -> bool:
     return bool(before and after) and before.isdisjoint(after) and _ADDS.search(other) is None
 
 
+def tells_days(text: str) -> bool:
+    """Tell whether a text names days of the week."""
+    return bool(_schedule(text))
+
+
+@lru_cache(maxsize=4096)
 def _schedule(text: str) -> frozenset[str]:
     return frozenset(found.group().lower()[:3] for found in _WHEN.finditer(_DAYS.sub(" ", text)))
 
