@@ -98,11 +98,17 @@ def _raised(each: Asked, every: Sequence[Asked], folds: dict[str, int], least: f
     for (old, new), signs in sorted(each.pairs.items(), key=lambda pair: pair[0]):
         if currency.chance_of(signs, _SIGNS_CACHE[fold]) >= least and totals[old] > totals[new]:
             totals[new] = totals[old] + 1e-3
-    return Asked(each.person, each.question, each.signals, each.right, each.stale, each.look, totals=totals)
+    return Asked(
+        each.person, each.question, each.signals, each.right, each.stale, each.look, totals=totals
+    )
 
 
 def read_people(path: Path) -> Iterator[dict]:
-    opened = gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8")
+    opened = (
+        gzip.open(path, "rt", encoding="utf-8")
+        if path.suffix == ".gz"
+        else path.open(encoding="utf-8")
+    )
     with opened as lines:
         yield from (json.loads(line) for line in lines if line.strip())
 
@@ -126,11 +132,18 @@ async def filled(person: dict, embedder: Embedder | None) -> Recall:
 
 def looked_at(person: dict, embedder: Embedder | None) -> Iterator[Asked]:
     recall = asyncio.run(filled(person, embedder))
-    only = AllOf((Only(kind=frozenset({"memory", "fact", "insight"})), Only(without=frozenset({"superseded"}))))
+    only = AllOf(
+        (
+            Only(kind=frozenset({"memory", "fact", "insight"})),
+            Only(without=frozenset({"superseded"})),
+        )
+    )
     for question in person["questions"]:
         now = datetime.fromisoformat(question["time"])
         asked = ask(question["text"], now, recall.catalogue.values_of("speaker"))
-        ranker = Ranker(asked, recall.catalogue.allowed(only), recall, recall.ranking, now.timestamp())
+        ranker = Ranker(
+            asked, recall.catalogue.allowed(only), recall, recall.ranking, now.timestamp()
+        )
         look = recall._reader.look(ranker.rank(), asked, recall, now.timestamp())
         if look is None:
             continue
@@ -138,7 +151,9 @@ def looked_at(person: dict, embedder: Embedder | None) -> Iterator[Asked]:
         table = np.stack([seen.get(name, np.zeros(len(look.places))) for name in SIGNALS], axis=1)
         ids = [recall.catalogue.at(int(row)).record for row in look.rows]
         right = [is_right(question, each, text) for each, text in zip(ids, look.candidates.texts)]
-        stale = [each in question["stale_turns"] and each not in question["gold_turns"] for each in ids]
+        stale = [
+            each in question["stale_turns"] and each not in question["gold_turns"] for each in ids
+        ]
         yield Asked(person["id"], question, table, np.array(right), np.array(stale), look)
 
 
@@ -215,7 +230,10 @@ def fit_signs(every: Sequence[Asked]) -> dict[str, float]:
 
 
 def report(label: str, every: Sequence[Asked]) -> None:
-    for who, some in (("dev", [e for e in every if e.person[0] == "d"]), ("ours", [e for e in every if e.person[0] != "d"])):
+    for who, some in (
+        ("dev", [e for e in every if e.person[0] == "d"]),
+        ("ours", [e for e in every if e.person[0] != "d"]),
+    ):
         known = [e for e in some if e.question["category"] not in UNANSWERABLE]
         order = [np.argsort(-e.totals, kind="stable") for e in known]
         first = [bool(e.right[o[0]]) for e, o in zip(known, order)]
@@ -235,7 +253,12 @@ def write(embedder: str, every: Sequence[Asked]) -> None:
 
 
 def _embedder(options: argparse.Namespace) -> Embedder | None:
-    made = {"none": lambda: None, "static": StaticEmbedder, "minilm": MiniLMEmbedder, "best": best_embedder}
+    made = {
+        "none": lambda: None,
+        "static": StaticEmbedder,
+        "minilm": MiniLMEmbedder,
+        "best": best_embedder,
+    }
     embedder = made[options.embedder]()
     if embedder is None or options.cache is None:
         return embedder

@@ -27,6 +27,7 @@ class Why(Struct, frozen=True):
 class Hit(Struct, frozen=True):
     """An entry that was found. Scores compare within one search, not between two.
 
+    ``relevance`` is how likely it answers, from 0 to 1: that compares between searches.
     ``superseded_by`` is the entry that says otherwise since, where one does.
     """
 
@@ -34,6 +35,7 @@ class Hit(Struct, frozen=True):
     score: float
     entry: Entry
     why: Why | None = None
+    relevance: float = 1.0
     superseded_by: str | None = None
 
 

@@ -41,6 +41,7 @@ from .ranking import (
     reread,
     varied,
 )
+from .relevance import relevances
 from .sparse.index import SparseIndex
 from .vector_arm import EmbedderStatus, VectorArm
 
@@ -154,7 +155,8 @@ class Recall:
         """
         most = _count(top_k)
         ranked = self._ranked(_Asked(question, only, now, ranking, most, matching))
-        return [self._hit(ranked, place, explain) for place in range(min(most, len(ranked)))]
+        chances = relevances(ranked, most)
+        return [self._hit(ranked, place, explain, chance) for place, chance in enumerate(chances)]
 
     def sessions(
         self,
@@ -171,13 +173,14 @@ class Recall:
         ranked = self._ranked(
             _Asked(question, only, now, ranking, _PER_SESSION * most, overview=False)
         )
+        chances = relevances(ranked, len(ranked))
         for place, row in enumerate(ranked.rows.tolist()):
             session = self.catalogue.at(row).session
             if session is None or (session not in found and len(found) == most):
                 continue
             hits = found.setdefault(session, [])
             if len(hits) < _SHOWN:
-                hits.append(self._hit(ranked, place, explain))
+                hits.append(self._hit(ranked, place, explain, chances[place]))
         return [SessionHit(name, hits[0].score, tuple(hits)) for name, hits in found.items()]
 
     def why_not(
@@ -290,7 +293,7 @@ class Recall:
             return why
         return replace(why, likeness=float(ranked.pool.cosines[ranked.order[place]]))
 
-    def _hit(self, ranked: Ranked, place: int, explain: bool) -> Hit:
+    def _hit(self, ranked: Ranked, place: int, explain: bool, relevance: float) -> Hit:
         entry = self.catalogue.at(int(ranked.rows[place]))
         heir = ranked.heirs.get(int(ranked.order[place]))
         return Hit(
@@ -298,6 +301,7 @@ class Recall:
             ranked.score(place),
             entry,
             self._why(ranked, place) if explain else None,
+            relevance,
             None if heir is None else self.catalogue.at(int(ranked.pool.rows[heir])).id,
         )
 

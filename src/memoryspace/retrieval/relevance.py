@@ -1,8 +1,9 @@
 """Relevance: how likely a hit answers the question, from 0 to 1, comparable between searches.
 
 A ranking always has a first, also where nothing fits. So what is seen of a hit by itself is weighed:
-how near it is in meaning, how much of the question's telling words it has, how many of them were
-ever said at all. The weights were fitted to questions with and without an answer
+how near it is in meaning, and how much of the question's telling words it and its neighbours have;
+in a personal memory how many points the second look gives it, and whether anybody of the kind asked
+for was ever spoken of. The weights were fitted to questions with and without an answer
 (``bench/relevance.py``), and are data.
 """
 
@@ -22,18 +23,17 @@ from .ranking.pool import Pool
 
 Floats = NDArray[np.float64]
 
-SIGNS = ("nearness", "nearest", "stands out", "words", "words around it", "words ever said", "none")
+RELEVANT = 0.3  # what is less likely an answer does not belong into a prompt
 
 _STEP = 1e-6  # what a hit has less than the one before it, where it is no better
-_BESIDE = 4  # hits that the nearest is compared with
 
 
 def relevances(ranked: Ranked, most: int) -> list[float]:
     """Return the relevance of the first so many, never rising; equals in the ranking are equal."""
-    found: list[float] = []
     places = ranked.order[:most]
-    own = chances(signs_of(ranked.pool, places), with_vectors=ranked.pool.likeness is not None)
+    own = chances(signs_of(ranked, places), _sort(ranked))
     totals = ranked.totals[places].round(9).tolist()
+    found: list[float] = []
     for at, chance in enumerate(own):
         if not at:
             found.append(chance)
@@ -44,37 +44,38 @@ def relevances(ranked: Ranked, most: int) -> list[float]:
     return found
 
 
-def signs_of(pool: Pool, places: NDArray[np.int64]) -> dict[str, Floats]:
+def signs_of(ranked: Ranked, places: NDArray[np.int64]) -> dict[str, Floats]:
     """Return what is seen of the candidates at some places."""
+    pool = ranked.pool
     rarity = _rarity(pool)
     total = max(float(rarity.sum()), 1e-9)
-    own = pool.gains_at(0)[places] > 0
-    around = pool.window[places] > 0
-    known = (pool.gains > 0).any(axis=1)
-    cosines = np.sort(pool.cosines)[::-1]
-    nearest = float(cosines[0]) if len(cosines) else 0.0
-    beside = float(cosines[1 : 1 + _BESIDE].mean()) if len(cosines) > 1 else 0.0
     every = np.ones(len(places))
     return {
         "nearness": pool.cosines[places],
-        "nearest": every * nearest,
-        "stands out": every * (nearest - beside),
-        "words": own @ rarity / total,
-        "words around it": around @ rarity / total,
-        "words ever said": every * float(known @ rarity) / total,
+        "nearest": every * float(pool.cosines.max(initial=0.0)),
+        "words": (pool.gains_at(0)[places] > 0) @ rarity / total,
+        "words around it": (pool.window[places] > 0) @ rarity / total,
+        "points": ranked.totals[places],
+        "nobody of that kind": every * float(ranked.is_nobody_known),
         "none": every,
     }
 
 
-def chances(signs: Mapping[str, Floats], *, with_vectors: bool) -> list[float]:
+def chances(signs: Mapping[str, Floats], sort: str) -> list[float]:
     """Return the chance that each candidate answers."""
-    weights = _weights()["words and vectors" if with_vectors else "words"]
+    weights = _weights()[sort]
     total = np.sum([weights.get(name, 0.0) * each for name, each in signs.items()], axis=0)
     return [1 / (1 + math.exp(-max(-50.0, min(50.0, each)))) for each in total.tolist()]
 
 
+def _sort(ranked: Ranked) -> str:
+    """Return which weights are meant: points of a personal memory mean something by themselves."""
+    arms = "words" if ranked.pool.likeness is None else "words and vectors"
+    return f"personal {arms}" if ranked.is_personal else arms
+
+
 def _rarity(pool: Pool) -> Floats:
-    """Return how rare each word of the question is among the candidates; who is nowhere is rarest."""
+    """Return how rare each word of the question is among the candidates; unknown ones are rarest."""
     counts = (pool.gains > 0).sum(axis=1)
     found: Floats = np.log1p(len(pool.known) / (1.0 + counts))
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..errors import InvalidInput, NotStarted
-from ..record import RESERVED_PREFIX, check_id
+from ..record import RESERVED_PREFIX, check_id, is_number
 
 
 def not_started(service: object) -> NotStarted:
@@ -38,3 +38,10 @@ def check_version(version: int | None) -> None:
     """Refuse what can be no memory's version: no memory would ever be at it."""
     if version is not None and (type(version) is not int or version < 1):
         raise InvalidInput(f"version must be a whole number from 1 on, got {version!r}")
+
+
+def check_relevance(value: float) -> float:
+    """Return a least relevance, which is from 0 to 1."""
+    if not is_number(value) or not 0 <= value <= 1:
+        raise InvalidInput(f"min_relevance must be a number from 0 to 1, got {value!r}")
+    return float(value)

@@ -132,11 +132,14 @@ class MemoryService(Running, ABC):
         neighbours: bool = True,
         explain: bool = False,
         now: float | None = None,
+        min_relevance: float = 0.0,
     ) -> list[MemoryHit]:
         """Return the best memories with their scores, the best first.
 
         With ``neighbours``, what was said beside a match may be found for its sake. ``explain``
         tells why each is there. ``now`` is when it is asked: "last week" counts from there.
+        What is less relevant than ``min_relevance``, from 0 to 1, is not returned: where nothing
+        answers, nothing is better than the best of what there is.
         """
         self._not_offered("search")
 

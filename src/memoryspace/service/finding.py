@@ -107,7 +107,9 @@ class Finding:
         marks = frozenset(map(derived_mark, ids))
         wanted, facts = set(ids), dict[str, list[Memory]]()
         for each in await self._shelf.select(scope, Where(marks=marks, kind=FACT)):
-            for source in wanted.intersection(() if each.origin is None else each.origin.derived_from):
+            for source in wanted.intersection(
+                () if each.origin is None else each.origin.derived_from
+            ):
                 if not each.is_quarantined:
                     facts.setdefault(source, []).append(each)
         return facts

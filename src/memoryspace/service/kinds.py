@@ -7,6 +7,8 @@ from ..record import MESSAGE, RESERVED_PREFIX, SUMMARY, Scope
 FACT, INSIGHT, EXPERIENCE, TOOL = "fact", "insight", "experience", "tool"
 DERIVED = (FACT, INSIGHT, EXPERIENCE, TOOL)  # by our own derivers; others' kinds come beside these
 
+INSTRUCTION = "instruction"  # the type of a fact that says how answers are to be
+
 SUPERSEDED = "superseded"  # the mark of a fact that no longer holds
 
 VERSION = "version"  # what a memory was before it was changed

@@ -9,7 +9,8 @@ from .memory import Memory
 
 
 class MemoryHit(Struct, frozen=True):
-    """A memory that was found. Scores compare within one search, not between two.
+    """A memory that was found. ``score`` is its relevance, how likely it answers, from 0 to 1: it
+    compares between searches, and does not rise along the hits of one.
 
     A personal service tells with a message what is known from it: its ``facts``, those which no
     longer hold among them (``valid_to``). ``superseded_by`` is the message that says otherwise

@@ -19,7 +19,7 @@ from ..record import RESERVED_PREFIX, Scope, Where, check_id, is_number
 from ..retrieval.hits import WhyNot
 from ..store import Store
 from .admission import Admission, own_marks, remarked
-from .arguments import as_ids, check_own, check_version, not_started
+from .arguments import as_ids, check_own, check_relevance, check_version, not_started
 from .base import DEFAULT_SESSION, Filters, MemoryService
 from .deriving.contract import Deriver
 from .deriving.worker import Worker
@@ -27,9 +27,9 @@ from .envelope import entry_of, record_of
 from .erasing import DerivedKinds, Eraser
 from .filters import FOR_LIST, FOR_SEARCH, MOST_HITS, count_in, read
 from .finding import Finding
-from .kinds import NO_MEMORIES
+from .kinds import FACT, INSTRUCTION, NO_MEMORIES, SUPERSEDED
 from .listing import Listing
-from .memory import RAW, Memory, Said
+from .memory import QUARANTINED, RAW, Memory, Said
 from .results import Deleted, Erasure, MemoryHit, Page, Status
 from .review import Review
 from .search import Searcher
@@ -257,11 +257,13 @@ class StoredMemoryService(MemoryService):
         neighbours: bool = True,
         explain: bool = False,
         now: float | None = None,
+        min_relevance: float = 0.0,
     ) -> list[MemoryHit]:
         scope, asked = self._scope(user_id, None), read(filters, also=("min_score",))
         asked = change(asked, top_k=count_in("top_k", top_k, MOST_HITS))
         wanted = self._finding.query(query, asked, neighbours=neighbours, explain=explain, now=now)
-        return await self._finding.hits(scope, wanted, min_score=asked.min_score)
+        least = max(check_relevance(min_relevance), asked.min_score or 0.0)
+        return await self._finding.hits(scope, wanted, min_score=least)
 
     async def why_not(
         self,
@@ -301,6 +303,17 @@ class StoredMemoryService(MemoryService):
 
     async def count(self, user_id: str, filters: Filters | None = None) -> int:
         return await self._listing.count(self._scope(user_id, None), read(filters))
+
+    async def instructions(self, user_id: str) -> list[Memory]:
+        """Return the standing instructions that hold now ("always answer in French"), newest first.
+
+        They hold whatever is asked, so they stand beside the hits of a search, not among them.
+        """
+        kinds = [kind for kind in self._kinds if kind == FACT]
+        where = Where(kind=FACT, without=frozenset({QUARANTINED, SUPERSEDED}))
+        known = await self._shelf.select(self._scope(user_id, None), where) if kinds else []
+        told = [each for each in known if each.details.get("type") == INSTRUCTION]
+        return sorted(told, key=lambda each: -each.seq)
 
     async def quarantined(self, user_id: str) -> list[Memory]:
         """Return what is held back, for review, in the order it was said."""

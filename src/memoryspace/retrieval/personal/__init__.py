@@ -12,5 +12,3 @@ from __future__ import annotations
 from .reader import PersonalReader
 
 __all__ = ["PersonalReader"]
-
-

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from msgspec import Struct
@@ -70,11 +71,14 @@ def _people(
     names = names_in(text) & known
     names |= {name for name in known if name in (words if name.isascii() else lowered)}
     found = relations_asked(text) | names
-    also = [aliases.get(each, frozenset()) for each in found]
-    return found.union(
-        *(keys - RELATIONS if each in RELATIONS else keys for each, keys in zip(found, also, strict=True))
-    )
+    return found.union(*(_others(each, aliases) for each in found))
 
 
-def _finds(pattern: object, text: str) -> bool:
-    return pattern.search(text) is not None  # type: ignore[attr-defined]
+def _others(key: str, aliases: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    """Return what else somebody is called; a relation leads to names alone, not to relations."""
+    known = aliases.get(key, frozenset())
+    return known - RELATIONS if key in RELATIONS else known
+
+
+def _finds(pattern: re.Pattern[str], text: str) -> bool:
+    return pattern.search(text) is not None

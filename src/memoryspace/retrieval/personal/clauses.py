@@ -7,6 +7,7 @@ the speaker. "He" and "she" mean who was spoken of last.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from ..text.analysis import tokens
@@ -31,10 +32,17 @@ _OPENING = re.compile(
     r"yesterday|n)[,!:]*\s+|(?:而且|所以|但是?|不过|对了|哦对?|还有|然后|其实|另外|今天|现在|最近|后来|因为|唉|哈哈)\s*)+",
     re.IGNORECASE,
 )
-_SPEAKER = re.compile(r"^(?:i|im|i['’]m|ive|i['’]ve|id|i['’]d|ill|i['’]ll|we|we['’]re|we['’]ve|me)\b|^(?:我|咱|俺|本人)", re.IGNORECASE)
+_SPEAKER = re.compile(
+    r"^(?:i|im|i['’]m|ive|i['’]ve|id|i['’]d|ill|i['’]ll|we|we['’]re|we['’]ve|me)\b|^(?:我|咱|俺|本人)",
+    re.IGNORECASE,
+)
 _OURS = re.compile(r"^(?:my|our)\b|^(?:我|我们|咱|俺)(?:家|的)?", re.IGNORECASE)
-_SOMEBODY = re.compile(r"^(?:he|she|they|hes|shes|he['’]s|she['’]s|they['’]re|his|her|hers|him)\b|^[他她伊佢]", re.IGNORECASE)
+_SOMEBODY = re.compile(
+    r"^(?:he|she|they|hes|shes|he['’]s|she['’]s|they['’]re|his|her|hers|him)\b|^[他她伊佢]",
+    re.IGNORECASE,
+)
 _HEAD = 28  # characters in which "my brother Callum" stands
+_HEAD_IDEOGRAPHS = 5
 _START = 14
 _BORDERLESS = re.compile("[\u4e00-\u9fff]")
 OTHER = "other"  # somebody who is not known
@@ -127,25 +135,30 @@ def _is_telling(word: str) -> bool:
 
 def _subject(said: str, before: frozenset[str], last: frozenset[str]) -> frozenset[str]:
     """Return whom a clause is about."""
+    is_borderless = _BORDERLESS.match(said) is not None
     if _OURS.match(said):
-        head = said[:_HEAD]
-        found = relations_in(head if _BORDERLESS.match(said) is None else said[:6]) | (
-            names_in(head[2:]) if head[:1].lower() in "mo" else frozenset()
-        )
-        if found and not (_BORDERLESS.match(said) and not relations_in(said[:5])):
-            return found
+        theirs = _relative(said, is_borderless)
+        if theirs:
+            return theirs
     if _SPEAKER.match(said):
         return frozenset({USER})
     if _SOMEBODY.match(said):
-        return last or frozenset({OTHER})
-    start = said[:_START]
-    found = relations_in(start)
-    first = names_in(said.split(" ", 1)[0]) if not _BORDERLESS.match(said) else names_in(said[:3])
-    return (found | first) or before
+        return last if last else frozenset({OTHER})
+    first = names_in(said[:3] if is_borderless else said.split(" ", 1)[0])
+    found = relations_in(said[:_START]) | first
+    return found if found else before
 
 
-def _joined(signs: object) -> int:
+def _relative(said: str, is_borderless: bool) -> frozenset[str]:
+    """Return who is meant by "my brother Callum" or 我弟弟 at the beginning of a clause."""
+    if is_borderless:
+        return relations_in(said[:_HEAD_IDEOGRAPHS])
+    head = said[:_HEAD]
+    return relations_in(head) | names_in(head[2:])
+
+
+def _joined(signs: Iterable[int]) -> int:
     found = 0
-    for each in signs:  # type: ignore[attr-defined]
+    for each in signs:
         found |= each
     return found

@@ -37,7 +37,9 @@ _SIGNS = {
         r"accepted|signed|landed)\b|新|开始|入职|签了|买了|终于|考上|录取|领证|结婚|在一起|请了|收了|当上|答应",
         re.IGNORECASE,
     ),
-    NOW: re.compile(r"\b(?:now|henceforth|from now on|these days)\b|现在|如今|目前|而家", re.IGNORECASE),
+    NOW: re.compile(
+        r"\b(?:now|henceforth|from now on|these days)\b|现在|如今|目前|而家", re.IGNORECASE
+    ),
     AGAIN: re.compile(r"\b(?:again|another)\b|又|再次|重新", re.IGNORECASE),
 }
 # In Chinese a 了 at the end of a clause says that something has become so.
@@ -66,7 +68,8 @@ TO_ASSISTANT = re.compile(
     re.IGNORECASE,
 )
 OF_USER = re.compile(
-    r"\b(?:i|im|i['’]m|ive|i['’]ve|id|i['’]d|my|me|mine|myself|we|our|us)\b|我|咱|俺|本人", re.IGNORECASE
+    r"\b(?:i|im|i['’]m|ive|i['’]ve|id|i['’]d|my|me|mine|myself|we|our|us)\b|我|咱|俺|本人",
+    re.IGNORECASE,
 )
 THEN = re.compile(
     r"\b(?:was|were|did|used to|before|back (?:in|then)|previously|former(?:ly)?|had|originally|"
@@ -93,7 +96,9 @@ HOW_MANY = re.compile(
     r"\bhow (?:many|much|old|tall|often|big)\b|\bwhat (?:age|dose|number)\b|多少|几[个次岁本位只口号点匹]|多大|第几",
     re.IGNORECASE,
 )
-WHO = re.compile(r"\bwho(?:m|se|['’]s)?\b|\b(?:names?|called)\b|谁|叫(?:什么|啥)|名字|称呼|边个", re.IGNORECASE)
+WHO = re.compile(
+    r"\bwho(?:m|se|['’]s)?\b|\b(?:names?|called)\b|谁|叫(?:什么|啥)|名字|称呼|边个", re.IGNORECASE
+)
 
 # -- what would answer them --------------------------------------------------------------------------
 

@@ -64,15 +64,22 @@ for _key, _english, _chinese, _also in _RELATIONS:
 RELATIONS = frozenset(key for key, *_ in _RELATIONS)
 
 _WORD = re.compile(r"[a-zé]+(?:-in-law|-worker)?")
-_TERM = re.compile(
-    f"{'|'.join(sorted((each for each in _KEYS if not each.isascii() and 'é' not in each), key=len, reverse=True))}"
-)
+_BORDERLESS = re.compile("[\u4e00-\u9fff]")
+_TERMS = sorted((each for each in _KEYS if _BORDERLESS.match(each)), key=len, reverse=True)
+_TERM = re.compile("|".join(_TERMS))
 _NAME = re.compile(r"\b[A-Z][a-zà-ÿ]+\b")
-_CALLED = re.compile(r"(?:叫做?|大名|名叫|名字是)[“\"「]?([\u4e00-\u9fff]{2,3}?)(?=[，。！,.\s”」的]|$)")
+_CALLED = re.compile(
+    r"(?:叫做?|大名|名叫|名字是)[“\"「]?([\u4e00-\u9fff]{2,3}?)(?=[，。！,.\s”」的]|$)"
+)
 _NICKNAME = re.compile(r"[小老阿大][\u4e00-\u9fff](?![\u4e00-\u9fff]?[时候人家学伙])")
+
+
+def _word_set(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 # Words with a capital that are no names, however a sentence begins.
-_NO_NAME = frozenset(
-    """
+_NO_NAME = _word_set("""
     the this that these those it its i im ive id ill what when where how why who which can could
     would will should please also just not yes yeah no nope back good great big new got had been
     there here then and but so if or because one two three never always still looking need well
@@ -80,11 +87,10 @@ _NO_NAME = frozenset(
     we you me us is are was were am do does did has have thanks thx morning evening night monday
     tuesday wednesday thursday friday saturday sunday january february march april may june july
     august september october november december any some all both every each first last next after
-    before since until while though maybe perhaps anyway btw lol haha oh ah ugh wow sorry big news
+    before since until while though maybe perhaps anyway btw lol haha oh ah ugh wow sorry news
     update quick ps for from in on at to of with without about as by up down out over again once
     mr mrs ms dr st
-    """.split()
-)  # fmt: skip
+""")
 
 
 def relations_in(text: str) -> frozenset[str]:

@@ -26,8 +26,8 @@ from ..ranking.signals import word_signals
 from ..vector_arm import VectorArm
 from .asking import PersonalQuestion, asked
 from .clauses import Reading, last_spoken_of, read, telling_words
-from .facts import Facts
 from .currency import LOOKED_AT, Superseded, Told, superseded
+from .facts import Facts
 from .people import RELATIONS
 from .signals import Candidates, Floats, rarity_of, share, signals
 
@@ -62,6 +62,14 @@ class Look(Struct, frozen=True):
     rarity: Mapping[str, float]
     facts: Mapping[tuple[int, int], float]
     vectors: NDArray[np.float32] | None
+
+    @property
+    def is_nobody_known(self) -> bool:
+        """Whether nobody of those whom the question asks for was ever spoken of."""
+        named = (each.names for each in self.candidates.readings)
+        return bool(self.question.people) and self.question.people.isdisjoint(
+            frozenset().union(*named)
+        )
 
     def told(self, at: int) -> Told:
         """Return a candidate as one that may supersede another."""
@@ -142,7 +150,12 @@ class PersonalReader:
         parts["supersedes"] = _raised(found, totals)
         heirs = {int(look.places[each.old]): int(look.places[each.new]) for each in found}
         rest = self._rest(ranked, look.places)
-        return replace(_ranked_anew(ranked, look.places, rest, parts), heirs=heirs)
+        return replace(
+            _ranked_anew(ranked, look.places, rest, parts),
+            heirs=heirs,
+            is_personal=True,
+            is_nobody_known=look.is_nobody_known,
+        )
 
     def superseded(self, look: Look, totals: Floats, weights: Weights) -> list[Superseded]:
         """Return which of the best the question asks for no longer hold."""

@@ -68,9 +68,7 @@ def signals(
         "nearest meaning": share(candidates.cosines, _NEAR),
         "the user's words": by_user * (not question.of_assistant),
         "the assistant's words": -by_user * question.of_assistant,
-        "answers what was asked": candidates.with_question
-        * (by_user < 0)
-        * question.of_assistant,
+        "answers what was asked": candidates.with_question * (by_user < 0) * question.of_assistant,
         "about the user": _column(fits, "own") * question.of_user_alone,
         "about who is asked for": _column(fits, "named") * bool(question.people),
         "same matter": _column(fits, "matter"),
@@ -88,7 +86,9 @@ def share(values: Floats, least: float) -> Floats:
 
 
 class _Fit(Struct, frozen=True):
-    own: float = 0.0  # from -1, all of it about others, to 1, about the user; the telling part counts
+    own: float = (
+        0.0  # from -1, all of it about others, to 1, about the user; the telling part counts
+    )
     named: float = 0.0  # 1 if who is asked for is its subject, half if named
     matter: float = 0.0
     supposed: float = 0.0

@@ -61,6 +61,8 @@ class Ranked:
     parts: Signals  # weighted; they add up to the totals
     vector: NDArray[np.float32] | None = None  # of the question
     heirs: Mapping[int, int] = field(default_factory=dict)  # place → of what supersedes it
+    is_personal: bool = False  # the totals are those of a second look
+    is_nobody_known: bool = False  # of those whom the question asks for
 
     def __len__(self) -> int:
         return len(self.order)

@@ -16,12 +16,15 @@ from ...errors import InvalidInput, SecretRefused
 from ...message import Msg
 from ...message.msg import Role
 from ...record import check_id
+from ...retrieval.relevance import RELEVANT
 from ...tool import ToolResponse, failed, told
+from ..arguments import check_relevance
 from ..base import MemoryService
 from ..forms import draft_of
 from ..forms import text_of as words_of
 from ..memory import SECRET, Memory, Said
 from ..secrets import secrets_in
+from ..stored import StoredMemoryService
 from .base import LongTermMemoryBase
 from .rendering import DEFAULT_TOKENS, render
 
@@ -29,6 +32,7 @@ from .rendering import DEFAULT_TOKENS, render
 ECHO = "long_term_memory"
 
 _MOST = 1000  # memories in one answer
+_MOST_INSTRUCTIONS = 5
 
 
 class ServiceLongTermMemory(LongTermMemoryBase):
@@ -36,8 +40,9 @@ class ServiceLongTermMemory(LongTermMemoryBase):
 
     What is recorded goes to ``session_id``; it is looked up in all of the user's sessions or, with
     ``only_session``, in that one. What is retrieved takes at most about ``max_tokens``; with
-    ``neighbours``, what was said beside a match may be retrieved for its sake. What holds a secret
-    is not retrieved, unless it is wanted ``with_secrets``.
+    ``neighbours``, what was said beside a match may be retrieved for its sake. What is less relevant
+    than ``min_relevance`` is not retrieved, so that an unrelated prompt gets nothing; what holds a
+    secret is not, unless it is wanted ``with_secrets``.
     """
 
     def __init__(
@@ -50,6 +55,7 @@ class ServiceLongTermMemory(LongTermMemoryBase):
         neighbours: bool = False,
         with_secrets: bool = False,
         max_tokens: int = DEFAULT_TOKENS,
+        min_relevance: float = RELEVANT,
     ) -> None:
         super().__init__()
         if only_session and session_id is None:
@@ -60,6 +66,7 @@ class ServiceLongTermMemory(LongTermMemoryBase):
         self.max_tokens = max_tokens
         self._neighbours = neighbours
         self._with_secrets = with_secrets
+        self._min_relevance = check_relevance(min_relevance)
         self._filters = {"session_id": session_id} if only_session else {}
 
     async def record(self, msgs: list[Msg | None]) -> list[str]:
@@ -81,7 +88,8 @@ class ServiceLongTermMemory(LongTermMemoryBase):
         """Return what is remembered about a message or several, quoted; "" if nothing is."""
         messages = as_messages(msg)
         found = await self._find([words_of(each) for each in messages], limit, messages)
-        return self._rendered(found)
+        standing = await self._instructions() if found else []
+        return self._rendered([*found, *(each for each in standing if each not in found)])
 
     async def record_to_memory(self, thinking: str, content: list[str]) -> ToolResponse:
         """Remember something important for later conversations, such as a fact about the user.
@@ -141,6 +149,12 @@ class ServiceLongTermMemory(LongTermMemoryBase):
         found = [each for each in in_turn(answers) if each.id not in own]
         return [each for each in found if self._may_be_shown(each)][:limit]
 
+    async def _instructions(self) -> list[Memory]:
+        """Return how the user wants to be answered, whatever is asked; the newest ones."""
+        if not isinstance(self.service, StoredMemoryService):
+            return []
+        return (await self.service.instructions(self.user_id))[:_MOST_INSTRUCTIONS]
+
     def _may_be_shown(self, memory: Memory) -> bool:
         """Tell whether a memory holds no secret; what came from elsewhere is not marked."""
         return self._with_secrets or not (memory.holds_secret or secrets_in(memory.text))
@@ -155,6 +169,7 @@ class ServiceLongTermMemory(LongTermMemoryBase):
                 top_k=limit,
                 filters={**self._filters, **without},
                 neighbours=self._neighbours,
+                min_relevance=self._min_relevance,
             )
             return [hit.memory for hit in hits]
         filters = {"top_k": limit, **self._filters}  # a service with the seven verbs alone

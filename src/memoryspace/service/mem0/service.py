@@ -19,7 +19,7 @@ from ...events import EventStream
 from ...loops import PerLoop
 from ...record import RESERVED_PREFIX, Scope
 from ..admission import Admission
-from ..arguments import as_ids, check_own, not_started
+from ..arguments import as_ids, check_own, check_relevance, not_started
 from ..base import DEFAULT_SESSION, Filters, MemoryService
 from ..filters import FOR_LIST, FOR_SEARCH, MOST_HITS, Asked, count_in, read
 from ..forms import query_text
@@ -222,6 +222,7 @@ class Mem0MemoryService(MemoryService):
         neighbours: bool = True,
         explain: bool = False,
         now: float | None = None,
+        min_relevance: float = 0.0,
     ) -> list[MemoryHit]:
         """Return the best memories with mem0's scores, the best first.
 
@@ -229,7 +230,9 @@ class Mem0MemoryService(MemoryService):
         """
         self._scope(user_id, None)
         asked = read(filters, also=("min_score",))
-        asked = change(asked, top_k=count_in("top_k", top_k, MOST_HITS))
+        least = max(check_relevance(min_relevance), asked.min_score or 0.0)
+        top = count_in("top_k", top_k, MOST_HITS)
+        asked = change(asked, top_k=top, min_score=least if least else asked.min_score)
         return await self._hits(user_id, query, asked)
 
     async def _hits(

@@ -26,7 +26,7 @@ class Query(Struct, frozen=True, kw_only=True):
 
 
 class Found(Struct, frozen=True):
-    """A memory's version, by its ``seq`` in the store, and how well it answers."""
+    """A memory's version, by its ``seq`` in the store, and how likely it answers, from 0 to 1."""
 
     seq: int
     id: str

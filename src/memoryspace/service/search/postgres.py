@@ -243,7 +243,7 @@ class PostgresSearcher(Searcher):
 def _found(candidates: Candidates, hit: Hit) -> Found:
     record, _ = candidates.found[int(hit.id)]
     assert record.session is not None  # every stored record has one
-    return Found(record.seq, record.id, record.session, hit.score, hit.why)
+    return Found(record.seq, record.id, record.session, hit.relevance, hit.why)
 
 
 def _check(query: Query) -> None:

@@ -124,7 +124,7 @@ class UserIndex:
         """Round, so that the last digits of a sum decide nothing."""
         session, record_id = self._places[int(hit.id)]
         heir = None if hit.superseded_by is None else self._places[int(hit.superseded_by)][1]
-        return Found(int(hit.id), record_id, session, float(f"{hit.score:.9g}"), hit.why, heir)
+        return Found(int(hit.id), record_id, session, float(f"{hit.relevance:.9g}"), hit.why, heir)
 
     def _vanished(self, changes: Changes) -> list[int]:
         """Return who is not named any more, or is named with another seq."""
