@@ -4,10 +4,10 @@
 
 The people are those of ``personal_dev.jsonl`` in the folder and those of ``bench/people.jsonl.gz``,
 which were written for this. Each question is a choice among its candidates: the weights are fitted
-so that the softmax of the weighted sum puts its mass on right answers. Then, of each question's best
-candidates, the signs that a later message supersedes an earlier one are fitted by logistic
-regression. What is printed was fitted with the person's own sixth of all people left out; ``--write``
-writes weights fitted to everybody.
+so that the softmax of the weighted sum puts its mass on right answers. Then, of each question's
+best candidates, the signs that a later message supersedes an earlier one are fitted by logistic
+regression. What is printed was fitted with the person's own sixth of all people left out;
+``--write`` writes weights fitted to everybody.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def main() -> None:
         add_pairs(each)
     for least in (0.25, 0.3, 0.35, 0.4, 0.5, 0.6):
         report(f"currency from {least}", [_raised(each, every, folds, least) for each in every])
-    print(json.dumps({k: round(v, 2) for k, v in zip(SIGNALS, fit_signals(every))}))
+    print(json.dumps({k: round(v, 2) for k, v in zip(SIGNALS, fit_signals(every), strict=True)}))
     print(json.dumps(fit_signs(every)))
     if options.write:
         write(options.embedder, every)
@@ -104,13 +104,9 @@ def _raised(each: Asked, every: Sequence[Asked], folds: dict[str, int], least: f
 
 
 def read_people(path: Path) -> Iterator[dict]:
-    opened = (
-        gzip.open(path, "rt", encoding="utf-8")
-        if path.suffix == ".gz"
-        else path.open(encoding="utf-8")
-    )
-    with opened as lines:
-        yield from (json.loads(line) for line in lines if line.strip())
+    data = path.read_bytes()
+    text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode()
+    yield from (json.loads(line) for line in text.splitlines() if line.strip())
 
 
 async def filled(person: dict, embedder: Embedder | None) -> Recall:
@@ -150,7 +146,10 @@ def looked_at(person: dict, embedder: Embedder | None) -> Iterator[Asked]:
         seen = signals(look.question, look.candidates, reader.asked_rarity(look))
         table = np.stack([seen.get(name, np.zeros(len(look.places))) for name in SIGNALS], axis=1)
         ids = [recall.catalogue.at(int(row)).record for row in look.rows]
-        right = [is_right(question, each, text) for each, text in zip(ids, look.candidates.texts)]
+        right = [
+            is_right(question, each, text)
+            for each, text in zip(ids, look.candidates.texts, strict=True)
+        ]
         stale = [
             each in question["stale_turns"] and each not in question["gold_turns"] for each in ids
         ]
@@ -226,7 +225,7 @@ def fit_signs(every: Sequence[Asked]) -> dict[str, float]:
         slope = table.T @ (wanted - chance) - weights
         bend = (table * (chance * (1 - chance))[:, None]).T @ table + np.eye(len(weights))
         weights += np.linalg.solve(bend, slope)
-    return {name: round(float(w), 2) for name, w in zip(currency.SIGNS, weights)}
+    return {name: round(float(w), 2) for name, w in zip(currency.SIGNS, weights, strict=True)}
 
 
 def report(label: str, every: Sequence[Asked]) -> None:
@@ -236,17 +235,23 @@ def report(label: str, every: Sequence[Asked]) -> None:
     ):
         known = [e for e in some if e.question["category"] not in UNANSWERABLE]
         order = [np.argsort(-e.totals, kind="stable") for e in known]
-        first = [bool(e.right[o[0]]) for e, o in zip(known, order)]
-        three = [bool(e.right[o[:3]].any()) for e, o in zip(known, order)]
-        update = [r for r, e in zip(first, known) if e.question["category"] == "update"]
-        stale = [bool(e.stale[o[0]]) for e, o in zip(known, order) if e.question["stale_turns"]]
+        first = [bool(e.right[o[0]]) for e, o in zip(known, order, strict=True)]
+        three = [bool(e.right[o[:3]].any()) for e, o in zip(known, order, strict=True)]
+        update = [
+            r for r, e in zip(first, known, strict=True) if e.question["category"] == "update"
+        ]
+        stale = [
+            bool(e.stale[o[0]])
+            for e, o in zip(known, order, strict=True)
+            if e.question["stale_turns"]
+        ]
         print(f"{label:22} {who:5} first {np.mean(first):.3f} in 3 {np.mean(three):.3f} "
               f"update {np.mean(update):.3f} stale first {np.mean(stale):.3f}")  # fmt: skip
 
 
 def write(embedder: str, every: Sequence[Asked]) -> None:
     data = json.loads(WEIGHTS.read_text("utf-8"))
-    fitted = {k: round(float(v), 2) for k, v in zip(SIGNALS, fit_signals(every))}
+    fitted = {k: round(float(v), 2) for k, v in zip(SIGNALS, fit_signals(every), strict=True)}
     chosen = {"signals": {k: v for k, v in fitted.items() if v}, "signs": fit_signs(every)}
     data["words" if embedder == "none" else "words and vectors"] = chosen
     WEIGHTS.write_text(json.dumps(data, indent=1) + "\n", "utf-8")

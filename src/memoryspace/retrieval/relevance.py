@@ -1,6 +1,6 @@
 """Relevance: how likely a hit answers the question, from 0 to 1, comparable between searches.
 
-A ranking always has a first, also where nothing fits. So what is seen of a hit by itself is weighed:
+A ranking always has a first, also where nothing fits. So what is seen of a hit by itself counts:
 how near it is in meaning, and how much of the question's telling words it and its neighbours have;
 in a personal memory how many points the second look gives it, and whether anybody of the kind asked
 for was ever spoken of. The weights were fitted to questions with and without an answer
@@ -75,7 +75,7 @@ def _sort(ranked: Ranked) -> str:
 
 
 def _rarity(pool: Pool) -> Floats:
-    """Return how rare each word of the question is among the candidates; unknown ones are rarest."""
+    """Return how rare each word of the question is among the candidates; unknown ones are most."""
     counts = (pool.gains > 0).sum(axis=1)
     found: Floats = np.log1p(len(pool.known) / (1.0 + counts))
     return found

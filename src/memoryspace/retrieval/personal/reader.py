@@ -313,7 +313,7 @@ def _fits(
         return []
     if ranked.vector is not None and index is not None:
         cosines = index.vectors(np.array(rows, np.int64)) @ ranked.vector
-        return np.clip(cosines, 0.0, 1.0).tolist()
+        return [min(1.0, max(0.0, each)) for each in cosines.tolist()]
     total = sum(rarity.get(word, 1.0) for word in question.words)
     if not total:
         return [0.0] * len(rows)

@@ -154,7 +154,7 @@ def _timely(question: PersonalQuestion, candidates: Candidates) -> Signals:
 
 
 def _then(periods: Sequence[tuple[float, float]], times: Floats) -> Signals:
-    """What was said in a period counts, what was said before it by half, what came later against."""
+    """What was said in a period counts, what was said before it by half, later against it."""
     during, after = np.zeros(len(times)), np.zeros(len(times))
     for start, end in periods:
         during = np.maximum(during, np.where((times >= start) & (times < end), 1.0, 0.0))

@@ -40,9 +40,9 @@ class ServiceLongTermMemory(LongTermMemoryBase):
 
     What is recorded goes to ``session_id``; it is looked up in all of the user's sessions or, with
     ``only_session``, in that one. What is retrieved takes at most about ``max_tokens``; with
-    ``neighbours``, what was said beside a match may be retrieved for its sake. What is less relevant
-    than ``min_relevance`` is not retrieved, so that an unrelated prompt gets nothing; what holds a
-    secret is not, unless it is wanted ``with_secrets``.
+    ``neighbours``, what was said beside a match may be retrieved for its sake. What is less
+    relevant than ``min_relevance`` is not retrieved, so that an unrelated prompt gets nothing; what
+    holds a secret is not, unless it is wanted ``with_secrets``.
     """
 
     def __init__(
