@@ -67,7 +67,7 @@ class Asked:
 
 def main() -> None:
     options = _options()
-    embedder = _embedder(options)
+    embedder = chosen_embedder(options.embedder, options.cache)
     people = [*read_people(options.data_path / "personal_dev.jsonl"), *read_people(PEOPLE)]
     every = [each for person in people for each in looked_at(person, embedder)]
     folds = {name: at % FOLDS for at, name in enumerate(sorted({each.person for each in every}))}
@@ -87,7 +87,7 @@ def main() -> None:
         write(options.embedder, every)
 
 
-_SIGNS_CACHE: dict[int, dict[str, float]] = {}
+_SIGNS_CACHE: dict[int, dict[str, float]] = {}  # by fold
 
 
 def _raised(each: Asked, every: Sequence[Asked], folds: dict[str, int], least: float) -> Asked:
@@ -257,17 +257,16 @@ def write(embedder: str, every: Sequence[Asked]) -> None:
     WEIGHTS.write_text(json.dumps(data, indent=1) + "\n", "utf-8")
 
 
-def _embedder(options: argparse.Namespace) -> Embedder | None:
-    made = {
+def chosen_embedder(name: str, cache: Path | None) -> Embedder | None:
+    embedder = {
         "none": lambda: None,
         "static": StaticEmbedder,
         "minilm": MiniLMEmbedder,
         "best": best_embedder,
-    }
-    embedder = made[options.embedder]()
-    if embedder is None or options.cache is None:
+    }[name]()
+    if embedder is None or cache is None:
         return embedder
-    return CachedEmbedder(embedder, FileEmbeddingCache(str(options.cache)))
+    return CachedEmbedder(embedder, FileEmbeddingCache(str(cache)))
 
 
 def _options() -> argparse.Namespace:

@@ -31,7 +31,7 @@ _STEP = 1e-6  # what a hit has less than the one before it, where it is no bette
 def relevances(ranked: Ranked, most: int) -> list[float]:
     """Return the relevance of the first so many, never rising; equals in the ranking are equal."""
     places = ranked.order[:most]
-    own = chances(signs_of(ranked, places), _sort(ranked))
+    own = chances(signs_of(ranked, places), sort_of(ranked))
     totals = ranked.totals[places].round(9).tolist()
     found: list[float] = []
     for at, chance in enumerate(own):
@@ -68,7 +68,7 @@ def chances(signs: Mapping[str, Floats], sort: str) -> list[float]:
     return [1 / (1 + math.exp(-max(-50.0, min(50.0, each)))) for each in total.tolist()]
 
 
-def _sort(ranked: Ranked) -> str:
+def sort_of(ranked: Ranked) -> str:
     """Return which weights are meant: points of a personal memory mean something by themselves."""
     arms = "words" if ranked.pool.likeness is None else "words and vectors"
     return f"personal {arms}" if ranked.is_personal else arms

@@ -24,23 +24,16 @@ Floats = NDArray[np.float64]
 
 LOOKED_AT = 6  # of the best candidates: who supersedes one of them is nearly always among them
 LEAST = 0.3  # chance from which on the later takes the place of the earlier
+KNOWN = 0.5  # least chance where the very fact that is asked for is known to be superseded
 
 SIGNS = (
     *("likeness", "shared words", "rarest shared word", "changed word", "word that ended"),
-    *("changed matter", "ends", "changes", "corrects", "begins", "now", "again"),
-    *("same session", "only supposed", "long before", "fits the question", "fits it better"),
+    *("changed matter", "tells of now", "same session", "only supposed", "long before"),
+    *("fits the question", "fits it better"),
     *("asks for now", "words of the question", "fact was superseded", "none"),
 )
 
 _STRONG = cues.ENDS | cues.CHANGES | cues.CORRECTS
-_BITS = {
-    "ends": cues.ENDS,
-    "changes": cues.CHANGES,
-    "corrects": cues.CORRECTS,
-    "begins": cues.BEGINS,
-    "now": cues.NOW,
-    "again": cues.AGAIN,
-}
 
 
 class Told(Struct, frozen=True):
@@ -98,7 +91,8 @@ def signs_of(
 def chance_of(signs: Mapping[str, float], weights: Mapping[str, float]) -> float:
     """Return the chance that the later takes the earlier's place."""
     total = sum(weights.get(name, 0.0) * value for name, value in signs.items())
-    return 1 / (1 + math.exp(-max(-50.0, min(50.0, total))))
+    chance = 1 / (1 + math.exp(-max(-50.0, min(50.0, total))))
+    return max(chance, KNOWN) if signs["fact was superseded"] >= 1 else chance
 
 
 def _signs(
@@ -117,7 +111,7 @@ def _signs(
         "changed word": word,
         "word that ended": ended,
         "changed matter": matter,
-        **{name: float(bool(new.reading.changes & bit)) for name, bit in _BITS.items()},
+        "tells of now": float(bool(new.reading.changes & cues.NOW)),
         "same session": float(old.session is not None and old.session == new.session),
         "only supposed": float(any(each.is_supposed for each in new.reading.clauses)),
         "long before": min(1.0, old.length / 200),

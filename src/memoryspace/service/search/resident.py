@@ -113,9 +113,9 @@ class ResidentSearcher(Searcher):
     ``entry_of`` says what of a record is searched, ``None`` for one that must not be found; an
     entry is known by its record's seq, and ``ids`` in a condition mean these. ``embedder``,
     ``ranking``, ``reranker``, ``zone`` and ``personal`` are those of ``Recall``; ``clock`` (the
-    store's, unless given) tells when a question is asked. Beyond ``max_entries`` over all users, those not asked
-    for longest are dropped (event ``index_dropped``; ``dropped`` counts them); the user who is
-    asked always stays.
+    store's, unless given) tells when a question is asked. Beyond ``max_entries`` over all users,
+    those not asked for longest are dropped (event ``index_dropped``; ``dropped`` counts them); the
+    user who is asked always stays.
     """
 
     def __init__(

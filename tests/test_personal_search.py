@@ -1,0 +1,325 @@
+"""Personal memory answers with what was said: the user's own, the newest that holds, or nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memoryspace.errors import InvalidInput
+from memoryspace.message import Msg
+from memoryspace.retrieval import Entry, Recall
+from memoryspace.retrieval.personal.clauses import read
+from memoryspace.retrieval.personal.facts import Facts
+from memoryspace.retrieval.personal.matters import matters_in, names_of
+from memoryspace.retrieval.personal.people import relations_asked, relations_in
+from memoryspace.service import PersonalMemoryService, ServiceSettings
+from memoryspace.service.long_term import ServiceLongTermMemory
+from memoryspace.service.schema import Message, TextContent
+from memoryspace.store import SQLStore
+
+Talk = list[tuple[str, list[tuple[str, str]]]]  # sessions: a day, and who said what
+
+MOVED: Talk = [
+    (
+        "2025-01-10",
+        [("user", "I live in Rome, in a small flat near the river, and I love gardening.")],
+    ),
+    ("2025-02-01", [("user", "My brother Tom lives in Bergen and hates gardening.")]),
+    ("2025-05-20", [("user", "I moved to Oslo last week!"), ("assistant", "Congratulations!")]),
+]
+搬家: Talk = [
+    ("2025-01-10", [("user", "我住在苏州，在一家书店上班。")]),
+    ("2025-02-01", [("user", "我弟弟住在西安，开出租车。")]),
+    ("2025-05-20", [("user", "上周我搬到杭州了！"), ("assistant", "恭喜！")]),
+]
+
+
+def told(talk: Talk) -> list[list[dict[str, Any]]]:
+    return [
+        [
+            {
+                "id": f"{day}/{at}",
+                "role": role,
+                "content": text,
+                "timestamp": f"{day}T10:0{at}:00+00:00",
+            }
+            for at, (role, text) in enumerate(said)
+        ]
+        for day, said in talk
+    ]
+
+
+def asked_at(day: str) -> float:
+    return datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp()
+
+
+def using(
+    work: Callable[[PersonalMemoryService], Awaitable[Any]],
+    talk: Talk = MOVED,
+    *,
+    embedder: Any = None,
+    store: Callable[[], Any] = lambda: None,
+) -> Any:
+    async def run() -> Any:
+        shelf = store()
+        service = PersonalMemoryService(shelf, settings=ServiceSettings(embedder=embedder))
+        async with service:
+            for number, messages in enumerate(told(talk)):
+                await service.add_memory("ann", messages, session_id=f"s{number}")
+            found = await work(service)
+        if shelf is not None:
+            await shelf.close()
+        return found
+
+    return asyncio.run(run())
+
+
+def hits_of(question: str, talk: Talk = MOVED, **options: Any) -> list[Any]:
+    now = asked_at("2025-06-01")
+    return using(lambda service: service.search("ann", question, now=now), talk, **options)
+
+
+def first(question: str, talk: Talk = MOVED, **options: Any) -> str:
+    return hits_of(question, talk, **options)[0].memory.text
+
+
+@pytest.mark.parametrize("embedder", [None, "best"])
+def test_what_holds_now_comes_first_and_says_what_it_supersedes(embedder: Any) -> None:
+    new, *others = hits_of("Where do I live?", embedder=embedder)
+    assert "Oslo" in new.memory.text
+    assert new.holds
+    old = next(each for each in others if "Rome" in each.memory.text)
+    assert old.superseded_by == new.memory.id
+    assert not old.holds
+
+
+@pytest.mark.parametrize("embedder", [None, "best"])
+def test_what_holds_now_comes_first_in_chinese(embedder: Any) -> None:
+    assert "杭州" in first("我现在住在哪里？", 搬家, embedder=embedder)
+
+
+def test_what_held_then_answers_a_question_about_then() -> None:
+    assert "Rome" in first("Where did I live in January?")
+    assert "苏州" in first("一月份我住在哪里？", 搬家)
+
+
+def test_a_move_deleted_never_happened() -> None:
+    async def work(service: PersonalMemoryService) -> list[Any]:
+        await service.delete("ann", "2025-05-20/0")
+        return await service.search("ann", "Where do I live?", now=asked_at("2025-06-01"))
+
+    best, *_ = using(work)
+    assert "Rome" in best.memory.text
+    assert best.holds
+
+
+def test_what_merely_stands_beside_retires_nothing() -> None:
+    talk: Talk = [
+        ("2025-01-10", [("user", "I live in Leiden and work at the harbour.")]),
+        ("2025-03-10", [("user", "My cat sleeps in the sink, the kitchen here is tiny.")]),
+    ]
+    best = hits_of("Where do I live?", talk)[0]
+    assert "Leiden" in best.memory.text
+    assert best.holds
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [("Where do I live?", "Oslo"), ("Where does my brother live?", "Bergen")],
+)
+def test_nobody_answers_for_somebody_else(question: str, answer: str) -> None:
+    assert answer in first(question)
+
+
+def test_a_name_leads_to_what_was_said_of_a_relative() -> None:
+    talk: Talk = [
+        ("2025-01-10", [("user", "My sister Ines is a vet in Porto."), ("assistant", "Nice!")]),
+        ("2025-02-10", [("user", "Ines won the chess cup on Sunday, she is unbearable now.")]),
+        ("2025-03-10", [("user", "My boss Ada plays the tuba.")]),
+    ]
+    assert "chess" in first("What did my sister win?", talk)
+
+
+def test_who_asks_for_the_assistants_words_gets_them() -> None:
+    talk: Talk = [
+        (
+            "2025-01-10",
+            [
+                ("user", "Which book about bees should I read?"),
+                ("assistant", "Try The Honey Year by Orla Finch."),
+                ("user", "Thanks. I read The Long Hive last year, it was dull."),
+            ],
+        ),
+    ]
+    assert "Honey Year" in first("Which book about bees did you recommend?", talk)
+
+
+def test_what_no_rule_understands_is_found() -> None:
+    talk: Talk = [("2025-01-10", [("user", "zorble frumious at dawn, as per the manxome foe")])]
+    best = hits_of("frumious", talk)[0]
+    assert "zorble" in best.memory.text
+    assert best.facts == ()
+
+
+def test_a_hit_tells_what_is_known_from_it() -> None:
+    best = hits_of("Where do I live?")[0]
+    assert any("Oslo" in each.text for each in best.facts)
+    assert all(best.memory.id in each.origin.derived_from for each in best.facts)
+
+
+def test_kinds_narrow_a_search() -> None:
+    def kinds(*names: str) -> set[str]:
+        filters = {"kind": list(names)}
+        found = using(lambda service: service.search("ann", "Where do I live?", filters=filters))
+        assert found
+        return {each.memory.kind for each in found}
+
+    assert kinds("fact") == {"fact"}
+    assert kinds("memory") == {"memory"}
+
+
+def test_every_form_of_a_message_ranks_the_same() -> None:
+    texts = ["I keep bees behind the garage.", "My neighbour keeps goats.", "Bees dislike smoke."]
+    forms: list[Callable[[str], Any]] = [
+        lambda text: text,
+        lambda text: {"role": "user", "content": text},
+        lambda text: Msg("ann", text, "user"),
+        lambda text: Message(role="user", content=[TextContent(text=text)]),
+    ]
+
+    async def ranked(form: Callable[[str], Any]) -> list[tuple[str, float]]:
+        async with PersonalMemoryService(settings=ServiceSettings(embedder=None)) as service:
+            await service.add_memory("ann", [form(text) for text in texts])
+            hits = await service.search("ann", "What animals do I keep?")
+            return [(hit.memory.text, round(hit.score, 6)) for hit in hits]
+
+    first_form, *others = [asyncio.run(ranked(form)) for form in forms]
+    assert first_form[0][0] == texts[0]
+    assert all(each == first_form for each in others)
+
+
+@pytest.mark.parametrize("embedder", [None, "best"])
+def test_scores_are_from_0_to_1_and_never_rise(embedder: Any) -> None:
+    scores = [hit.score for hit in hits_of("Where do I live?", embedder=embedder)]
+    assert all(0 <= each <= 1 for each in scores)
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_an_unrelated_prompt_gets_nothing() -> None:
+    async def work(service: PersonalMemoryService) -> tuple[list[Any], list[Any]]:
+        prompt = "Translate the minutes of the shareholders' meeting into Dutch."
+        now = asked_at("2025-06-01")
+        unrelated = await service.search("ann", prompt, min_relevance=0.3, now=now)
+        related = await service.search("ann", "Where do I live?", min_relevance=0.3, now=now)
+        return unrelated, related
+
+    unrelated, related = using(work, embedder="best")
+    assert unrelated == []
+    assert "Oslo" in related[0].memory.text
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.1, float("nan"), "high", None, True])
+def test_a_relevance_out_of_range_is_refused(value: Any) -> None:
+    with pytest.raises(InvalidInput, match="min_relevance"):
+        using(lambda service: service.search("ann", "hello", min_relevance=value))
+
+
+def test_standing_instructions_stand_beside_the_hits() -> None:
+    talk: Talk = [
+        ("2025-01-10", [("user", "Always answer in French please.")]),
+        *MOVED,
+    ]
+
+    async def work(service: PersonalMemoryService) -> tuple[list[Any], list[Any], str]:
+        hits = await service.search("ann", "Where do I live?", now=asked_at("2025-06-01"))
+        memory = ServiceLongTermMemory(service, "ann")
+        context = await memory.retrieve(Msg("ann", "Where do I live?", "user"))
+        return hits, await service.instructions("ann"), context
+
+    hits, instructions, context = using(work, talk)
+    assert "French" not in hits[0].memory.text
+    assert ["French" in each.text for each in instructions] == [True]
+    assert "Oslo" in context
+    assert "French" in context
+
+
+def test_the_same_answers_come_from_a_database() -> None:
+    for question in ("Where do I live?", "Where does my brother live?", "Who hates gardening?"):
+        in_ram = [(hit.memory.id, hit.score) for hit in hits_of(question)]
+        in_sql = hits_of(question, store=lambda: SQLStore("sqlite+aiosqlite:///:memory:"))
+        assert [(hit.memory.id, hit.score) for hit in in_sql] == in_ram
+
+
+def test_an_explanation_adds_up_and_names_what_was_superseded() -> None:
+    recall = Recall(embedder=None, personal=True)
+    recall.add(
+        [
+            Entry("old", "I work at the mill as a miller.", session="a", role="user", time=1e9),
+            Entry(
+                "new", "I quit the mill, now I drive a tram.", session="b", role="user", time=1.1e9
+            ),
+        ]
+    )
+    best, second = recall.search("Where do I work at the moment?", explain=True, now=1.2e9)
+    assert (best.id, second.superseded_by) == ("new", "new")
+    assert best.why is not None
+    assert sum(best.why.signals.values()) == pytest.approx(best.score)
+    assert best.why.signals["newest"] > 0
+
+
+# -- reading -----------------------------------------------------------------------------------------
+
+
+@given(st.text(max_size=400))
+def test_any_text_can_be_read(text: str) -> None:
+    reading = read(text)
+    assert len(reading.clauses) <= 40
+    assert all(clause.words <= reading.words for clause in reading.clauses)
+    assert all(clause.about for clause in reading.clauses)
+
+
+def test_clauses_know_whom_they_are_about() -> None:
+    reading = read("my brother Callum is a baker, he gets up at three. i would rather sleep")
+    about = [clause.about for clause in reading.clauses]
+    assert {"brother", "callum"} <= about[0]
+    assert about[1] == about[0]
+    assert about[-1] == {"user"}
+
+
+def test_a_question_for_a_partner_finds_a_husband_and_not_a_sister() -> None:
+    assert relations_asked("what does my partner do?") & relations_in("my hubby is a baker")
+    assert not relations_asked("what does my partner do?") & relations_in("my sister is a baker")
+    assert relations_asked("我老公做什么") & relations_in("她爸在外地跑船")
+
+
+@pytest.mark.parametrize(
+    ("text", "matter"),
+    [
+        ("what do i do for a living", "work"),
+        ("landlord put the rent up", "home"),
+        ("我对花生过敏", "health"),
+        ("以后用中文回答", "answers"),
+    ],
+)
+def test_matters_of_life_are_told_by_their_words(text: str, matter: str) -> None:
+    assert matter in names_of(matters_in(text, read(text).words))
+
+
+@given(st.lists(st.tuples(st.integers(0, 8), st.sampled_from("abc"), st.booleans()), max_size=30))
+def test_facts_know_exactly_those_that_are_there(steps: list[tuple[int, str, bool]]) -> None:
+    facts, there = Facts(), dict[int, Entry]()
+    for row, source, is_added in steps:
+        if row in there:
+            facts.remove(row, there.pop(row))
+        if is_added:
+            there[row] = Entry(str(row), "", record=f"r{row}", sources=(source,))
+            facts.add(row, there[row])
+    for source in "abc":
+        known = facts.from_message(Entry("m", "", record=source))
+        assert sorted(known) == sorted(r for r, each in there.items() if source in each.sources)
