@@ -187,7 +187,7 @@ async def test_order_and_scores_are_those_of_a_recall_that_holds_everything(
             hits = recall.search(question, 20, now=START, matching=not neighbours, only=only)
             found = await at.find(question, 20, neighbours=neighbours, only=only)
             assert [each.seq for each in found] == [int(hit.id) for hit in hits], question
-            assert [each.score for each in found] == pytest.approx([hit.score for hit in hits])
+            assert [each.score for each in found] == pytest.approx([hit.relevance for hit in hits])
 
 
 async def test_what_is_not_allowed_is_no_measure_for_what_is() -> None:
@@ -199,7 +199,7 @@ async def test_what_is_not_allowed_is_no_measure_for_what_is() -> None:
         only = Only(role="user")
         hits = recall.search("lake mill", now=START, only=only, matching=True)
         found = await at.find("lake mill", only=only)
-        assert [each.score for each in found] == pytest.approx([hit.score for hit in hits])
+        assert [each.score for each in found] == pytest.approx([hit.relevance for hit in hits])
 
 
 async def test_meaning_finds_what_no_word_does() -> None:

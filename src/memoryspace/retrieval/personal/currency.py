@@ -23,7 +23,7 @@ from .people import USER
 Floats = NDArray[np.float64]
 
 LOOKED_AT = 6  # of the best candidates: who supersedes one of them is nearly always among them
-LEAST = 0.3  # chance from which on the later takes the place of the earlier
+LEAST = 0.25  # chance from which on the later takes the place of the earlier
 KNOWN = 0.5  # least chance where the very fact that is asked for is known to be superseded
 
 SIGNS = (
@@ -84,8 +84,14 @@ def signs_of(
         (old, new): _signs(question, told[old], told[new], rarity, facts.get((old, new), 0.0))
         for old in range(len(told))
         for new in range(len(told))
-        if told[old].time < told[new].time
+        if told[old].time < told[new].time and _may_supersede(question, told[new].reading)
     }
+
+
+def _may_supersede(question: PersonalQuestion, new: Reading) -> bool:
+    """Tell whether a message can change what is asked: others do not speak for the user."""
+    is_of_user = any(USER in each.about for each in new.clauses)
+    return is_of_user or not question.of_user_alone
 
 
 def chance_of(signs: Mapping[str, float], weights: Mapping[str, float]) -> float:

@@ -119,6 +119,22 @@ class PoolWords:
         self._tokens: Numbers = np.array([t for each in counted for t in each.tokens], np.int64)
         self._counts = np.frombuffer(b"".join(each.counts for each in counted), np.uint8)
 
+    def __len__(self) -> int:
+        return self._statistics.rows
+
+    def holders(self, groups: Sequence[Sequence[str]], most: int) -> list[list[int]]:
+        """Return for each group of words the rows of the pool that hold them all."""
+        return [self._holding(group)[:most] for group in groups]
+
+    def _holding(self, words: Sequence[str]) -> list[int]:
+        held = np.ones(len(self._lengths), np.bool_)
+        for term in terms_of(self._user, " ".join(words)):
+            has = np.zeros(len(self._lengths), np.bool_)
+            has[self._owners[self._tokens == term.token]] = True
+            held &= has
+        rows: list[int] = np.flatnonzero(held).tolist()
+        return rows
+
     def gains(self, text: str, rows: Numbers) -> WordGains:
         """Return what each word of a query adds to the score of each of these rows."""
         terms = self._statistics.held(terms_of(self._user, text))
