@@ -200,7 +200,8 @@ def add_pairs(each: Asked) -> None:
         return
     best = reader.best_told(each.look, each.totals)
     told = [each.look.told(at) for at in best]
-    found = currency.signs_of(each.look.question, told, each.look.rarity, each.look.facts)
+    facts = each.look.facts_among(best)
+    found = currency.signs_of(each.look.question, told, each.look.rarity, facts)
     each.pairs = {(best[old], best[new]): signs for (old, new), signs in found.items()}
 
 

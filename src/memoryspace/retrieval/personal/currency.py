@@ -23,7 +23,7 @@ from .people import USER
 Floats = NDArray[np.float64]
 
 LOOKED_AT = 6  # of the best candidates: who supersedes one of them is nearly always among them
-LEAST = 0.25  # chance from which on the later takes the place of the earlier
+LEAST = 0.3  # chance from which on the later takes the place of the earlier
 KNOWN = 0.5  # least chance where the very fact that is asked for is known to be superseded
 
 SIGNS = (

@@ -75,6 +75,15 @@ class Look(Struct, frozen=True):
             frozenset().union(*named)
         )
 
+    def facts_among(self, some: Sequence[int]) -> dict[tuple[int, int], float]:
+        """Return which of some candidates a fact leads from and to, by their places among these."""
+        place = {at: number for number, at in enumerate(some)}
+        return {
+            (place[old], place[new]): fit
+            for (old, new), fit in self.facts.items()
+            if old in place and new in place
+        }
+
     def told(self, at: int) -> Told:
         """Return a candidate as one that may supersede another."""
         seen = self.candidates
@@ -167,7 +176,8 @@ class PersonalReader:
             return []
         best = best_told(look, totals)
         told = [look.told(at) for at in best]
-        found = superseded(look.question, told, look.rarity, look.facts, weights.signs)
+        facts = look.facts_among(best)
+        found = superseded(look.question, told, look.rarity, facts, weights.signs)
         return [Superseded(best[each.old], best[each.new], each.chance) for each in found]
 
     def _places(self, ranked: Ranked) -> NDArray[np.int64]:
