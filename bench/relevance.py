@@ -4,10 +4,11 @@
 
 A question counts as answered if its first hit is right. Without an answer are: questions of
 personal memory on what was never said, and questions of LoCoMo and BEAM put to a person's memory
-or to another conversation. What is printed was fitted with a sixth of all memories left out in turn: how often an
-answerable question stands above another (AUC), how many questions without an answer are above the
-score that keeps nine of ten right first hits (false recall), and how often hits of each score are
-right. ``--write`` writes the weights, and with matplotlib a plot, ``results/relevance.svg``.
+or to another conversation. What is printed was fitted with a sixth of all memories left out in
+turn: how often an answerable question stands above another (AUC), how many questions without an
+answer are above the score that keeps nine of ten right first hits (false recall), and how often
+hits of each score are right. ``--write`` writes the weights, and with matplotlib a plot,
+``results/relevance.svg``.
 """
 
 from __future__ import annotations

@@ -54,14 +54,15 @@ def day_of(time: float | None) -> str:
 async def look_back(service: PersonalMemoryService) -> None:
     """What was superseded is kept: ask for another time and it holds again."""
     for user, question in (("ann", "Where does the user live?"), ("李娜", "用户住在哪里?")):
-        now = await service.search(user, question, top_k=1)
-        then = await service.search(user, question, top_k=1, filters={"as_of": "2024-05-01"})
-        print(f"{question} {now[0].memory.text} In May: {then[0].memory.text}")
+        [now] = await service.search(user, question, top_k=1)
+        [then] = await service.search(user, question, top_k=1, filters={"as_of": "2024-05-01"})
+        print(f"{question} {now.memory.text} In May: {then.memory.text}")
+        print("  known from it:", *(fact.text for fact in now.facts))
 
 
 async def show_where_it_comes_from(service: PersonalMemoryService) -> None:
     """Every fact names its sources; correct them and it follows, delete them and it is gone."""
-    fact = (await service.search("ann", "peanuts", top_k=1))[0].memory
+    fact = (await service.search("ann", "peanuts", top_k=1, filters={"kind": "fact"}))[0].memory
     assert fact.origin is not None  # everything derived has one
     for source_id in fact.origin.derived_from:
         source = await service.get("ann", source_id)

@@ -72,7 +72,7 @@ async def test_what_is_kept_word_for_word_comes_back_in_the_form_it_was_given() 
         assert back[2:] == said[2:]
         memories = [await mem0.get("ann", each) for each in ids]
         assert [each.role for each in memories if each is not None] == [
-            "user", "user", "tool", "system", None,
+            "user", "user", "tool", "system", "user",
         ]  # fmt: skip
         assert {each.session_id for each in memories if each} == {"s"}
 

@@ -276,9 +276,9 @@ def test_an_ordinary_question_is_answered_as_before() -> None:
 
 
 def test_a_ranking_by_named_signals_has_no_overview() -> None:
-    own = default_ranking().only("own")
+    own = default_ranking().only("words")
     hits = recall_of(moving()).search(MOVE, explain=True, ranking=own)
-    assert all(hit.why is not None and hit.why.signals.keys() <= {"own"} for hit in hits)
+    assert all(hit.why is not None and hit.why.signals.keys() <= {"words"} for hit in hits)
 
 
 def test_sessions_are_ranked_as_ever() -> None:

@@ -241,7 +241,7 @@ def test_a_reply_is_understood_with_the_question_before_it() -> None:
     )
     question = "which instrument does the sister play?"
     assert ids(recall.search(question)) == ["asks", "reply", "later"]
-    quiet = default_ranking().without("pair")
+    quiet = default_ranking().without("words with the reply")
     assert ids(recall.search(question, ranking=quiet)) == ["asks", "later", "reply"]
 
 
@@ -252,9 +252,11 @@ def test_a_question_of_the_user_is_read_with_its_answer() -> None:
         Entry("next", "And what about this?", session="s", role="assistant"),
     )
     ask = why(recall, "cellar umbrella", "ask").signals
-    assert ask["pair"] > 0
-    assert "own" not in ask
-    assert why(recall, "cellar umbrella", "next").signals["pair"] > 0  # it follows the answer
+    assert ask["words with the reply"] > 0
+    assert "words" not in ask
+    assert (
+        why(recall, "cellar umbrella", "next").signals["words with the reply"] > 0
+    )  # it follows the answer
 
 
 def test_neighbours_are_those_of_the_session_alone() -> None:
@@ -289,7 +291,7 @@ def test_a_session_speaks_for_what_is_said_in_it() -> None:
     question = "the garden on Crete, that holiday"
     order = ids(recall.search(question, 100))
     assert order.index("in") < order.index("out")
-    quiet = default_ranking().without("session")
+    quiet = default_ranking().without("words in the session")
     order = ids(recall.search(question, 100, ranking=quiet))
     assert order.index("out") < order.index("in")  # the newest of equals
 
@@ -510,7 +512,7 @@ def test_a_mere_question_answers_nothing() -> None:
         Entry("tells", "the roof has been repaired"), Entry("asks", "has the roof been repaired?")
     )
     assert first(recall, "roof repaired") == "tells"
-    assert first(recall, "roof repaired", "tells", "fullness") == "asks"
+    assert first(recall, "roof repaired", "states something", "length") == "asks"
 
 
 # -- the signals of the text, beside their definition ----------------------------------------------
@@ -587,13 +589,15 @@ def test_signals_of_words_are_what_they_say(
         return sum(max(each.get(word, 0.0) for each in read) for word in ("cat", "dog", "sofa"))
 
     expected = {
-        "own": {each.id: read(each) for each in entries},
-        "pair": {each.id: read(each, 1 if each.role == "user" else -1) for each in entries},
-        "window": {each.id: read(each, -2, -1, 1, 2) for each in entries},
+        "words": {each.id: read(each) for each in entries},
+        "words with the reply": {
+            each.id: read(each, 1 if each.role == "user" else -1) for each in entries
+        },
+        "words around it": {each.id: read(each, -2, -1, 1, 2) for each in entries},
     }
-    expected["session"] = {
+    expected["words in the session"] = {
         one.id: max(
-            expected["own"][other.id]
+            expected["words"][other.id]
             for other in entries
             if other is one or (one.session is not None and other.session == one.session)
         )
@@ -622,10 +626,14 @@ def test_signals_of_meaning_are_what_they_say(
 
     own = {each.id: read(each) for each in entries}
     expected = {
-        "own meaning": own,
-        "pair meaning": {each.id: read(each, 1 if each.role == "user" else -1) for each in entries},
-        "window meaning": {each.id: read(each, -1, 1) if each.session else 0.0 for each in entries},
-        "session meaning": {
+        "meaning": own,
+        "meaning with the reply": {
+            each.id: read(each, 1 if each.role == "user" else -1) for each in entries
+        },
+        "meaning around it": {
+            each.id: read(each, -1, 1) if each.session else 0.0 for each in entries
+        },
+        "meaning in the session": {
             one.id: max(
                 max(own[other.id], 0.0) for other in entries if other.session == one.session
             )
@@ -808,7 +816,7 @@ def test_a_ranking_that_makes_no_sense_is_refused() -> None:
         lambda: replace(plain, half_life=0.0),
         lambda: replace(plain, half_life=float("nan")),
         lambda: replace(plain, diversity=1.5),
-        lambda: Ranking(words={"own": float("nan")}, words_and_vectors={}, always={}),
+        lambda: Ranking(words={"words": float("nan")}, words_and_vectors={}, always={}),
     ]
     for wrong in wrongs:
         with pytest.raises(InvalidInput):

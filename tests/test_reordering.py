@@ -100,18 +100,18 @@ def test_unusable_rankings_are_refused(wrong: dict[str, float]) -> None:
 
 
 def test_a_weight_must_be_a_number_and_a_signal_known() -> None:
-    with pytest.raises(InvalidInput, match="'own'"):
-        replace(default_ranking(), words={"own": float("nan")})
+    with pytest.raises(InvalidInput, match="'words'"):
+        replace(default_ranking(), words={"words": float("nan")})
     with pytest.raises(InvalidInput, match="'owm'"):
         default_ranking().only("owm")
 
 
 def test_a_ranking_by_one_signal_alone_and_without_one() -> None:
     recall = filled()
-    (best, *_) = recall.search("cat mat", explain=True, ranking=default_ranking().only("own"))
+    (best, *_) = recall.search("cat mat", explain=True, ranking=default_ranking().only("words"))
     assert best.why is not None
-    assert set(best.why.signals) == {"own"}
-    (best, *_) = recall.search("cat mat", explain=True, ranking=default_ranking().without("own"))
+    assert set(best.why.signals) == {"words"}
+    (best, *_) = recall.search("cat mat", explain=True, ranking=default_ranking().without("words"))
     assert best.why is not None
-    assert "own" not in best.why.signals
-    assert "pair" in best.why.signals
+    assert "words" not in best.why.signals
+    assert "words with the reply" in best.why.signals

@@ -86,7 +86,7 @@ def test_a_dict_becomes_a_draft() -> None:
 
 def test_text_becomes_a_draft() -> None:
     draft = draft_of("hello")
-    assert (draft.value, draft.text, draft.id, draft.role) == ("hello", "hello", None, None)
+    assert (draft.value, draft.text, draft.id, draft.role) == ("hello", "hello", None, "user")
     assert draft.origin == Origin()
     assert draft.metadata == {}
 

@@ -151,7 +151,7 @@ async def test_a_service_makes_the_entries_of_items_that_a_board_makes(
         assert theirs is not None
         title = None if own.title is None else {"title": own.title}
         assert own == msgspec.structs.replace(
-            theirs, id=str(record.seq), kind="memory", metadata=title
+            theirs, id=str(record.seq), kind="memory", metadata=title, record=record.id
         )
 
 

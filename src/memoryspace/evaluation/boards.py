@@ -140,9 +140,9 @@ class Result:
 def arms_of(embedder: Embedder | None) -> dict[str, Ranking]:
     """Return what is measured: each arm alone, and everything together."""
     default = default_ranking()
-    arms = {"words": default.only("own")}
+    arms = {"words": default.only("words")}
     if embedder is not None:
-        arms["vectors"] = default.only("own meaning")
+        arms["vectors"] = default.only("meaning")
     return {**arms, "fused": default}
 
 

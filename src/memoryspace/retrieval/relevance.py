@@ -75,9 +75,8 @@ def sort_of(ranked: Ranked) -> str:
 
 
 def _rarity(pool: Pool) -> Floats:
-    """Return how rare each word of the question is among the candidates; unknown ones are most."""
-    counts = (pool.gains > 0).sum(axis=1)
-    found: Floats = np.log1p(len(pool.known) / (1.0 + counts))
+    """Return what each word of the question gives at best: the rarer it is, the more."""
+    found: Floats = pool.gains.max(axis=1, initial=0.0)
     return found
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
+from math import inf, nextafter
 from typing import Any
 
 from msgspec import Struct
@@ -150,9 +151,10 @@ def _own_key(key: Any) -> str:
 
 
 def _as_of(value: Any) -> Condition:
-    """Return the condition that a fact held at a time, by what is known now."""
+    """Return the condition that a fact held at a time, by what is known now, or was said."""
     when = moment("as_of", value)
-    not_later = AnyOf((Not(Item(VALID_FROM, "exists", True)), Item(VALID_FROM, "lte", when)))
+    by_then = AllOf((Not(Item(VALID_FROM, "exists", True)), Only(until=nextafter(when, inf))))
+    not_later = AnyOf((by_then, Item(VALID_FROM, "lte", when)))
     not_over = AnyOf((Not(Item(VALID_TO, "exists", True)), Item(VALID_TO, "gt", when)))
     return AllOf((not_later, not_over))
 

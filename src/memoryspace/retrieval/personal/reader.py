@@ -128,7 +128,9 @@ class PersonalReader:
         known = frozenset().union(*(each.names for each in readings)) - RELATIONS
         personal = asked(question, now, known, _aliases(readings))
         rarity = rarity_of(frozenset().union(*(each.words for each in readings)), readings)
-        pair = word_signals(ranked.pool, memory.catalogue, memory.profiles)["pair"][places]
+        pair = word_signals(ranked.pool, memory.catalogue, memory.profiles)["words with the reply"][
+            places
+        ]
         cosines = ranked.pool.cosines[places]
         known_facts, links = self._lent(ranked, rows, personal, rarity, memory)
         candidates = Candidates(

@@ -1,9 +1,9 @@
 """The signals: for each candidate a number that says how well it answers, in one respect.
 
-Those of the text say where the question's words and meaning stand: in the entry itself (``own``),
-in it and its reply (``pair``), around it (``window``), anywhere in its session (``session``). A
-user's message is read with the answer it got, any other with the one before it. The others are
-switched by what is asked: whoever names a speaker, a date or a number looks for it.
+Those of the text say where the question's words and meaning stand: in the entry itself, in it and
+its reply, around it, anywhere in its session. A user's message is read with the answer it got, any
+other with the one before it. The others are switched by what is asked: whoever names a speaker, a
+date or a number looks for it.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ def word_signals(pool: Pool, catalogue: Catalogue, profiles: Profiles) -> Signal
     by_user = profiles.traits[pool.rows] & BY_USER > 0
     reply = np.where(by_user[:, np.newaxis], pool.gains_at(1), pool.gains_at(-1))
     found = {
-        "own": pool.scores,
-        "pair": np.maximum(pool.gains_at(0), reply).sum(axis=1),
-        "window": pool.window.sum(axis=1),
-        "session": best_of_session(pool.scores, catalogue.sessions[pool.rows]),
+        "words": pool.scores,
+        "words with the reply": np.maximum(pool.gains_at(0), reply).sum(axis=1),
+        "words around it": pool.window.sum(axis=1),
+        "words in the session": best_of_session(pool.scores, catalogue.sessions[pool.rows]),
     }
     return {name: share_of_best(each) for name, each in found.items()}
 
@@ -50,10 +50,10 @@ def meaning_signals(pool: Pool, catalogue: Catalogue, profiles: Profiles) -> Sig
     sessions = catalogue.sessions[pool.rows]
     alone = sessions == NO_ROW  # what stands alone has no context that could speak for it
     found = {
-        "own meaning": own,
-        "pair meaning": pool.likeness.blended({1: by_user, -1: _SHARE - by_user}),
-        "window meaning": np.where(alone, 0.0, pool.likeness.blended({-1: _SHARE, 1: _SHARE})),
-        "session meaning": np.where(alone, 0.0, best_of_session(own, sessions)),
+        "meaning": own,
+        "meaning with the reply": pool.likeness.blended({1: by_user, -1: _SHARE - by_user}),
+        "meaning around it": np.where(alone, 0.0, pool.likeness.blended({-1: _SHARE, 1: _SHARE})),
+        "meaning in the session": np.where(alone, 0.0, best_of_session(own, sessions)),
     }
     return {name: share_of_best(each) for name, each in found.items()}
 
@@ -65,8 +65,8 @@ def asked_signals(
     rows = pool.rows
     traits = profiles.traits[rows]
     found = {
-        "tells": _has(traits, TELLS),
-        "fullness": profiles.fullness[rows],
+        "states something": _has(traits, TELLS),
+        "length": profiles.fullness[rows],
         "importance": np.clip(catalogue.importances[rows], 0.0, 1.0) - 0.5,
     }
     if question.speakers:

@@ -15,9 +15,9 @@ from ...record import is_number
 
 SIGNALS = frozenset(
     {
-        *("own", "pair", "window", "session"),
-        *("own meaning", "pair meaning", "window meaning", "session meaning"),
-        *("speaker", "user", "tells", "fullness", "instruction", "preference"),
+        *("words", "words with the reply", "words around it", "words in the session"),
+        *("meaning", "meaning with the reply", "meaning around it", "meaning in the session"),
+        *("speaker", "user", "states something", "length", "instruction", "preference"),
         *("time word", "number", "date", "date said", "phrase", "importance", "recency"),
         *("named", "bridge", "names the best", "shares a name"),
     }

@@ -107,7 +107,7 @@ def _found(candidate: Candidate, score: float, why: Why | None) -> Found:
 
 
 def _why(found: Found, place: int) -> Why:
-    return Why({"own meaning": found.score}, {"vectors": place}, {}, found.score)
+    return Why({"meaning": found.score}, {"vectors": place}, {}, found.score)
 
 
 def _likeness(
