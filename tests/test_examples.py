@@ -50,7 +50,7 @@ SHOWN = {
         "Where does the user live? Guess what, I moved to Oslo",
         "In May: Hi! I live in Rome",
         "用户住在哪里? 我上个月搬到了上海",
-        "In May: 我住在北京",
+        "In May: 我叫李娜,我住在北京",
         "Because on 2024-03-01 she said: Hi! I live in Rome",
         "held back: fact: The user lives in Paris.",
         "found meanwhile: 0",
