@@ -127,7 +127,7 @@ class PersonalReader:
         readings = self._read(rows.tolist(), entries)
         known = frozenset().union(*(each.names for each in readings)) - RELATIONS
         personal = asked(question, now, known, _aliases(readings))
-        rarity = rarity_of(frozenset().union(*(each.words for each in readings)), readings)
+        rarity = rarity_of(readings)
         pair = word_signals(ranked.pool, memory.catalogue, memory.profiles)["words with the reply"][
             places
         ]

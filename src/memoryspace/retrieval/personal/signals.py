@@ -7,6 +7,7 @@ Signals are arrays over the candidates, from -1 to 1 or so. What they count is d
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -163,10 +164,8 @@ def _then(periods: Sequence[tuple[float, float]], times: Floats) -> Signals:
     return {"of that time": during, "after that time": after}
 
 
-def rarity_of(words: frozenset[str], readings: Sequence[Reading]) -> dict[str, float]:
-    """Return how rare each word is among the readings, from near 0 to 1."""
+def rarity_of(readings: Sequence[Reading]) -> dict[str, float]:
+    """Return how rare each word of some readings is among them, from near 0 to 1."""
+    counts = Counter(word for each in readings for word in each.words)
     most = math.log(1 + len(readings))
-    if not most:
-        return dict.fromkeys(words, 1.0)
-    counts = {word: sum(word in each.words for each in readings) for word in words}
     return {word: math.log(1 + len(readings) / (1 + n)) / most for word, n in counts.items()}
