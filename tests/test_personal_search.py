@@ -109,6 +109,43 @@ def test_what_held_then_answers_a_question_about_then() -> None:
     assert "苏州" in first("一月份我住在哪里？", 搬家)
 
 
+@pytest.mark.parametrize("embedder", [None, "best"])
+def test_what_was_told_in_one_breath_is_told_in_order(embedder: Any) -> None:
+    async def run() -> list[Any]:
+        settings = ServiceSettings(embedder=embedder)
+        async with PersonalMemoryService(settings=settings) as service:
+            await service.add_memory("ann", ["I live in Rome.", "I moved to Oslo."])
+            return await service.search("ann", "Where do I live?")
+
+    new, old = asyncio.run(run())
+    assert (new.memory.text, new.holds) == ("I moved to Oslo.", True)
+    assert (old.memory.text, old.superseded_by) == ("I live in Rome.", new.memory.id)
+
+
+def test_a_message_corrected_later_stays_superseded() -> None:
+    async def work(service: PersonalMemoryService) -> list[Any]:
+        await service.update("ann", "2025-01-10/0", "I live in Rome, near the river.")
+        return await service.search("ann", "Where do I live?", now=asked_at("2025-06-01"))
+
+    assert "Oslo" in using(work)[0].memory.text
+
+
+@pytest.mark.parametrize(
+    ("question", "others"),
+    [
+        ("What is my friend allergic to?", "My friend Sara is allergic to shellfish."),
+        ("Who is Eva?", "I have a daughter called Eva."),
+    ],
+)
+def test_what_never_ended_is_not_said_to_have(question: str, others: str) -> None:
+    talk: Talk = [
+        ("2025-01-10", [("user", "I'm allergic to peanuts.")]),
+        ("2025-01-11", [("user", "I have a son called Max.")]),
+        ("2025-02-10", [("user", others)]),
+    ]
+    assert all(hit.holds for hit in hits_of(question, talk))
+
+
 def test_a_move_deleted_never_happened() -> None:
     async def work(service: PersonalMemoryService) -> list[Any]:
         await service.delete("ann", "2025-05-20/0")
@@ -256,7 +293,7 @@ def test_the_same_answers_come_from_a_database() -> None:
         assert [(hit.memory.id, hit.score) for hit in in_sql] == in_ram
 
 
-def test_an_explanation_adds_up_and_names_what_was_superseded() -> None:
+def test_an_explanation_adds_up() -> None:
     recall = Recall(embedder=None, personal=True)
     recall.add(
         [
@@ -270,8 +307,8 @@ def test_an_explanation_adds_up_and_names_what_was_superseded() -> None:
             ),
         ]
     )
-    best, second, *_ = recall.search("Do I still work at the mill?", explain=True, now=1.2e9)
-    assert (best.id, second.superseded_by) == ("new", "new")
+    best, *_ = recall.search("Do I still work at the mill?", explain=True, now=1.2e9)
+    assert best.id == "new"
     assert best.why is not None
     assert sum(best.why.signals.values()) == pytest.approx(best.score)
     assert best.why.signals["newest"] > 0

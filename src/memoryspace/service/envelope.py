@@ -15,7 +15,7 @@ from ..record import RESERVED_PREFIX, Origin, Record, is_number
 from ..retrieval import Entry
 from ..retrieval.entries import Value, items_of
 from .forms import body_of, said_from
-from .kinds import NO_MEMORIES
+from .kinds import NO_MEMORIES, SUPERSEDED_BY
 from .memory import Draft, Memory
 
 VALID_FROM = "memoryspace:valid_from"
@@ -136,7 +136,7 @@ def entry_of(record: Record) -> Entry | None:
         metadata=_items(held),
         record=record.id,
         sources=() if record.origin is None else record.origin.derived_from,
-        superseded_by=_text(details_of(record).get("superseded_by")),
+        superseded_by=_text(details_of(record).get(SUPERSEDED_BY)),
     )
 
 

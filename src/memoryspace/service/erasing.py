@@ -20,13 +20,23 @@ from ..record import MAX_MARKS, MESSAGE, SUMMARY, Record, Scope, Where
 from ..store import Store
 from .deriving.jobs import Jobs, Stored, without
 from .envelope import derived_mark, details_of
-from .kinds import DERIVED, JOB, NO_MEMORIES, NOTE, OUTBOX, REGISTRY, SUPERSEDED, VERSION
+from .kinds import (
+    DERIVED,
+    JOB,
+    NO_MEMORIES,
+    NOTE,
+    OUTBOX,
+    REGISTRY,
+    SUPERSEDED,
+    SUPERSEDED_BY,
+    VERSION,
+)
 from .memory import RAW, Memory
 from .results import Deleted, Erasure
 from .search import Searcher
 from .shelf import Shelf
 
-SUPERSEDED_BY = "superseded_by"  # the details of what no longer holds: what does, and until when
+# Among the details of what no longer holds, beside what does: until when it would have.
 SOURCE_VERSIONS = "source_versions"  # the details that say from which versions something comes
 HELD_UNTIL = "held_until"  # it was known to hold before that
 

@@ -10,6 +10,7 @@ DERIVED = (FACT, INSIGHT, EXPERIENCE, TOOL)  # by our own derivers; others' kind
 INSTRUCTION = "instruction"  # the type of a fact that says how answers are to be
 
 SUPERSEDED = "superseded"  # the mark of a fact that no longer holds
+SUPERSEDED_BY = "superseded_by"  # among its details: the id of what does
 
 VERSION = "version"  # what a memory was before it was changed
 JOB = "job"  # something still to be derived, beside what it is to be derived from

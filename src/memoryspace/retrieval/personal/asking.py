@@ -24,6 +24,7 @@ class PersonalQuestion(Struct, frozen=True):
     of_user: bool
     is_present: bool  # what holds now is asked for, or nothing is said of when
     is_now: bool  # and "now" or "still" says so
+    is_former: bool  # what held before is asked for, and not when
     past: tuple[tuple[float, float], ...]  # periods that are over
     wants: tuple[str, ...]  # sorts of answers: see ``signals``
 
@@ -54,6 +55,7 @@ def asked(
         of_user=_finds(cues.OF_USER, text),
         is_present=is_present,
         is_now=_finds(cues.AT_PRESENT, text),
+        is_former=not (past or of_assistant) and _finds(cues.FORMER, text),
         past=past,
         wants=tuple(name for name, sign in _SORTS.items() if _finds(sign, text)),
     )

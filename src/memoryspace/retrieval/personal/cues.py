@@ -77,6 +77,10 @@ THEN = re.compile(
     "以前|之前|原来|当时|那时|曾经|的时候|上次|退休前|年初|去年",
     re.IGNORECASE,
 )
+FORMER = re.compile(
+    r"\b(?:old|former(?:ly)?|previous(?:ly)?|used to|before|originally)\b|以前|之前|原来|原先|曾经|过去",
+    re.IGNORECASE,
+)
 AT_PRESENT = re.compile(
     r"\b(?:now|still|these days|at the moment|currently|right now|nowadays|today|presently|any ?more|"
     r"latest)\b|现在|还(?!是)|目前|如今|最近|而家|仲",

@@ -41,6 +41,7 @@ class Told(Struct, frozen=True):
 
     reading: Reading
     time: float
+    age: float  # tells the order where times are equal
     session: str | None
     length: int
     vector: NDArray[np.float32] | None
@@ -48,11 +49,15 @@ class Told(Struct, frozen=True):
 
 
 class Superseded(Struct, frozen=True):
-    """At the place ``old`` stands what the one at ``new`` supersedes, with this chance."""
+    """At the place ``old`` stands what the one at ``new`` supersedes, with this chance.
+
+    Where that ``is_sure``, it is told; elsewhere the later one only comes first.
+    """
 
     old: int
     new: int
     chance: float
+    is_sure: bool
 
 
 def superseded(
@@ -63,13 +68,14 @@ def superseded(
     weights: Mapping[str, float],
 ) -> list[Superseded]:
     """Return who supersedes whom, the earliest first; ``facts`` are pairs that facts know of."""
-    found = [
-        Superseded(old, new, chance_of(signs, weights))
-        for (old, new), signs in signs_of(question, told, rarity, facts).items()
-    ]
+    found = []
+    for (old, new), signs in signs_of(question, told, rarity, facts).items():
+        chance = chance_of(signs, weights)
+        is_sure = _is_sure(signs, told[old].reading, told[new].reading, chance)
+        found.append(Superseded(old, new, chance, is_sure))
     return sorted(
         (each for each in found if each.chance >= LEAST),
-        key=lambda each: (told[each.old].time, told[each.new].time),
+        key=lambda each: (_when(told[each.old]), _when(told[each.new])),
     )
 
 
@@ -84,14 +90,31 @@ def signs_of(
         (old, new): _signs(question, told[old], told[new], rarity, facts.get((old, new), 0.0))
         for old in range(len(told))
         for new in range(len(told))
-        if told[old].time < told[new].time and _may_supersede(question, told[new].reading)
+        if _when(told[old]) < _when(told[new]) and _may_supersede(question, told[new].reading)
     }
+
+
+def _when(told: Told) -> tuple[float, float]:
+    return told.time, told.age
 
 
 def _may_supersede(question: PersonalQuestion, new: Reading) -> bool:
     """Tell whether a message can change what is asked: others do not speak for the user."""
     is_of_user = any(USER in each.about for each in new.clauses)
     return is_of_user or not question.of_user_alone
+
+
+def _is_sure(signs: Mapping[str, float], old: Reading, new: Reading, chance: float) -> bool:
+    """Tell whether the earlier message can be said to hold no longer, and not only to stand behind.
+
+    The fact asked for is known to be superseded; or the later message tells of a change, of the
+    same person, on the same matter or with the same word.
+    """
+    if signs["fact was superseded"] >= 1:
+        return True
+    is_shared = bool(old.words & new.words or old.matters & new.matters)
+    is_same = any(_same(early, late) for early in old.clauses for late in new.clauses)
+    return chance >= KNOWN and bool(new.changes) and is_shared and is_same
 
 
 def chance_of(signs: Mapping[str, float], weights: Mapping[str, float]) -> float:

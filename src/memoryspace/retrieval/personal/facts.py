@@ -9,6 +9,8 @@ from collections.abc import Iterable
 
 from ..entries import Entry
 
+_OVER = frozenset({"superseded"})  # the mark of what no longer holds
+
 
 class Facts:
     """Rows of facts by the messages they came from, by the records' own ids."""
@@ -58,7 +60,7 @@ class Facts:
     def holds(self, row: int) -> bool:
         """Tell whether a fact still holds."""
         entry = self._entries.get(row)
-        return entry is not None and entry.superseded_by is None
+        return entry is not None and not entry.marks & _OVER and entry.superseded_by is None
 
     def _known(self, records: Iterable[str]) -> list[int]:
         return [self._rows[each] for each in records if each in self._rows]

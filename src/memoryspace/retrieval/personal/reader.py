@@ -14,6 +14,7 @@ from importlib.resources import files
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace as change
 from numpy.typing import NDArray
 
 from ..catalogue import Catalogue
@@ -77,6 +78,7 @@ class Look(Struct, frozen=True):
         return Told(
             reading=seen.readings[at],
             time=float(seen.times[at]),
+            age=float(seen.ages[at]),
             session=self.sessions[at],
             length=len(seen.texts[at]),
             vector=None if self.vectors is None else self.vectors[at],
@@ -148,8 +150,10 @@ class PersonalReader:
         }
         totals = np.sum(list(parts.values()), axis=0)
         found = self.superseded(look, totals, weights)
-        parts["supersedes"] = _raised(found, totals)
-        heirs = {int(look.places[each.old]): int(look.places[each.new]) for each in found}
+        parts["supersedes"] = _raised(found, totals, is_former=look.question.is_former)
+        heirs = {
+            int(look.places[each.old]): int(look.places[each.new]) for each in found if each.is_sure
+        }
         rest = self._rest(ranked, look.places)
         return replace(
             _ranked_anew(ranked, look.places, rest, parts),
@@ -160,13 +164,13 @@ class PersonalReader:
 
     def superseded(self, look: Look, totals: Floats, weights: Weights) -> list[Superseded]:
         """Return which of the best the question asks for no longer hold."""
-        if not look.question.is_present:
+        if not (look.question.is_present or look.question.is_former):
             return []
         best = best_told(look, totals)
         told = [look.told(at) for at in best]
         facts = look.facts_among(best)
         found = superseded(look.question, told, look.rarity, facts, weights.signs)
-        return [Superseded(best[each.old], best[each.new], each.chance) for each in found]
+        return [change(each, old=best[each.old], new=best[each.new]) for each in found]
 
     def _places(self, ranked: Ranked) -> NDArray[np.int64]:
         """Return the places of the best, messages instead of the facts that came from them.
@@ -217,12 +221,16 @@ class PersonalReader:
         return known[1]
 
 
-def _raised(found: Sequence[Superseded], totals: Floats) -> Floats:
-    """Return what those gain that supersede a candidate which would stand before them."""
+def _raised(found: Sequence[Superseded], totals: Floats, *, is_former: bool) -> Floats:
+    """Return what those gain that supersede a candidate which would stand before them.
+
+    Where what held before is asked for, it is the reverse, if it is sure that one followed another.
+    """
     raised = totals.copy()
     for each in found:
-        if raised[each.old] > raised[each.new]:
-            raised[each.new] = raised[each.old] + _STEP
+        first, second = (each.old, each.new) if is_former else (each.new, each.old)
+        if raised[second] > raised[first] and (each.is_sure or not is_former):
+            raised[first] = raised[second] + _STEP
     gained: Floats = raised - totals
     return gained
 

@@ -16,8 +16,8 @@ from ...record import Origin, Record, Scope, Where, is_number
 from ...store.contract import admit
 from ..admission import SUSPICION
 from ..envelope import details_of, memory_from, record_of
-from ..erasing import HELD_UNTIL, SOURCE_VERSIONS, SUPERSEDED_BY, is_source
-from ..kinds import SUPERSEDED
+from ..erasing import HELD_UNTIL, SOURCE_VERSIONS, is_source
+from ..kinds import SUPERSEDED, SUPERSEDED_BY
 from ..memory import QUARANTINED, Draft, Memory
 from ..shelf import Edit, Shelf
 from .contract import BadDecision, Deriver

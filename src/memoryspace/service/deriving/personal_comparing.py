@@ -13,7 +13,7 @@ from hashlib import blake2b
 from msgspec.structs import replace as change
 
 from ...record import Origin
-from ..kinds import SUPERSEDED
+from ..kinds import SUPERSEDED, SUPERSEDED_BY
 from ..likeness import likeness
 from ..memory import QUARANTINED, Draft, Memory
 from .contract import Add, Adjust, Decision, Supersede
@@ -70,7 +70,7 @@ class Ledger:
         if entry is not None and relation is Relation.SAME:
             self._confirm(entry, fact)
         elif entry is not None and fact.said_at < entry.said_at:
-            self._add(fact, until=max(entry.since, fact.since))  # told late: it held until then
+            self._add_over(fact, entry)  # told late: it held until then
         else:
             rivals = [] if verdict is not None else self._over(fact)
             self._replace(fact, rivals if entry is None else [entry, *rivals])
@@ -120,21 +120,23 @@ class Ledger:
         found = Relation.OTHER if contradicted is None else Relation.CONTRADICTED
         return found, contradicted
 
-    def _add(self, fact: Fact, *, until: float | None = None) -> None:
+    def _add(self, fact: Fact) -> None:
         draft = self._draft(fact)
-        if until is not None:
-            draft = change(draft, valid_to=until, marks=draft.marks | {SUPERSEDED})
         self._decisions.append(Add(draft))
-        if until is None:
-            self._enter(fact, draft)
+        self._enter(fact, draft)
+
+    def _add_over(self, fact: Fact, heir: Entry) -> None:
+        """Remember what had ended before it was told."""
+        draft = _ended(self._draft(fact), max(heir.since, fact.since), heir.id)
+        self._decisions.append(Add(draft))
 
     def _supersede(self, rivals: Iterable[Entry], fact: Fact) -> None:
         """Put an end to others; the decisions on them share the draft of what takes their place."""
         draft, before = self._draft(fact), len(self._decisions)
         for entry in rivals:
             valid_to = max(fact.since, entry.since)
-            if entry.is_new:
-                self._end(entry.id, valid_to)
+            if entry.is_new and draft.id is not None:
+                self._end(entry.id, valid_to, draft.id)
             else:
                 self._decisions.append(Supersede(entry.id, draft, valid_to))
             del self.entries[entry.id]
@@ -143,11 +145,10 @@ class Ledger:
             self._decisions.append(Add(draft))
         self._enter(fact, draft)
 
-    def _end(self, draft_id: str, valid_to: float) -> None:
+    def _end(self, draft_id: str, valid_to: float, heir: str) -> None:
         """Let a fact of this very job have held until another one of it began."""
         for place, decision in self._making(draft_id):
-            marks = decision.draft.marks | {SUPERSEDED}
-            draft = change(decision.draft, valid_to=valid_to, marks=marks)
+            draft = _ended(decision.draft, valid_to, heir)
             self._decisions[place] = change(decision, draft=draft)
 
     def _making(self, draft_id: str) -> list[tuple[int, Add | Supersede]]:
@@ -238,3 +239,9 @@ class Ledger:
         """Return an id that is the same whenever this job is thought about again."""
         digest = blake2b("\n".join((self._job_id, *parts)).encode(), digest_size=12)
         return f"{parts[0]}-{digest.hexdigest()}"
+
+
+def _ended(draft: Draft, valid_to: float, heir: str) -> Draft:
+    """Return a fact that no longer holds, with what does."""
+    details = {**draft.details, SUPERSEDED_BY: heir}
+    return change(draft, valid_to=valid_to, marks=draft.marks | {SUPERSEDED}, details=details)
