@@ -286,6 +286,17 @@ def test_standing_instructions_stand_beside_the_hits() -> None:
     assert "French" in context
 
 
+def test_a_newer_instruction_takes_the_place_of_an_older_one() -> None:
+    talk: Talk = [
+        ("2025-01-10", [("user", "Always answer in French.")]),
+        ("2025-02-10", [("user", "Please always keep your answers short.")]),
+        ("2025-03-10", [("user", "Always answer in English.")]),
+    ]
+    newest, other = using(lambda service: service.instructions("ann"), talk)
+    assert "English" in newest.text
+    assert "short" in other.text
+
+
 def test_the_same_answers_come_from_a_database() -> None:
     for question in ("Where do I live?", "Where does my brother live?", "Who hates gardening?"):
         in_ram = [(hit.memory.id, hit.score) for hit in hits_of(question)]

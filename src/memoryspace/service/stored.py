@@ -22,6 +22,7 @@ from .admission import Admission, own_marks, remarked
 from .arguments import as_ids, check_own, check_relevance, check_version, not_started
 from .base import DEFAULT_SESSION, Filters, MemoryService
 from .deriving.contract import Deriver
+from .deriving.language import overlap, value_words
 from .deriving.worker import Worker
 from .envelope import entry_of, record_of
 from .erasing import DerivedKinds, Eraser
@@ -39,6 +40,8 @@ from .settings import ServiceSettings
 from .shelf import Shelf
 
 _PROBE = Scope(RESERVED_PREFIX + "health", "probe")
+_SAME_THING = 0.5  # of their words that two instructions share if they are about one thing
+_FRAME = frozenset({"alway", "never", "pleas", "now", "futur", "以后", "每次"})
 _EQUAL = 9  # significant digits of scores that are told apart
 
 
@@ -313,7 +316,7 @@ class StoredMemoryService(MemoryService):
         where = Where(kind=FACT, without=frozenset({QUARANTINED, SUPERSEDED}))
         known = await self._shelf.select(self._scope(user_id, None), where) if kinds else []
         told = [each for each in known if each.details.get("type") == INSTRUCTION]
-        return sorted(told, key=lambda each: -each.seq)
+        return _newest_on_each(sorted(told, key=lambda each: -each.seq))
 
     async def quarantined(self, user_id: str) -> list[Memory]:
         """Return what is held back, for review, in the order it was said."""
@@ -408,6 +411,21 @@ class StoredMemoryService(MemoryService):
             max_attempts=self.settings.max_attempts,
             afterwards=self._keep_newest,
         )
+
+
+def _newest_on_each(instructions: Sequence[Memory]) -> list[Memory]:
+    """Leave out what a newer one says otherwise: "answer in French" after "answer in English"."""
+    kept: list[Memory] = []
+    for each in instructions:
+        words = _told_in(each)
+        if all(overlap(words, _told_in(newer)) < _SAME_THING for newer in kept):
+            kept.append(each)
+    return kept
+
+
+def _told_in(instruction: Memory) -> frozenset[str]:
+    """Return the words of an instruction that tell what it is about."""
+    return value_words(str(instruction.details.get("value", instruction.text))) - _FRAME
 
 
 def rounded(score: float) -> float:
