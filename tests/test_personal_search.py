@@ -204,6 +204,15 @@ def test_what_no_rule_understands_is_found() -> None:
     assert best.facts == ()
 
 
+def test_without_neighbours_only_what_matches_is_found() -> None:
+    def found(question: str) -> list[str]:
+        hits = using(lambda service: service.search("ann", question, neighbours=False))
+        return [hit.memory.text for hit in hits]
+
+    assert found("xylophone") == []
+    assert ["Bergen" in text for text in found("Bergen")] == [True]
+
+
 def test_a_hit_tells_what_is_known_from_it() -> None:
     best = hits_of("Where do I live?")[0]
     assert any("Oslo" in each.text for each in best.facts)

@@ -267,7 +267,9 @@ class Recall:
             missing = self._reader.wanted(ranked)
             if missing:
                 ranked = ranker.rank((*also, *missing))
-            ranked = self._reader.reread(ranked, question, self, now)
+            ranked = self._reader.reread(
+                ranked, question, self, now, with_others=not asked.matching
+            )
         if self.reranker is not None:
             ranked = reread(ranked, asked.text, self.reranker, self.indexed_text, ranking.reranked)
         ranked = varied(ranked, self.indexed_text, ranking.diversity)

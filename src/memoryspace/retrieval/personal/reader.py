@@ -32,6 +32,7 @@ from .signals import Candidates, Floats, rarity_of, share, signals
 
 READ = 60  # candidates that are looked at again
 _STEP = 1e-3  # what a message has before the one it supersedes
+_NONE: NDArray[np.int64] = np.empty(0, np.int64)
 _NOTHING = Reading((), frozenset(), 0)
 
 
@@ -105,9 +106,17 @@ class PersonalReader:
         }
         return sorted(behind - set(ranked.pool.rows.tolist()))
 
-    def look(self, ranked: Ranked, question: Question, memory: Memory, now: float) -> Look | None:
-        """Read the best candidates; ``None`` if there are none."""
-        places = self._places(ranked)
+    def look(
+        self,
+        ranked: Ranked,
+        question: Question,
+        memory: Memory,
+        now: float,
+        *,
+        with_others: bool = True,
+    ) -> Look | None:
+        """Read the best candidates, with others if these are few; ``None`` if there are none."""
+        places = self._places(ranked, with_others=with_others)
         if not len(places):
             return None
         rows = ranked.pool.rows[places]
@@ -136,9 +145,17 @@ class PersonalReader:
         sessions = [each.session for each in entries]
         return Look(places, rows, sessions, personal, candidates, rarity, links, vectors)
 
-    def reread(self, ranked: Ranked, question: Question, memory: Memory, now: float) -> Ranked:
+    def reread(
+        self,
+        ranked: Ranked,
+        question: Question,
+        memory: Memory,
+        now: float,
+        *,
+        with_others: bool = True,
+    ) -> Ranked:
         """Return the best candidates in the order of a second look."""
-        look = self.look(ranked, question, memory, now)
+        look = self.look(ranked, question, memory, now, with_others=with_others)
         if look is None:
             return ranked
         weights = default_weights(with_vectors=ranked.pool.likeness is not None)
@@ -172,13 +189,13 @@ class PersonalReader:
         found = superseded(look.question, told, look.rarity, facts, weights.signs)
         return [change(each, old=best[each.old], new=best[each.new]) for each in found]
 
-    def _places(self, ranked: Ranked) -> NDArray[np.int64]:
+    def _places(self, ranked: Ranked, *, with_others: bool) -> NDArray[np.int64]:
         """Return the places of the best, messages instead of the facts that came from them.
 
         Where these are few, others follow: who shares no word with a question may answer it.
         """
         place = {row: at for at, row in enumerate(ranked.pool.rows.tolist())}
-        others = np.setdiff1d(np.arange(len(ranked.pool)), ranked.order)
+        others = np.setdiff1d(np.arange(len(ranked.pool)), ranked.order) if with_others else _NONE
         found: dict[int, None] = {}
         for at in (*ranked.order.tolist(), *others.tolist()):
             sources = self.facts.sources_of(int(ranked.pool.rows[at]))
