@@ -60,7 +60,6 @@ class Asked:
     right: NDArray[np.bool_]
     stale: NDArray[np.bool_]
     look: reader.Look
-    told: list = field(default_factory=list)
     pairs: dict = field(default_factory=dict)
     totals: NDArray[np.float64] | None = None
 

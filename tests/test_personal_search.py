@@ -107,6 +107,8 @@ def test_what_holds_now_comes_first_in_chinese(embedder: Any) -> None:
 def test_what_held_then_answers_a_question_about_then() -> None:
     assert "Rome" in first("Where did I live in January?")
     assert "苏州" in first("一月份我住在哪里？", 搬家)
+    assert "Rome" in first("Where did I live before?")
+    assert "苏州" in first("我以前住在哪里？", 搬家)
 
 
 @pytest.mark.parametrize("embedder", [None, "best"])
@@ -217,6 +219,13 @@ def test_a_hit_tells_what_is_known_from_it() -> None:
     best = hits_of("Where do I live?")[0]
     assert any("Oslo" in each.text for each in best.facts)
     assert all(best.memory.id in each.origin.derived_from for each in best.facts)
+
+
+def test_as_many_hits_as_can_be_asked_for_tell_what_is_known() -> None:
+    talk: Talk = [(f"2025-01-{day:02}", [("user", "I live in Rome.")] * 9) for day in range(1, 31)]
+    hits = using(lambda service: service.search("ann", "Where do I live?", top_k=1000), talk)
+    assert len(hits) == 270
+    assert any(hit.facts for hit in hits)
 
 
 def test_kinds_narrow_a_search() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace as change
 
 from ..errors import InvalidInput
-from ..record import Scope, Where, is_number
+from ..record import MAX_MARKS, Scope, Where, is_number
 from ..retrieval.hits import WhyNot
 from .envelope import derived_mark
 from .filters import Asked
@@ -104,12 +104,13 @@ class Finding:
         """Return what is known from messages, those facts too that no longer hold."""
         if not self._with_facts or not ids:
             return {}
-        marks = frozenset(map(derived_mark, ids))
-        wanted, facts = set(ids), dict[str, list[Memory]]()
-        for each in await self._shelf.select(scope, Where(marks=marks, kind=FACT)):
-            for source in wanted.intersection(
-                () if each.origin is None else each.origin.derived_from
-            ):
-                if not each.is_quarantined:
+        facts: dict[str, list[Memory]] = {}
+        for begin in range(0, len(ids), MAX_MARKS):
+            some = ids[begin : begin + MAX_MARKS]
+            where = Where(marks=frozenset(map(derived_mark, some)), kind=FACT)
+            for each in await self._shelf.select(scope, where):
+                if each.origin is None or each.is_quarantined:
+                    continue
+                for source in set(some).intersection(each.origin.derived_from):
                     facts.setdefault(source, []).append(each)
         return facts

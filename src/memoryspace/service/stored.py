@@ -22,15 +22,15 @@ from .admission import Admission, own_marks, remarked
 from .arguments import as_ids, check_own, check_relevance, check_version, not_started
 from .base import DEFAULT_SESSION, Filters, MemoryService
 from .deriving.contract import Deriver
-from .deriving.language import overlap, value_words
 from .deriving.worker import Worker
 from .envelope import entry_of, record_of
 from .erasing import DerivedKinds, Eraser
 from .filters import FOR_LIST, FOR_SEARCH, MOST_HITS, count_in, read
 from .finding import Finding
-from .kinds import FACT, INSTRUCTION, NO_MEMORIES, SUPERSEDED
+from .instructing import standing
+from .kinds import NO_MEMORIES
 from .listing import Listing
-from .memory import QUARANTINED, RAW, Memory, Said
+from .memory import RAW, Memory, Said
 from .results import Deleted, Erasure, MemoryHit, Page, Status
 from .review import Review
 from .search import Searcher
@@ -40,8 +40,6 @@ from .settings import ServiceSettings
 from .shelf import Shelf
 
 _PROBE = Scope(RESERVED_PREFIX + "health", "probe")
-_SAME_THING = 0.5  # of their words that two instructions share if they are about one thing
-_FRAME = frozenset({"alway", "never", "pleas", "now", "futur", "以后", "每次"})
 _EQUAL = 9  # significant digits of scores that are told apart
 
 
@@ -312,11 +310,7 @@ class StoredMemoryService(MemoryService):
 
         They hold whatever is asked, so they stand beside the hits of a search, not among them.
         """
-        kinds = [kind for kind in self._kinds if kind == FACT]
-        where = Where(kind=FACT, without=frozenset({QUARANTINED, SUPERSEDED}))
-        known = await self._shelf.select(self._scope(user_id, None), where) if kinds else []
-        told = [each for each in known if each.details.get("type") == INSTRUCTION]
-        return _newest_on_each(sorted(told, key=lambda each: -each.seq))
+        return await standing(self._shelf, self._scope(user_id, None))
 
     async def quarantined(self, user_id: str) -> list[Memory]:
         """Return what is held back, for review, in the order it was said."""
@@ -411,21 +405,6 @@ class StoredMemoryService(MemoryService):
             max_attempts=self.settings.max_attempts,
             afterwards=self._keep_newest,
         )
-
-
-def _newest_on_each(instructions: Sequence[Memory]) -> list[Memory]:
-    """Leave out what a newer one says otherwise: "answer in French" after "answer in English"."""
-    kept: list[Memory] = []
-    for each in instructions:
-        words = _told_in(each)
-        if all(overlap(words, _told_in(newer)) < _SAME_THING for newer in kept):
-            kept.append(each)
-    return kept
-
-
-def _told_in(instruction: Memory) -> frozenset[str]:
-    """Return the words of an instruction that tell what it is about."""
-    return value_words(str(instruction.details.get("value", instruction.text))) - _FRAME
 
 
 def rounded(score: float) -> float:

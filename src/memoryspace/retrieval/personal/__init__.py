@@ -3,8 +3,8 @@
 A second look at the best candidates of a search. Each is read clause by clause (``clauses``): whom
 it speaks of (``people``), which matters of life it touches (``matters``), whether it says that
 something changed (``cues``). The question is read the same way, and what fits counts (``signals``).
-What a later message supersedes stands behind it (``currency``). How likely a hit answers at all is
-told as a number that compares between searches (``relevance``).
+What is known from it counts for it (``facts``, ``lending``), and what a later message supersedes
+stands behind that one (``currency``).
 """
 
 from __future__ import annotations
