@@ -31,7 +31,7 @@ from memoryspace.service.deriving import (
     personal_english_clauses,
 )
 from memoryspace.service.deriving.personal_reading import facts_in
-from memoryspace.service.memory import Memory
+from memoryspace.service.memory import MemoryItem
 
 LANGUAGES = {"en": personal_english, "zh": personal_chinese}
 CLAUSES = {"en": personal_english_clauses, "zh": personal_chinese_clauses}
@@ -101,8 +101,8 @@ def _name(language: str, number: int) -> str:
     return f"{language} row {number:2} {LANGUAGES[language].ROWS[number].attribute}"
 
 
-def _memory(text: str) -> Memory:
-    return Memory(
+def _memory(text: str) -> MemoryItem:
+    return MemoryItem(
         id="m", user_id="u", session_id="s", value=text, text=text, role="user",
         created_at=1.7e9, updated_at=1.7e9,
     )  # fmt: skip

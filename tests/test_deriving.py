@@ -23,7 +23,7 @@ from memoryspace.service.deriving.contract import (
     Known,
     Supersede,
 )
-from memoryspace.service.memory import Draft, Memory
+from memoryspace.service.memory import Draft, MemoryItem
 from memoryspace.service.stored import StoredMemoryService
 from memoryspace.testing import capture
 from memoryspace.testing.service_tools import fresh_user, said
@@ -53,7 +53,7 @@ class Scripted:
         return [Add(fact(f"fact: {each.text}", each)) for each in job.memories]
 
 
-def fact(text: str, *sources: Memory, **fields: Any) -> Draft:
+def fact(text: str, *sources: MemoryItem, **fields: Any) -> Draft:
     origin = Origin(derived_from=tuple(each.id for each in sources))
     return Draft(value=text, text=text, kind="fact", origin=origin, **fields)
 

@@ -28,7 +28,7 @@ from memoryspace.service.long_term import (
     render,
 )
 from memoryspace.service.long_term.rendering import HEADER
-from memoryspace.service.memory import Memory, Said
+from memoryspace.service.memory import MemoryItem, Said
 from memoryspace.service.personal import PersonalMemoryService
 from memoryspace.service.results import Deleted
 from memoryspace.service.task import TaskMemoryService
@@ -45,7 +45,7 @@ def run(story: Any) -> Any:
     return asyncio.run(story)
 
 
-def memory(text: str = "I live in Rome", **given: Any) -> Memory:
+def memory(text: str = "I live in Rome", **given: Any) -> MemoryItem:
     fields: dict[str, Any] = {
         "id": "m1",
         "user_id": "ann",
@@ -57,7 +57,7 @@ def memory(text: str = "I live in Rome", **given: Any) -> Memory:
         "created_at": NOW,
         "updated_at": NOW,
     }
-    return Memory(**{**fields, **given})
+    return MemoryItem(**{**fields, **given})
 
 
 # -- rendering -------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from memoryspace.errors import InvalidInput
 from memoryspace.service import ServiceSettings
 from memoryspace.service.deriving.contract import Add, Adjust, Deriver, Job, Supersede
 from memoryspace.service.deriving.personal import PersonalDeriver
-from memoryspace.service.memory import Memory
+from memoryspace.service.memory import MemoryItem
 from memoryspace.service.stored import StoredMemoryService
 
 from known import NothingKnown
@@ -47,7 +47,7 @@ class Life:
         status = await self.service.settled("u")
         assert (status.pending, status.errors) == (0, {})
 
-    async def all(self, kind: str = "fact", **filters: Any) -> list[Memory]:
+    async def all(self, kind: str = "fact", **filters: Any) -> list[MemoryItem]:
         page = await self.service.page("u", limit=100, filters={"kind": kind, **filters})
         return sorted(page.memories, key=lambda each: each.seq)
 
@@ -305,7 +305,7 @@ def test_what_is_derived_from_held_back_words_is_held_back_and_changes_nothing()
 
 def job(*texts: str, **fields: Any) -> Job:
     memories = [
-        Memory(
+        MemoryItem(
             id=f"m{number}",
             user_id="u",
             session_id="s",
@@ -326,7 +326,7 @@ class Facts(NothingKnown):
 
     def __init__(self, decisions: list[Any]) -> None:
         self._facts = [
-            Memory(
+            MemoryItem(
                 id=each.draft.id,
                 user_id="u",
                 session_id="s",
@@ -343,10 +343,10 @@ class Facts(NothingKnown):
             for number, each in enumerate(decisions)
         ]
 
-    async def similar(self, text: str, **_: Any) -> list[tuple[Memory, float]]:
+    async def similar(self, text: str, **_: Any) -> list[tuple[MemoryItem, float]]:
         return [(each, 0.5) for each in self._facts if each.kind == "fact"]
 
-    async def of_kind(self, kind: str, **_: Any) -> list[Memory]:
+    async def of_kind(self, kind: str, **_: Any) -> list[MemoryItem]:
         return [each for each in self._facts if each.kind == kind]
 
 
@@ -394,7 +394,7 @@ def test_facts_without_details_are_compared_by_their_words() -> None:
         (bare,) = await known.of_kind("fact")
         by_hand = Facts([])
         by_hand._facts = [
-            Memory(
+            MemoryItem(
                 id="hand",
                 user_id="u",
                 session_id="s",

@@ -17,7 +17,7 @@ from memoryspace.model import Completion, Spending
 from memoryspace.service import ServiceSettings
 from memoryspace.service.deriving.contract import Job
 from memoryspace.service.deriving.personal import PersonalDeriver
-from memoryspace.service.memory import Memory
+from memoryspace.service.memory import MemoryItem
 from memoryspace.service.stored import StoredMemoryService
 
 from known import NothingKnown
@@ -88,7 +88,7 @@ async def says(opened: StoredMemoryService, *texts: str) -> None:
     assert (status.pending, status.errors) == (0, {})
 
 
-async def facts(opened: StoredMemoryService, **filters: Any) -> list[Memory]:
+async def facts(opened: StoredMemoryService, **filters: Any) -> list[MemoryItem]:
     page = await opened.page("u", filters={"kind": "fact", **filters})
     return sorted(page.memories, key=lambda each: each.seq)
 
@@ -235,13 +235,13 @@ def test_a_model_out_of_reach_is_to_be_asked_again(question: str) -> None:
 class Known(NothingKnown):
     """A memory that knows one fact."""
 
-    async def similar(self, text: str, **_: Any) -> list[tuple[Memory, float]]:
+    async def similar(self, text: str, **_: Any) -> list[tuple[MemoryItem, float]]:
         return [(raw("k", "The user likes coffee.", kind="fact"), 0.5)]
 
 
-def raw(memory_id: str, text: str, **fields: Any) -> Memory:
+def raw(memory_id: str, text: str, **fields: Any) -> MemoryItem:
     plain = {"role": "user", "created_at": START, "updated_at": START, **fields}
-    return Memory(id=memory_id, user_id="u", session_id="s", value=text, text=text, **plain)
+    return MemoryItem(id=memory_id, user_id="u", session_id="s", value=text, text=text, **plain)
 
 
 def job(*texts: str, **fields: Any) -> Job:

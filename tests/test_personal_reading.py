@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from memoryspace.service.deriving.language import is_chinese, sentences, stated_part
 from memoryspace.service.deriving.personal_facts import Fact
 from memoryspace.service.deriving.personal_reading import facts_in
-from memoryspace.service.memory import Memory
+from memoryspace.service.memory import MemoryItem
 
 NOW = datetime(2024, 5, 15, 12, tzinfo=UTC).timestamp()  # a Wednesday
 
@@ -241,9 +241,9 @@ NOTHING_CHINESE = [
 ]
 
 
-def memory(text: str, **fields: object) -> Memory:
+def memory(text: str, **fields: object) -> MemoryItem:
     plain = {"id": "m1", "user_id": "u", "session_id": "s", "role": "user", "created_at": NOW}
-    return Memory(**{**plain, "updated_at": NOW, "value": text, "text": text, **fields})  # type: ignore[arg-type]
+    return MemoryItem(**{**plain, "updated_at": NOW, "value": text, "text": text, **fields})  # type: ignore[arg-type]
 
 
 def written(fact: Fact) -> str:

@@ -18,7 +18,7 @@ from memoryspace import MemoryStore, Origin, Record, Scope, Store, Where
 from memoryspace.errors import InvalidInput, StoreUnavailable, UnknownMemory
 from memoryspace.service import ServiceSettings
 from memoryspace.service.deriving.contract import Add, Adjust, Decision, Job, Known, Supersede
-from memoryspace.service.memory import Draft, Memory
+from memoryspace.service.memory import Draft, MemoryItem
 from memoryspace.service.results import Deleted
 from memoryspace.service.stored import StoredMemoryService
 from memoryspace.testing.service_tools import fresh_user
@@ -95,7 +95,7 @@ class Stepped(MemoryStore):
         await asyncio.sleep(0)
 
 
-def fact(text: str, *sources: Memory, **fields: Any) -> Draft:
+def fact(text: str, *sources: MemoryItem, **fields: Any) -> Draft:
     origin = Origin(derived_from=tuple(each.id for each in sources))
     return Draft(value=text, text=text, kind="fact", origin=origin, **fields)
 

@@ -16,7 +16,7 @@ from memoryspace.model import Completion, Spending
 from memoryspace.service.deriving.contract import Deriver
 from memoryspace.service.deriving.task import TaskDeriver
 from memoryspace.service.deriving.task_trajectory import clipped, is_failure, read_trajectory
-from memoryspace.service.memory import Memory
+from memoryspace.service.memory import MemoryItem
 from memoryspace.service.schema import Message
 from memoryspace.service.settings import ServiceSettings
 from memoryspace.service.stored import StoredMemoryService
@@ -31,7 +31,7 @@ class Tasks(StoredMemoryService):
     async def add(self, messages: list[Any], session: str = "s", **details: Any) -> list[str]:
         return await self._add(self._session("ann", session), messages, details)
 
-    async def experiences(self) -> list[Memory]:
+    async def experiences(self) -> list[MemoryItem]:
         return list((await self.page("ann", limit=100)).memories)
 
 
@@ -258,7 +258,7 @@ def verdicts(*given: tuple[str, bool, float]) -> dict[str, Any]:
     return {"verdicts": [{"id": name, "keep": keep, "score": score} for name, keep, score in given]}
 
 
-async def derived(tasks: Tasks) -> list[Memory]:
+async def derived(tasks: Tasks) -> list[MemoryItem]:
     await tasks.settled("ann")
     return await tasks.experiences()
 
@@ -364,8 +364,8 @@ def test_lessons_by_a_model_go_with_all_attempts_it_was_shown() -> None:
 # -- reading trajectories --------------------------------------------------------------------------
 
 
-def memory(value: Any, number: int = 0) -> Memory:
-    return Memory(
+def memory(value: Any, number: int = 0) -> MemoryItem:
+    return MemoryItem(
         id=str(number),
         user_id="ann",
         session_id="s",

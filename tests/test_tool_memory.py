@@ -14,7 +14,7 @@ from memoryspace.service.deriving.contract import Add, Deriver, Drop, Job
 from memoryspace.service.deriving.tool import ToolDeriver
 from memoryspace.service.deriving.tool_call import ToolCallResult, call_from
 from memoryspace.service.deriving.tool_statistics import KEPT_CALLS, error_group
-from memoryspace.service.memory import Memory
+from memoryspace.service.memory import MemoryItem
 from memoryspace.service.settings import ServiceSettings
 from memoryspace.service.stored import StoredMemoryService
 from test_task_memory import Scripted
@@ -34,7 +34,7 @@ class Tools(StoredMemoryService):
     async def add(self, *calls: ToolCallResult, session: str = "s") -> list[str]:
         return await self.add_memory("ann", [call.message() for call in calls], session)
 
-    async def known(self) -> dict[str, Memory]:
+    async def known(self) -> dict[str, MemoryItem]:
         await self.settled("ann")
         memories = (await self.page("ann", limit=100)).memories
         by_name = {each.details["tool_name"]: each for each in memories}
@@ -204,19 +204,19 @@ def test_two_memories_of_one_tool_are_united_without_counting_twice() -> None:
 class _Known(NothingKnown):
     """What is known, as a list."""
 
-    def __init__(self, memories: list[Memory]) -> None:
+    def __init__(self, memories: list[MemoryItem]) -> None:
         self._memories = memories
 
-    async def of_kind(self, kind: str, **_: Any) -> list[Memory]:
+    async def of_kind(self, kind: str, **_: Any) -> list[MemoryItem]:
         return self._memories
 
-    async def get(self, memory_id: str) -> Memory | None:
+    async def get(self, memory_id: str) -> MemoryItem | None:
         return _raw(result(0), memory_id)
 
 
-def _raw(call: ToolCallResult, memory_id: str) -> Memory:
+def _raw(call: ToolCallResult, memory_id: str) -> MemoryItem:
     said = call.message()
-    return Memory(
+    return MemoryItem(
         id=memory_id,
         user_id="ann",
         session_id="s",

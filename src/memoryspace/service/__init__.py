@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..extras import Lazy, lazily
 from .base import MemoryService
-from .memory import Draft, Memory
+from .memory import Draft, MemoryItem
 from .schema import Message, TextContent
 
 if TYPE_CHECKING:
@@ -42,8 +42,8 @@ __all__ = [
     "LongTermMemoryBase",
     "Mem0LongTermMemory",
     "Mem0MemoryService",
-    "Memory",
     "MemoryHit",
+    "MemoryItem",
     "MemoryService",
     "MemoryServiceFactory",
     "Message",

@@ -21,7 +21,7 @@ from ..record import RESERVED_PREFIX, Scope, as_marks, check_id
 from .envelope import memory_from
 from .forms import draft_of, drafts_of, retold, title_in
 from .kinds import SUPERSEDED
-from .memory import QUARANTINED, SECRET, Draft, Memory, Said
+from .memory import QUARANTINED, SECRET, Draft, MemoryItem, Said
 from .schema import Message
 from .schema.plain import plain
 from .secrecy import Secrecy
@@ -59,7 +59,7 @@ class Admission:
         messages: Sequence[Said] | Said,
         now: float,
         marks: frozenset[str] = frozenset(),
-    ) -> list[Memory]:
+    ) -> list[MemoryItem]:
         """Return messages as memories of a session with these marks; all of them, or an error."""
         drafts = drafts_of(as_list(messages))
         if marks:
@@ -70,8 +70,8 @@ class Admission:
         return await asyncio.to_thread(self._let_in, memories)
 
     def edited(
-        self, memory: Memory, value: Said | None, metadata: Mapping[str, Any] | None
-    ) -> Memory:
+        self, memory: MemoryItem, value: Said | None, metadata: Mapping[str, Any] | None
+    ) -> MemoryItem:
         """Return a memory with another value or other metadata; who it is stays the same."""
         if value is not None:
             draft = self._checked(draft_of(value))
@@ -94,7 +94,7 @@ class Admission:
             return self._let_in_one(retitled)
         return change(memory, value=retold(memory.value, memory.id, memory.metadata))
 
-    def _admitted(self, scope: Scope, draft: Draft, now: float) -> Memory:
+    def _admitted(self, scope: Scope, draft: Draft, now: float) -> MemoryItem:
         memory_id = new_id() if draft.id is None else draft.id
         session = scope.session if scope.session is not None else ""
         memory = memory_from(self._checked(draft), memory_id, scope.user, session, now)
@@ -113,14 +113,14 @@ class Admission:
         _check_keys_of(draft)
         return draft
 
-    def _let_in(self, memories: Sequence[Memory]) -> list[Memory]:
+    def _let_in(self, memories: Sequence[MemoryItem]) -> list[MemoryItem]:
         return [self.judged(each) for each in self._secrecy.applied(memories)]
 
-    def _let_in_one(self, memory: Memory) -> Memory:
+    def _let_in_one(self, memory: MemoryItem) -> MemoryItem:
         [let_in] = self._let_in([memory])
         return let_in
 
-    def judged(self, memory: Memory) -> Memory:
+    def judged(self, memory: MemoryItem) -> MemoryItem:
         """Return a memory held back if what it says is suspicious, with the reason."""
         if not self._settings.quarantine:
             return memory
@@ -140,12 +140,12 @@ def own_marks(marks: str | Sequence[str] | None) -> frozenset[str]:
     return given
 
 
-def remarked(memory: Memory, marks: frozenset[str]) -> Memory:
+def remarked(memory: MemoryItem, marks: frozenset[str]) -> MemoryItem:
     """Return a memory with other marks of its user; ours stay."""
     return change(memory, marks=marks | (memory.marks & _OURS))
 
 
-def words_in(memory: Memory) -> str:
+def words_in(memory: MemoryItem) -> str:
     """Return all that a model may come to see of a memory: its text and every string beside it.
 
     Words that every message is made of, and random ids, are no one's.

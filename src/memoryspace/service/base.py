@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..lifecycle import Running
 from .forms import query_text
-from .memory import Memory, Said
+from .memory import MemoryItem, Said
 
 if TYPE_CHECKING:  # what they are made of takes its time to load
     from .results import Deleted, Erasure, MemoryHit, Page
@@ -85,7 +85,7 @@ class MemoryService(Running, ABC):
 
     async def get(
         self, user_id: str, memory_id: str, *, session_id: str | None = None
-    ) -> Memory | None:
+    ) -> MemoryItem | None:
         """Return a memory, or ``None``; of several sessions' with one id, the newest."""
         self._not_offered("get")
 
@@ -99,7 +99,7 @@ class MemoryService(Running, ABC):
         importance: float | None = None,
         version: int | None = None,
         session_id: str | None = None,
-    ) -> Memory:
+    ) -> MemoryItem:
         """Change a memory and return its new version; the old one stays in ``history``.
 
         With ``version``, only if it is still at that one; else ``VersionConflict``.
@@ -118,7 +118,7 @@ class MemoryService(Running, ABC):
 
     async def history(
         self, user_id: str, memory_id: str, *, session_id: str | None = None
-    ) -> list[Memory]:
+    ) -> list[MemoryItem]:
         """Return every version of a memory, the oldest first, the present one last."""
         self._not_offered("history")
 

@@ -16,7 +16,7 @@ from ..retrieval import Entry
 from ..retrieval.entries import Value, items_of
 from .forms import body_of, said_from
 from .kinds import NO_MEMORIES, SUPERSEDED_BY
-from .memory import Draft, Memory
+from .memory import Draft, MemoryItem
 
 VALID_FROM = "memoryspace:valid_from"
 VALID_TO = "memoryspace:valid_to"
@@ -41,7 +41,7 @@ _ENVELOPED = tuple(
 )  # of the same names in a memory
 
 
-def record_of(memory: Memory) -> Record:
+def record_of(memory: MemoryItem) -> Record:
     """Return a memory as the record that holds it; its marks name its sources, to find it by."""
     form, body = body_of(memory.value)
     kept = {name: getattr(memory, name) for name in _ENVELOPED}
@@ -60,7 +60,7 @@ def record_of(memory: Memory) -> Record:
     )
 
 
-def memory_of(user: str, record: Record) -> Memory:
+def memory_of(user: str, record: Record) -> MemoryItem:
     """Return the memory that a record holds; ``CorruptData`` if it holds none.
 
     It may have parts of the record's value: what a store hands out is the reader's own.
@@ -69,7 +69,7 @@ def memory_of(user: str, record: Record) -> Memory:
         held = msgspec.convert(record.value, _Envelope)
     except msgspec.ValidationError as error:
         raise CorruptData(f"record {record.id!r} of kind {record.kind!r} is no memory") from error
-    return Memory(
+    return MemoryItem(
         id=record.id,
         user_id=user,
         session_id="" if record.session is None else record.session,
@@ -92,7 +92,7 @@ def _users_own(marks: frozenset[str]) -> frozenset[str]:
     return frozenset(each for each in marks if not each.startswith(RESERVED_PREFIX))
 
 
-def memory_from(draft: Draft, memory_id: str, user: str, session: str, now: float) -> Memory:
+def memory_from(draft: Draft, memory_id: str, user: str, session: str, now: float) -> MemoryItem:
     """Return a draft as the first version of a memory."""
     given = asdict(draft)
     given.update(
@@ -100,7 +100,7 @@ def memory_from(draft: Draft, memory_id: str, user: str, session: str, now: floa
         created_at=now if draft.created_at is None else draft.created_at,
         origin=Origin() if draft.origin is None else draft.origin,
     )
-    return Memory(user_id=user, session_id=session, updated_at=now, **given)
+    return MemoryItem(user_id=user, session_id=session, updated_at=now, **given)
 
 
 def derived_mark(source_id: str) -> str:

@@ -31,7 +31,7 @@ from .kinds import (
     SUPERSEDED_BY,
     VERSION,
 )
-from .memory import RAW, Memory
+from .memory import RAW, MemoryItem
 from .results import Deleted, Erasure
 from .search import Searcher
 from .shelf import Shelf
@@ -226,7 +226,7 @@ class Eraser:
                     continue
 
 
-def _freed(memory: Memory, heirs: Mapping[str, str | None]) -> Memory | None:
+def _freed(memory: MemoryItem, heirs: Mapping[str, str | None]) -> MemoryItem | None:
     """Return a superseded memory as it is when those who are gone count no more."""
     by: str | None = memory.details.get(SUPERSEDED_BY)
     if SUPERSEDED not in memory.marks or by not in heirs:

@@ -13,7 +13,7 @@ from .envelope import derived_mark
 from .filters import Asked
 from .forms import query_text
 from .kinds import FACT
-from .memory import RAW, Memory, Said
+from .memory import RAW, MemoryItem, Said
 from .results import MemoryHit
 from .search import Found, Query, Searcher
 from .shelf import Shelf
@@ -100,11 +100,11 @@ class Finding:
             if each.seq in by_seq
         ]
 
-    async def _facts(self, scope: Scope, ids: Sequence[str]) -> dict[str, list[Memory]]:
+    async def _facts(self, scope: Scope, ids: Sequence[str]) -> dict[str, list[MemoryItem]]:
         """Return what is known from messages, those facts too that no longer hold."""
         if not self._with_facts or not ids:
             return {}
-        facts: dict[str, list[Memory]] = {}
+        facts: dict[str, list[MemoryItem]] = {}
         for begin in range(0, len(ids), MAX_MARKS):
             some = ids[begin : begin + MAX_MARKS]
             where = Where(marks=frozenset(map(derived_mark, some)), kind=FACT)

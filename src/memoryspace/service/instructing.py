@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from ..record import Scope, Where
 from .deriving.language import overlap, value_words
 from .kinds import FACT, INSTRUCTION, SUPERSEDED
-from .memory import QUARANTINED, Memory
+from .memory import QUARANTINED, MemoryItem
 from .shelf import Shelf
 
 _SAME_THING = 0.5  # of their words that two instructions share if they are about one thing
 _FRAME = frozenset({"alway", "never", "pleas", "now", "futur", "以后", "每次"})
 
 
-async def standing(shelf: Shelf, scope: Scope) -> list[Memory]:
+async def standing(shelf: Shelf, scope: Scope) -> list[MemoryItem]:
     """Return those that hold now, the newest first, and of two on one thing the newer."""
     where = Where(kind=FACT, without=frozenset({QUARANTINED, SUPERSEDED}))
     known = await shelf.select(scope, where)
@@ -22,9 +22,9 @@ async def standing(shelf: Shelf, scope: Scope) -> list[Memory]:
     return _newest_on_each(sorted(told, key=lambda each: -each.seq))
 
 
-def _newest_on_each(instructions: Sequence[Memory]) -> list[Memory]:
+def _newest_on_each(instructions: Sequence[MemoryItem]) -> list[MemoryItem]:
     """Leave out what a newer one says otherwise: "answer in French" after "answer in English"."""
-    kept: list[Memory] = []
+    kept: list[MemoryItem] = []
     for each in instructions:
         words = _told_in(each)
         if all(overlap(words, _told_in(newer)) < _SAME_THING for newer in kept):
@@ -32,6 +32,6 @@ def _newest_on_each(instructions: Sequence[Memory]) -> list[Memory]:
     return kept
 
 
-def _told_in(instruction: Memory) -> frozenset[str]:
+def _told_in(instruction: MemoryItem) -> frozenset[str]:
     """Return the words of an instruction that tell what it is about."""
     return value_words(str(instruction.details.get("value", instruction.text))) - _FRAME

@@ -14,7 +14,7 @@ from ..record import Record, Scope, Where
 from ..retrieval.conditions import Condition, refusal
 from .envelope import entry_of
 from .filters import Asked
-from .memory import Memory
+from .memory import MemoryItem
 from .results import Page
 from .shelf import Shelf
 
@@ -29,7 +29,7 @@ class Listing:
         self._store = shelf.store
         self._kinds = tuple(kinds)
 
-    async def numbered(self, scope: Scope, asked: Asked) -> list[Memory]:
+    async def numbered(self, scope: Scope, asked: Asked) -> list[MemoryItem]:
         """Return the page of the number that is asked for, the oldest first."""
         skip = (asked.page_num - 1) * asked.page_size
         direct = self._direct(scope, asked)

@@ -1,4 +1,4 @@
-"""``Memory``: one thing a service remembers, as it is handed out. ``Draft``: one to be remembered.
+"""``MemoryItem``: something a service remembers. ``Draft``: something to be remembered.
 
 Both are frozen values and copies: nothing done to them reaches the store.
 """
@@ -27,7 +27,7 @@ SECRET = "secret"  # the mark of what holds a secret: searches find it, contexts
 
 
 class Draft(Struct, frozen=True, kw_only=True):
-    """Something to be remembered that is not stored yet; the fields are those of ``Memory``."""
+    """Something to be remembered that is not stored yet; the fields are those of ``MemoryItem``."""
 
     value: Said
     text: str
@@ -47,7 +47,7 @@ class Draft(Struct, frozen=True, kw_only=True):
     origin: Origin | None = None
 
 
-class Memory(Struct, frozen=True, kw_only=True):
+class MemoryItem(Struct, frozen=True, kw_only=True):
     """Something remembered.
 
     ``value`` is what was put in, in its own form; ``text`` what a search sees of it. ``metadata``

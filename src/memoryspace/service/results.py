@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from ..retrieval.hits import Why
-from .memory import Memory
+from .memory import MemoryItem
 
 
 class MemoryHit(Struct, frozen=True):
@@ -17,10 +17,10 @@ class MemoryHit(Struct, frozen=True):
     since, where one does.
     """
 
-    memory: Memory
+    memory: MemoryItem
     score: float
     why: Why | None = None
-    facts: tuple[Memory, ...] = ()
+    facts: tuple[MemoryItem, ...] = ()
     superseded_by: str | None = None
 
     @property
@@ -32,7 +32,7 @@ class MemoryHit(Struct, frozen=True):
 class Page(Struct, frozen=True):
     """Some memories in the order of time. ``cursor`` leads to the next; ``None`` at the end."""
 
-    memories: tuple[Memory, ...]
+    memories: tuple[MemoryItem, ...]
     cursor: str | None
 
 

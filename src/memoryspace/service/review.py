@@ -8,7 +8,7 @@ from msgspec.structs import replace as change
 
 from ..record import Record, Scope, Where
 from .erasing import Eraser, is_source, own_sources, sources_of
-from .memory import QUARANTINED, Memory
+from .memory import QUARANTINED, MemoryItem
 from .shelf import Shelf
 
 
@@ -19,7 +19,7 @@ class Review:
         self._shelf = shelf
         self._eraser = eraser
 
-    async def held_back(self, scope: Scope) -> list[Memory]:
+    async def held_back(self, scope: Scope) -> list[MemoryItem]:
         """Return what is held back, in the order it was said."""
         return await self._shelf.select(scope, Where(marks=frozenset({QUARANTINED})))
 
@@ -45,7 +45,7 @@ class Review:
         return not any(is_source(each, record.session, own) for each in held_back)
 
 
-def _released(memory: Memory) -> Memory | None:
+def _released(memory: MemoryItem) -> MemoryItem | None:
     if not memory.is_quarantined:
         return None
     return change(memory, marks=memory.marks - {QUARANTINED})

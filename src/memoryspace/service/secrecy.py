@@ -16,7 +16,7 @@ from msgspec.structs import replace as change
 
 from ..errors import SecretRefused
 from .forms import body_of, said_from, text_of
-from .memory import RAW, SECRET, Memory
+from .memory import RAW, SECRET, MemoryItem
 from .secrets.finding import MASK, anywhere, masked, secrets_in
 
 Policy: TypeAlias = Literal["keep", "mask", "refuse"]
@@ -40,9 +40,9 @@ class _Look(Struct, frozen=True):
     word gives it away.
     """
 
-    memory: Memory
+    memory: MemoryItem
     kinds: list[str]
-    hidden: Memory
+    hidden: MemoryItem
     told: dict[str, str]
 
 
@@ -52,7 +52,7 @@ class Secrecy:
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
 
-    def applied(self, memories: Sequence[Memory]) -> list[Memory]:
+    def applied(self, memories: Sequence[MemoryItem]) -> list[MemoryItem]:
         """Return memories as they may be stored; ``SecretRefused`` if some may not."""
         looks = _looks(memories)
         refused = {at: look.kinds for at, look in enumerate(looks) if look.kinds}
@@ -60,7 +60,7 @@ class Secrecy:
             raise _refusal(refused)
         return [self._settled(look) for look in looks]
 
-    def _settled(self, look: _Look) -> Memory:
+    def _settled(self, look: _Look) -> MemoryItem:
         """What was derived is a fact, which holds no secret under any policy."""
         if not look.kinds or (self._policy == "keep" and look.memory.kind == RAW):
             return _marked(look.memory, look.kinds)
@@ -72,7 +72,7 @@ class Secrecy:
         return look.hidden
 
 
-def without_secrets(memories: Sequence[Memory]) -> list[Memory]:
+def without_secrets(memories: Sequence[MemoryItem]) -> list[MemoryItem]:
     """Return memories with a mask in the place of every secret."""
     return [look.hidden for look in _looks(memories)]
 
@@ -82,7 +82,7 @@ def purged(data: Any) -> Any:
     return _Purge({}).data(data)
 
 
-def _looks(memories: Sequence[Memory]) -> list[_Look]:
+def _looks(memories: Sequence[MemoryItem]) -> list[_Look]:
     looks = [_look(memory, {}) for memory in memories]
     common = {
         value: kind
@@ -95,7 +95,7 @@ def _looks(memories: Sequence[Memory]) -> list[_Look]:
     return [_look(look.memory, {**look.told, **common}) for look in looks]
 
 
-def _look(memory: Memory, told: Mapping[str, str]) -> _Look:
+def _look(memory: MemoryItem, told: Mapping[str, str]) -> _Look:
     purge = _Purge(told)
     text = purge.text(memory.text)
     title = None if memory.title is None else purge.text(memory.title)
@@ -110,7 +110,7 @@ def _look(memory: Memory, told: Mapping[str, str]) -> _Look:
     return _Look(memory, sorted(purge.kinds), _marked(hidden, []), purge.told)
 
 
-def _marked(memory: Memory, kinds: Sequence[str]) -> Memory:
+def _marked(memory: MemoryItem, kinds: Sequence[str]) -> MemoryItem:
     """Return a memory whose mark and details say which secrets it holds; none, if it holds none."""
     if kinds:
         details = {**memory.details, SECRETS: list(kinds)}

@@ -17,12 +17,12 @@ from ..record import MAX_MARKS, RESERVED_PREFIX, Record, Scope, Where
 from ..store import Store
 from .envelope import memory_of, record_of
 from .kinds import NO_MEMORIES, VERSION
-from .memory import Memory
+from .memory import MemoryItem
 
 MAX_VERSIONS = 100  # of a memory, before its oldest go
 
-Edit = Callable[[Memory], Memory | None]
-Beside = Callable[[Memory, Memory], Sequence[Record]]
+Edit = Callable[[MemoryItem], MemoryItem | None]
+Beside = Callable[[MemoryItem, MemoryItem], Sequence[Record]]
 
 
 class Shelf:
@@ -36,7 +36,7 @@ class Shelf:
         """Return the store's time."""
         return self.store.clock()
 
-    def read(self, user: str, records: Iterable[Record]) -> list[Memory]:
+    def read(self, user: str, records: Iterable[Record]) -> list[MemoryItem]:
         """Return the memories that records hold; those that cannot be read are reported."""
         found = []
         for record in records:
@@ -48,11 +48,11 @@ class Shelf:
                 self.store.report_corrupt(Scope(user, record.session), record.id, error)
         return found
 
-    async def select(self, scope: Scope, where: Where) -> list[Memory]:
+    async def select(self, scope: Scope, where: Where) -> list[MemoryItem]:
         """Return memories in the order they were said."""
         return self.read(scope.user, await self.store.select(scope, where))
 
-    async def find(self, scope: Scope, memory_id: str) -> Memory | None:
+    async def find(self, scope: Scope, memory_id: str) -> MemoryItem | None:
         """Return a memory; of several sessions' with one id, the newest."""
         if not isinstance(memory_id, str):
             raise TypeError(f"a memory id must be a str, got {type(memory_id).__name__}")
@@ -61,7 +61,7 @@ class Shelf:
         return found[-1] if found else None
 
     async def swap(
-        self, seen: Memory, new: Memory, beside: Sequence[Record] = (), *, keep: bool = True
+        self, seen: MemoryItem, new: MemoryItem, beside: Sequence[Record] = (), *, keep: bool = True
     ) -> bool:
         """Put a memory in the place of the very version that was seen; tell whether it was there.
 
@@ -87,7 +87,7 @@ class Shelf:
         version: int | None = None,
         beside: Beside | None = None,
         keep: bool = True,
-    ) -> Memory:
+    ) -> MemoryItem:
         """Change a memory by a function of what it is, again if somebody else was quicker.
 
         With ``version``, only from that one. An edit that returns ``None`` leaves it as it is.
@@ -111,7 +111,7 @@ class Shelf:
                 changed = await self.find(Scope(scope.user, seen.session_id), memory_id)
                 return changed if changed is not None else new  # somebody has deleted it since
 
-    async def versions(self, memory: Memory) -> list[Memory]:
+    async def versions(self, memory: MemoryItem) -> list[MemoryItem]:
         """Return the old versions of a memory, the oldest first."""
         scope = Scope(memory.user_id, memory.session_id)
         where = Where(kind=VERSION, marks=frozenset({_mark(memory.id)}))
@@ -128,7 +128,7 @@ class Shelf:
         return removed
 
 
-def at(memory: Memory) -> Where:
+def at(memory: MemoryItem) -> Where:
     """Return the choice of this very version of a memory."""
     return version_at(memory.id, memory.seq)
 
@@ -138,7 +138,7 @@ def version_at(record_id: str, seq: int) -> Where:
     return Where(ids=frozenset({record_id}), after=seq - 1, before=seq + 1)
 
 
-def _as_version(memory: Memory) -> Record:
+def _as_version(memory: MemoryItem) -> Record:
     """Return a memory as a record of what it was."""
     was = record_of(memory)
     value = {
@@ -177,5 +177,5 @@ def _mark(memory_id: str) -> str:
     return f"{RESERVED_PREFIX}was:{blake2b(memory_id.encode(), digest_size=16).hexdigest()}"
 
 
-def _version(memory: Memory) -> int:
+def _version(memory: MemoryItem) -> int:
     return memory.version

@@ -30,7 +30,7 @@ from .finding import Finding
 from .instructing import standing
 from .kinds import NO_MEMORIES
 from .listing import Listing
-from .memory import RAW, Memory, Said
+from .memory import RAW, MemoryItem, Said
 from .results import Deleted, Erasure, MemoryHit, Page, Status
 from .review import Review
 from .search import Searcher
@@ -163,7 +163,7 @@ class StoredMemoryService(MemoryService):
         await self._keep_newest(scope)
         return added
 
-    async def _new_among(self, scope: Scope, memories: Sequence[Memory]) -> list[Memory]:
+    async def _new_among(self, scope: Scope, memories: Sequence[MemoryItem]) -> list[MemoryItem]:
         """Leave out what is there, which a store would give the marks of its repetition.
 
         Else whoever repeats the id of a memory could have it held back.
@@ -203,7 +203,7 @@ class StoredMemoryService(MemoryService):
         marks: str | Sequence[str] | None = None,
         version: int | None = None,
         session_id: str | None = None,
-    ) -> Memory:
+    ) -> MemoryItem:
         """Change a memory and return its new version; ``marks`` take the place of those it has.
 
         With ``version``, only if it is still at that one; else ``VersionConflict``.
@@ -217,7 +217,7 @@ class StoredMemoryService(MemoryService):
         if importance is not None and not is_number(importance):
             raise InvalidInput(f"importance must be a number, got {importance!r}")
 
-        def edit(memory: Memory) -> Memory:
+        def edit(memory: MemoryItem) -> MemoryItem:
             edited = self._admission.edited(memory, value, metadata)
             if marks is not None:
                 edited = remarked(edited, own_marks(marks))
@@ -305,25 +305,25 @@ class StoredMemoryService(MemoryService):
     async def count(self, user_id: str, filters: Filters | None = None) -> int:
         return await self._listing.count(self._scope(user_id, None), read(filters))
 
-    async def instructions(self, user_id: str) -> list[Memory]:
+    async def instructions(self, user_id: str) -> list[MemoryItem]:
         """Return the standing instructions that hold now ("always answer in French"), newest first.
 
         They hold whatever is asked, so they stand beside the hits of a search, not among them.
         """
         return await standing(self._shelf, self._scope(user_id, None))
 
-    async def quarantined(self, user_id: str) -> list[Memory]:
+    async def quarantined(self, user_id: str) -> list[MemoryItem]:
         """Return what is held back, for review, in the order it was said."""
         return await self._review.held_back(self._scope(user_id, None))
 
     async def get(
         self, user_id: str, memory_id: str, *, session_id: str | None = None
-    ) -> Memory | None:
+    ) -> MemoryItem | None:
         return await self._shelf.find(self._scope(user_id, session_id), memory_id)
 
     async def history(
         self, user_id: str, memory_id: str, *, session_id: str | None = None
-    ) -> list[Memory]:
+    ) -> list[MemoryItem]:
         memory = await self.get(user_id, memory_id, session_id=session_id)
         return [] if memory is None else [*await self._shelf.versions(memory), memory]
 

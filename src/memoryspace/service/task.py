@@ -15,7 +15,7 @@ from .arguments import as_ids
 from .deriving.task import TaskDeriver
 from .filters import count_in
 from .kinds import EXPERIENCE
-from .memory import Memory, Said
+from .memory import MemoryItem, Said
 from .results import Deleted
 from .settings import ServiceSettings
 from .stored import StoredMemoryService
@@ -69,14 +69,14 @@ class TaskMemoryService(StoredMemoryService):
 
     async def record_use(
         self, user_id: str, memory_ids: str | Sequence[str], *, succeeded: bool
-    ) -> list[Memory]:
+    ) -> list[MemoryItem]:
         """Count that experiences were used, and whether the task succeeded; return them.
 
         Whoever counts at the same time is counted as well.
         """
         scope = self._scope(user_id, None)
 
-        def count(memory: Memory) -> Memory:
+        def count(memory: MemoryItem) -> MemoryItem:
             if memory.kind != EXPERIENCE:
                 raise InvalidInput(f"memory {memory.id!r} is no experience but a {memory.kind}")
             details = dict(memory.details)

@@ -10,7 +10,7 @@ from ..store import MemoryStore, Store
 from .deriving.tool import ToolDeriver
 from .deriving.tool_call import ToolCallResult, call_from
 from .kinds import TOOL
-from .memory import Memory
+from .memory import MemoryItem
 from .settings import ServiceSettings
 from .stored import StoredMemoryService
 
@@ -46,14 +46,14 @@ class ToolMemoryService(StoredMemoryService):
         messages = [call_from(each).message() for each in results]
         return await self.add_memory(user_id, messages, session_id)
 
-    async def guidelines(self, user_id: str, tool_names: str | Sequence[str]) -> list[Memory]:
+    async def guidelines(self, user_id: str, tool_names: str | Sequence[str]) -> list[MemoryItem]:
         """Return what is known of these tools, by their exact names and in their order."""
         names = [tool_names] if isinstance(tool_names, str) else list(tool_names)
         known = await self._of_tools(user_id)
         return [known[name] for name in names if name in known]
 
-    async def _of_tools(self, user_id: str) -> dict[str, Memory]:
-        found: dict[str, Memory] = {}
+    async def _of_tools(self, user_id: str) -> dict[str, MemoryItem]:
+        found: dict[str, MemoryItem] = {}
         cursor = None
         while True:
             page = await self.page(user_id, cursor=cursor, limit=500, filters={"kind": TOOL})

@@ -18,7 +18,7 @@ from ..admission import SUSPICION
 from ..envelope import details_of, memory_from, record_of
 from ..erasing import HELD_UNTIL, SOURCE_VERSIONS, is_source
 from ..kinds import SUPERSEDED, SUPERSEDED_BY
-from ..memory import QUARANTINED, Draft, Memory
+from ..memory import QUARANTINED, Draft, MemoryItem
 from ..shelf import Edit, Shelf
 from .contract import BadDecision, Deriver
 from .jobs import Stored, draft_from
@@ -27,7 +27,7 @@ ADJUSTED_BY = "adjusted_by"  # the details that name the last decisions carried 
 _REMEMBERED = 50  # of them
 
 Plan = Sequence[Mapping[str, Any]]
-Judge = Callable[[Memory], Memory]  # holds back what looks like an attack
+Judge = Callable[[MemoryItem], MemoryItem]  # holds back what looks like an attack
 
 
 class Carrier:
@@ -75,7 +75,7 @@ class Carrier:
                 await self._drop(decision["id"])
 
     async def _supersede(self, decision: Mapping[str, Any]) -> None:
-        def end(memory: Memory) -> Memory | None:
+        def end(memory: MemoryItem) -> MemoryItem | None:
             if SUPERSEDED in memory.marks:
                 return None
             details = {**memory.details, SUPERSEDED_BY: decision["draft"]["id"]}
@@ -91,7 +91,7 @@ class Carrier:
         await self._edit(decision["id"], end)
 
     async def _adjust(self, decision: Mapping[str, Any]) -> None:
-        def adjust(memory: Memory) -> Memory | None:
+        def adjust(memory: MemoryItem) -> MemoryItem | None:
             done = list(memory.details.get(ADJUSTED_BY, ()))
             if decision["by"] in done:
                 return None
@@ -104,7 +104,7 @@ class Carrier:
 
         await self._edit(decision["id"], adjust, keep=decision.get("text") is not None)
 
-    def _reworded(self, memory: Memory, decision: Mapping[str, Any]) -> Memory:
+    def _reworded(self, memory: MemoryItem, decision: Mapping[str, Any]) -> MemoryItem:
         """Give a memory the words and the importance that were decided; words have a source."""
         text, importance = decision.get("text"), decision.get("importance")
         if importance is not None:
@@ -143,17 +143,17 @@ class Carrier:
         session, own = self._stored.scope.session, self._stored.task.memories
         return _Sources({each.id: each for each in there if is_source(each, session, own)})
 
-    def _memories(self, drafts: Sequence[Draft], sources: _Sources) -> list[Memory]:
+    def _memories(self, drafts: Sequence[Draft], sources: _Sources) -> list[MemoryItem]:
         """Return drafts as memories; one may name another that is made with it as its source."""
         known = {*self._stored.task.memories, *sources.there, *(each.id for each in drafts)}
-        made: list[Memory] = []
+        made: list[MemoryItem] = []
         for draft in drafts:
             made.append(self._memory(draft, sources, known))
             if made[-1].is_quarantined:
                 sources.held_back.add(made[-1].id)
         return made
 
-    def _memory(self, draft: Draft, sources: _Sources, known: Collection[str | None]) -> Memory:
+    def _memory(self, draft: Draft, sources: _Sources, known: Collection[str | None]) -> MemoryItem:
         """Return a draft as a memory that names its sources and shares their fate."""
         named = tuple(each for each in _named(draft.origin) if each in known)
         from_ = named if named else tuple(self._stored.task.memories)

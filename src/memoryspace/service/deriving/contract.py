@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 from msgspec import Struct
 
 from ...errors import InvalidInput
-from ..memory import Draft, Memory
+from ..memory import Draft, MemoryItem
 
 
 class Add(Struct, frozen=True, tag="add"):
@@ -68,16 +68,16 @@ class Known(Protocol):
 
     async def similar(
         self, text: str, *, kinds: Sequence[str], top_k: int = 5
-    ) -> list[tuple[Memory, float]]:
+    ) -> list[tuple[MemoryItem, float]]:
         """Return memories like a text, the likest first, each with its likeness from 0 to 1.
 
         Likeness is that of the two texts alone (shared words, or vectors), not a search score.
         """
 
-    async def of_kind(self, kind: str, *, limit: int = 1000) -> list[Memory]:
+    async def of_kind(self, kind: str, *, limit: int = 1000) -> list[MemoryItem]:
         """Return the newest memories of a kind, in the order they were made."""
 
-    async def get(self, memory_id: str) -> Memory | None:
+    async def get(self, memory_id: str) -> MemoryItem | None:
         """Return one memory."""
 
     async def there(self, memory_ids: Collection[str]) -> set[str]:
@@ -93,7 +93,7 @@ class Job(Struct, frozen=True, kw_only=True):
     id: str
     user_id: str
     session_id: str
-    memories: Sequence[Memory]
+    memories: Sequence[MemoryItem]
     details: Mapping[str, Any] = {}
     now: float
 

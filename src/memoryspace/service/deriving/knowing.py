@@ -9,7 +9,7 @@ from ...retrieval import Only
 from ...retrieval.conditions import AllOf, AnyOf
 from ..kinds import SUPERSEDED
 from ..likeness import likeness
-from ..memory import QUARANTINED, Memory
+from ..memory import QUARANTINED, MemoryItem
 from ..search import Query, Searcher
 from ..secrecy import without_secrets
 from ..shelf import Shelf
@@ -28,7 +28,7 @@ class KnownMemories:
 
     async def similar(
         self, text: str, *, kinds: Sequence[str], top_k: int = 5
-    ) -> list[tuple[Memory, float]]:
+    ) -> list[tuple[MemoryItem, float]]:
         """Return memories like a text, the likest first."""
         if not text.strip() or not kinds:
             return []
@@ -43,7 +43,7 @@ class KnownMemories:
         rated.sort(key=lambda pair: (-pair[1], -pair[0].seq))
         return rated[:top_k]
 
-    async def of_kind(self, kind: str, *, limit: int = 1000) -> list[Memory]:
+    async def of_kind(self, kind: str, *, limit: int = 1000) -> list[MemoryItem]:
         """Return the newest memories of a kind, in the order they were made."""
         where = Where(kind=kind, without=_OUT, limit=limit, newest=True)
         return await self._select(where)
@@ -53,14 +53,14 @@ class KnownMemories:
         where = Where(ids=frozenset(memory_ids))
         return {each.id for each in await self._shelf.store.select(self._scope, where)}
 
-    async def get(self, memory_id: str) -> Memory | None:
+    async def get(self, memory_id: str) -> MemoryItem | None:
         """Return one memory, unless it is held back."""
         found = await self._shelf.find(self._scope, memory_id)
         return None if found is None or found.marks & _OUT else _clean(found)
 
-    async def _select(self, where: Where) -> list[Memory]:
+    async def _select(self, where: Where) -> list[MemoryItem]:
         return [_clean(each) for each in await self._shelf.select(self._scope, where)]
 
 
-def _clean(memory: Memory) -> Memory:
+def _clean(memory: MemoryItem) -> MemoryItem:
     return without_secrets([memory])[0] if memory.holds_secret else memory

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ...errors import InvalidInput, ModelFailed, ModelUnavailable
 from ...model import ChatModel, Spending
-from ..memory import Memory
+from ..memory import MemoryItem
 from .contract import Decision, Job, Known
 from .personal_comparing import FACT, Ledger
 from .personal_entries import Entry, Relation
@@ -81,7 +81,7 @@ class PersonalDeriver:
             ledger.take(fact, like=ids[number], verdict=verdicts.get(number))
         return [*ledger.decisions, *await self._insights(ledger, known, job.now)]
 
-    async def _facts(self, said: Sequence[Memory], names: Mapping[str, str]) -> list[Fact]:
+    async def _facts(self, said: Sequence[MemoryItem], names: Mapping[str, str]) -> list[Fact]:
         """Return the facts in the order they were said. What is held back no model sees."""
         if self._model is None:
             return [fact for memory in said for fact in facts_in(memory, names)]
@@ -144,7 +144,7 @@ def _distinct(facts: Sequence[Fact]) -> list[Fact]:
     )
 
 
-async def _like(fact: Fact, known: Known) -> list[Memory]:
+async def _like(fact: Fact, known: Known) -> list[MemoryItem]:
     """Return known facts with similar words. What is held back is not compared with anything."""
     if fact.quarantined:
         return []
@@ -158,5 +158,5 @@ def _near(fact: Fact, like: Sequence[str], ledger: Ledger) -> list[Entry]:
     return [*beside[-_LIKE:], *(ledger.entries[each] for each in like)]
 
 
-def _in_order(stored: Iterable[Memory]) -> list[Memory]:
+def _in_order(stored: Iterable[MemoryItem]) -> list[MemoryItem]:
     return sorted(stored, key=lambda memory: memory.seq)

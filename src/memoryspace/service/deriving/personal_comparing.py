@@ -15,7 +15,7 @@ from msgspec.structs import replace as change
 from ...record import Origin
 from ..kinds import SUPERSEDED, SUPERSEDED_BY
 from ..likeness import likeness
-from ..memory import QUARANTINED, Draft, Memory
+from ..memory import QUARANTINED, Draft, MemoryItem
 from .contract import Add, Adjust, Decision, Supersede
 from .language import value_words
 from .personal_entries import (
@@ -39,7 +39,7 @@ _CONFIRMERS = 20  # memories that a fact names as having confirmed it, the last 
 class Ledger:
     """What holds while a job is thought about, and what it decides."""
 
-    def __init__(self, job_id: str, known: Iterable[Memory], author: str) -> None:
+    def __init__(self, job_id: str, known: Iterable[MemoryItem], author: str) -> None:
         self._job_id = job_id
         self._author = author
         self._decisions: list[Decision] = []

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from ..likeness import likeness
-from ..memory import Memory
+from ..memory import MemoryItem
 from .language import overlap, value_words
 from .personal_facts import EVENT, EXCLUSIVE_MATTERS, HABIT_MATTERS, PLAN, Fact, matter_of, slot_of
 from .personal_sharing import is_other_time, shares_a_matter, shares_a_word, tells_days
@@ -43,7 +43,7 @@ class Entry:
     is_new: bool = False
 
     @classmethod
-    def of(cls, memory: Memory) -> Entry:
+    def of(cls, memory: MemoryItem) -> Entry:
         """Return a stored fact; one that somebody wrote by hand may lack any detail."""
         details = memory.details
         subject, attribute = slot_of(details)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from ...record import Origin
-from ..memory import Draft, Memory
+from ..memory import Draft, MemoryItem
 from .contract import Add, Decision, Drop
 from .language import is_chinese
 from .personal_comparing import Ledger
@@ -75,14 +75,14 @@ def groups(ledger: Ledger, *, least: int) -> list[Group]:
     return [group for group in found if group is not None and len(group.facts) >= least]
 
 
-def outdated(ledger: Ledger, stored: Iterable[Memory]) -> list[Memory]:
+def outdated(ledger: Ledger, stored: Iterable[MemoryItem]) -> list[MemoryItem]:
     """Return the stored insights on groups that this job changed."""
     return [each for each in stored if _slot(each) in ledger.touched]
 
 
 def renewed(
     ledger: Ledger,
-    old: Sequence[Memory],
+    old: Sequence[MemoryItem],
     insights: Sequence[tuple[Group, str]],
     *,
     now: float,
@@ -102,12 +102,12 @@ def renewed(
     return decisions
 
 
-def _slot(insight: Memory) -> tuple[str, str, int]:
+def _slot(insight: MemoryItem) -> tuple[str, str, int]:
     polarity = -1 if insight.details.get("polarity") == -1 else 1
     return (*slot_of(insight.details), polarity)
 
 
-def _stands_on(insight: Memory, group: Group | None) -> bool:
+def _stands_on(insight: MemoryItem, group: Group | None) -> bool:
     if group is None or insight.origin is None:
         return False
     return set(insight.origin.derived_from) == {fact.id for fact in group.facts}

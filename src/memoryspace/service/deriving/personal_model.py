@@ -13,7 +13,7 @@ from typing import Literal, TypeVar
 from msgspec import Struct
 
 from ...model import ChatModel, Spending, ask, prompt_messages, read_prompt
-from ..memory import Memory
+from ..memory import MemoryItem
 from .language import is_chinese
 from .personal_entries import Entry, Relation
 from .personal_facts import Fact, attribute_named, is_exclusive
@@ -77,7 +77,7 @@ class FactModel:
         self._spending = spending
         self._attempts = attempts
 
-    async def facts(self, memories: Sequence[Memory]) -> list[Fact]:
+    async def facts(self, memories: Sequence[MemoryItem]) -> list[Fact]:
         """Return the facts in a user's messages. Raises ``ModelFailed``."""
         found: list[Fact] = []
         for some in _batches(memories):
@@ -124,8 +124,8 @@ class FactModel:
         )
 
 
-def _batches(memories: Sequence[Memory]) -> Iterator[list[Memory]]:
-    batch: list[Memory] = []
+def _batches(memories: Sequence[MemoryItem]) -> Iterator[list[MemoryItem]]:
+    batch: list[MemoryItem] = []
     length = 0
     for memory in memories:
         if batch and length + len(memory.text) > _LONGEST_CALL:
@@ -137,7 +137,7 @@ def _batches(memories: Sequence[Memory]) -> Iterator[list[Memory]]:
         yield batch
 
 
-def _shown(memories: Sequence[Memory]) -> list[dict[str, str]]:
+def _shown(memories: Sequence[MemoryItem]) -> list[dict[str, str]]:
     return [
         {
             "id": memory.id,
@@ -149,7 +149,7 @@ def _shown(memories: Sequence[Memory]) -> list[dict[str, str]]:
     ]
 
 
-def _fact(note: Noted, memory: Memory) -> Fact:
+def _fact(note: Noted, memory: MemoryItem) -> Fact:
     person = note.subject.strip().casefold()
     speaker = subject_of(memory)
     is_speaker = person in ("", "user", "用户", "the user", speaker)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
 from ...retrieval.times import TimeSpan, times_in
-from ..memory import Memory
+from ..memory import MemoryItem
 from . import personal_chinese, personal_english
 from .language import is_chinese, sentences, stated_part
 from .personal_facts import USER, Fact, Statement, is_exclusive, type_of
@@ -36,12 +36,12 @@ _GOES_ON = re.compile(
 )
 
 
-def is_said_by_user(memory: Memory) -> bool:
+def is_said_by_user(memory: MemoryItem) -> bool:
     """Tell whether a memory holds a user's own words."""
     return memory.role in _USERS
 
 
-def facts_in(memory: Memory, names: Mapping[str, str] | None = None) -> Iterator[Fact]:
+def facts_in(memory: MemoryItem, names: Mapping[str, str] | None = None) -> Iterator[Fact]:
     """Yield the facts that a user states in one memory, in reading order.
 
     ``names`` are people known from earlier ones, as ``personal_people.names_of`` returns them.
@@ -53,12 +53,12 @@ def facts_in(memory: Memory, names: Mapping[str, str] | None = None) -> Iterator
         yield from _read(sentence, memory, people)
 
 
-def subject_of(memory: Memory) -> str:
+def subject_of(memory: MemoryItem) -> str:
     """Return whom "I" means: the user, unless a role is missing and a name says who speaks."""
     return USER if _speaker(memory) is None else str(_speaker(memory)).casefold()
 
 
-def called(memory: Memory, *, chinese: bool) -> str:
+def called(memory: MemoryItem, *, chinese: bool) -> str:
     """Return what to call the speaker in a sentence."""
     name = _speaker(memory)
     if name is not None:
@@ -66,12 +66,12 @@ def called(memory: Memory, *, chinese: bool) -> str:
     return "用户" if chinese else "The user"
 
 
-def _speaker(memory: Memory) -> str | None:
+def _speaker(memory: MemoryItem) -> str | None:
     name = (memory.name or "").strip()
     return None if memory.role is not None or name.casefold() in _NO_NAMES else name
 
 
-def _own_names(memory: Memory) -> frozenset[str]:
+def _own_names(memory: MemoryItem) -> frozenset[str]:
     """What the speaker may be called: "I'm nora" is a name if the user is nora_p."""
     return frozenset(re.split(r"[\W\d_]+", f"{memory.name or ''} {memory.user_id}".casefold())) - {
         ""
@@ -93,7 +93,7 @@ def _meant(text: str) -> Iterator[str]:
     yield from found
 
 
-def _read(sentence: str, memory: Memory, people: People) -> Iterator[Fact]:
+def _read(sentence: str, memory: MemoryItem, people: People) -> Iterator[Fact]:
     chinese = is_chinese(sentence)
     language = personal_chinese if chinese else personal_english
     said = datetime.fromtimestamp(memory.created_at, UTC)
@@ -106,7 +106,7 @@ def _read(sentence: str, memory: Memory, people: People) -> Iterator[Fact]:
 
 
 def _fact(
-    statement: Statement, memory: Memory, times: list[TimeSpan], *, chinese: bool
+    statement: Statement, memory: MemoryItem, times: list[TimeSpan], *, chinese: bool
 ) -> Fact | None:
     attribute, _, need = statement.attribute.partition(":")
     told = [time for time in times if time.text in statement.text]

@@ -17,7 +17,7 @@ from ...errors import ModelFailed, ModelUnavailable
 from ...model import ChatModel, Spending
 from ...record import Origin, is_number
 from ..likeness import likeness
-from ..memory import Draft, Memory
+from ..memory import Draft, MemoryItem
 from .contract import Add, Adjust, BadDecision, Decision, Job, Known
 from .task_model import Teacher
 from .task_rules import COMPARISON, FAILURE, SUCCESS, Lesson, comparison_of, lesson_of
@@ -83,7 +83,7 @@ class TaskDeriver:
         learnt = _distinct(await self._learn(attempt, earlier))
         return [await _decided(each, attempt, known) for each in learnt]
 
-    async def _learn(self, attempt: _Attempt, earlier: Sequence[Memory]) -> list[_Learnt]:
+    async def _learn(self, attempt: _Attempt, earlier: Sequence[MemoryItem]) -> list[_Learnt]:
         if self._teacher is None:
             return _by_rules(attempt, earlier)
         outcome = {"score": attempt.score, "is_success": attempt.is_success}
@@ -116,19 +116,19 @@ def _attempt(job: Job) -> _Attempt:
     )
 
 
-async def _same_task(attempt: _Attempt, known: Known) -> list[Memory]:
+async def _same_task(attempt: _Attempt, known: Known) -> list[MemoryItem]:
     """Return what is known from earlier attempts at the same task, the oldest first."""
     found = await known.similar(attempt.task, kinds=(EXPERIENCE,), top_k=20)
     same = [memory for memory, _ in found if _is_same_task(memory, attempt.task)]
     return sorted(same, key=lambda memory: memory.seq)
 
 
-def _is_same_task(memory: Memory, task: str) -> bool:
+def _is_same_task(memory: MemoryItem, task: str) -> bool:
     other = memory.details.get("task")
     return isinstance(other, str) and (other == task or likeness(other, task) >= _SAME_TASK)
 
 
-def _by_rules(attempt: _Attempt, earlier: Sequence[Memory]) -> list[_Learnt]:
+def _by_rules(attempt: _Attempt, earlier: Sequence[MemoryItem]) -> list[_Learnt]:
     own = lesson_of(attempt.trajectory, attempt.score, is_success=attempt.is_success)
     learnt = [] if own is None else [_Learnt(own, attempt.sources)]
     other = _other(attempt, earlier)
@@ -138,7 +138,7 @@ def _by_rules(attempt: _Attempt, earlier: Sequence[Memory]) -> list[_Learnt]:
     return learnt
 
 
-def _other(attempt: _Attempt, earlier: Sequence[Memory]) -> Memory | None:
+def _other(attempt: _Attempt, earlier: Sequence[MemoryItem]) -> MemoryItem | None:
     """Return the attempt whose score is the furthest away: it teaches the most."""
     scored = [each for each in earlier if is_number(each.details.get("score")) and _steps(each)]
     scored = [each for each in scored if each.details["score"] != attempt.score]
@@ -147,13 +147,13 @@ def _other(attempt: _Attempt, earlier: Sequence[Memory]) -> Memory | None:
     return max(scored, key=lambda each: abs(each.details["score"] - attempt.score))
 
 
-def _comparison(attempt: _Attempt, other: Memory) -> Lesson | None:
+def _comparison(attempt: _Attempt, other: MemoryItem) -> Lesson | None:
     pair = [(attempt.score, attempt.calls), (float(other.details["score"]), _steps(other))]
     (high, better), (low, worse) = sorted(pair, key=lambda each: -each[0])
     return comparison_of(attempt.task, better, worse, (high, low))
 
 
-def _steps(memory: Memory) -> list[str]:
+def _steps(memory: MemoryItem) -> list[str]:
     if memory.details.get("type") == COMPARISON:
         return []  # it tells of two attempts
     steps = memory.details.get("steps")
@@ -208,14 +208,14 @@ def _draft(learnt: _Learnt, attempt: _Attempt) -> Draft:
     )
 
 
-def _joined(attempt: _Attempt, memories: Sequence[Memory]) -> tuple[str, ...]:
+def _joined(attempt: _Attempt, memories: Sequence[MemoryItem]) -> tuple[str, ...]:
     """Return where an attempt and some memories come from, each source once."""
     origins = [memory.origin for memory in memories if memory.origin is not None]
     older = [source for origin in origins for source in origin.derived_from]
     return tuple(dict.fromkeys((*attempt.sources, *older)))
 
 
-def _told(memory: Memory) -> dict[str, Any]:
+def _told(memory: MemoryItem) -> dict[str, Any]:
     told = ("type", "lesson", "score", "steps")
     return {name: memory.details[name] for name in told if name in memory.details}
 

@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Struct
 
 from ..forms import body_of
-from ..memory import Memory, Said
+from ..memory import MemoryItem, Said
 from ..schema.reading import text_of_content
 
 MAX_ARGUMENTS = 160  # characters of a call's arguments, and of an answer, that are kept
@@ -65,7 +65,7 @@ class Trajectory(Struct, frozen=True):
         return list(dict.fromkeys(step.tool for step in self.steps))
 
 
-def read_trajectory(memories: Sequence[Memory], task: str | None = None) -> Trajectory:
+def read_trajectory(memories: Sequence[MemoryItem], task: str | None = None) -> Trajectory:
     """Return what happened, from raw memories in the order they were said."""
     bodies = [_as_dict(memory.value, memory.role) for memory in memories]
     asked = [_words(body) for body in bodies if body.get("role") == "user"]

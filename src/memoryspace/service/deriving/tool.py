@@ -16,7 +16,7 @@ from msgspec import Struct
 from ...errors import ModelFailed, ModelUnavailable
 from ...model import ChatModel, Spending, ask, prompt_messages, read_prompt
 from ...record import Origin
-from ..memory import Draft, Memory
+from ..memory import Draft, MemoryItem
 from .contract import Add, Decision, Drop, Job, Known
 from .task_trajectory import clipped
 from .tool_call import call_of
@@ -78,7 +78,7 @@ class ToolDeriver:
         return decisions
 
     async def _renewed(
-        self, tool: str, old: Sequence[Memory], calls: Sequence[KeptCall]
+        self, tool: str, old: Sequence[MemoryItem], calls: Sequence[KeptCall]
     ) -> list[Decision]:
         earlier = max((_earlier(memory) for memory in old), default=0)
         earlier += max(0, len(calls) - KEPT_CALLS)
@@ -130,7 +130,7 @@ class ToolDeriver:
         return worded[:_MAX_LINES] if worded else by_rules
 
 
-def _calls_by_tool(memories: Sequence[Memory]) -> dict[str, list[KeptCall]]:
+def _calls_by_tool(memories: Sequence[MemoryItem]) -> dict[str, list[KeptCall]]:
     """Return the calls that memories tell of; what is held back must not reach what is not."""
     by_tool: dict[str, list[KeptCall]] = {}
     for memory in memories:
@@ -146,7 +146,7 @@ async def _still_there(calls: Sequence[KeptCall], known: Known) -> list[KeptCall
     return [call for call in calls if call.source in there]
 
 
-def _earlier(memory: Memory) -> int:
+def _earlier(memory: MemoryItem) -> int:
     earlier = memory.details.get("earlier_calls")
     return earlier if isinstance(earlier, int) else 0
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from ...errors import InvalidInput
 from ...record import check_id, is_number
-from ..memory import Memory
+from ..memory import MemoryItem
 
 UNKNOWN_COST = -1  # tokens nobody counted
 
@@ -106,7 +106,7 @@ def call_from(data: object) -> ToolCallResult:
         raise InvalidInput(f"a tool call's result: {error}") from None
 
 
-def call_of(memory: Memory) -> ToolCallResult | None:
+def call_of(memory: MemoryItem) -> ToolCallResult | None:
     """Return the call that a raw memory tells of: in its details, its metadata or its text."""
     value = memory.value if isinstance(memory.value, dict) else {}
     for place in (memory.details, memory.metadata, value, memory.text):

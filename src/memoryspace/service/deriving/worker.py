@@ -19,7 +19,7 @@ from ...loops import PerLoop, finish
 from ...record import Record, Scope, Where
 from ..erasing import Eraser, drop_orphans
 from ..kinds import OUTBOX
-from ..memory import RAW, Memory
+from ..memory import RAW, MemoryItem
 from ..results import Status
 from ..search import Searcher
 from ..secrecy import purged, without_secrets
@@ -92,7 +92,7 @@ class Worker:
 
     async def edit(
         self, scope: Scope, memory_id: str, edit: Edit, *, version: int | None = None
-    ) -> Memory:
+    ) -> MemoryItem:
         """Change a memory; if it says something else then, derive anew from what it says."""
         new, attempted = await finish(self._edited(scope, memory_id, edit, version))
         await self._wait_if_quick(attempted)
@@ -133,10 +133,10 @@ class Worker:
 
     async def _edited(
         self, scope: Scope, memory_id: str, edit: Edit, version: int | None
-    ) -> tuple[Memory, Attempted]:
+    ) -> tuple[MemoryItem, Attempted]:
         job_id = await self.jobs.announce(scope.user)
 
-        def beside(seen: Memory, new: Memory) -> list[Record]:
+        def beside(seen: MemoryItem, new: MemoryItem) -> list[Record]:
             if new.kind != RAW or new.text == seen.text:
                 return []
             meant = Meant(seen.version + 1, digest(new.text))
@@ -253,7 +253,7 @@ class Worker:
                 await self._carry_out(stored, stored.task.decisions)
                 return
 
-    async def _decided(self, stored: Stored, memories: Sequence[Memory]) -> Stored:
+    async def _decided(self, stored: Stored, memories: Sequence[MemoryItem]) -> Stored:
         """Have the deriver decide, and write that down before any of it is done.
 
         It sees no secrets; should it make one up, that is not written down either.
@@ -294,7 +294,7 @@ class Worker:
             )
         await self._afterwards(stored.scope)
 
-    async def _meant(self, stored: Stored) -> list[Memory]:
+    async def _meant(self, stored: Stored) -> list[MemoryItem]:
         """Return the memories of a job that still say what they said."""
         where = Where(ids=frozenset(stored.task.memories), kind=RAW)
         records = await self._shelf.store.select(stored.scope, where)

@@ -16,7 +16,7 @@ from ...message import Msg
 from ...model import ChatModel
 from ...tool import ToolResponse, failed, told
 from ..forms import text_of
-from ..memory import Memory
+from ..memory import MemoryItem
 from ..personal import PersonalMemoryService
 from ..settings import ServiceSettings
 from ..stored import StoredMemoryService
@@ -109,7 +109,7 @@ class ReMeLongTermMemoryBase(Running, ServiceLongTermMemory, Generic[S]):
                 blocks.append(f"Keyword '{keyword}':\n{self._rendered(found)}")
         return blocks
 
-    async def _asked(self, texts: Sequence[str], limit: int) -> list[Memory]:
+    async def _asked(self, texts: Sequence[str], limit: int) -> list[MemoryItem]:
         return await self._find(texts, limit)
 
     def _check_started(self) -> None:

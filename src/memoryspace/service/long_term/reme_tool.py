@@ -12,7 +12,7 @@ from ...model import ChatModel
 from ...tool import ToolResponse, failed, told
 from ..deriving.task_trajectory import answered_calls, is_failure
 from ..deriving.tool_call import ToolCallResult, call_from
-from ..memory import Memory
+from ..memory import MemoryItem
 from ..settings import ServiceSettings
 from ..tool import ToolMemoryService
 from .reme import ReMeLongTermMemoryBase
@@ -76,7 +76,7 @@ class ReMeToolLongTermMemory(ReMeLongTermMemoryBase[ToolMemoryService]):
             return told(f"No tool guidelines found for: {','.join(names)}")
         return told(self._rendered(found))
 
-    async def _asked(self, texts: Sequence[str], limit: int) -> list[Memory]:
+    async def _asked(self, texts: Sequence[str], limit: int) -> list[MemoryItem]:
         if type(limit) is not int or limit < 1:
             raise InvalidInput(f"limit must be a whole number from 1, got {limit!r}")
         names = [name for text in texts for name in (text, *re.split(r"[\s,;]+", text)) if name]

@@ -22,7 +22,7 @@ from ..arguments import check_relevance
 from ..base import MemoryService
 from ..forms import draft_of
 from ..forms import text_of as words_of
-from ..memory import SECRET, Memory, Said
+from ..memory import SECRET, MemoryItem, Said
 from ..secrets import secrets_in
 from ..stored import StoredMemoryService
 from .base import LongTermMemoryBase
@@ -135,7 +135,7 @@ class ServiceLongTermMemory(LongTermMemoryBase):
 
     async def _find(
         self, texts: Sequence[str], limit: int, asking: Sequence[Msg] = ()
-    ) -> list[Memory]:
+    ) -> list[MemoryItem]:
         """Return the best for several questions, each memory once, at most ``limit`` in all.
 
         Messages that ask, if they are remembered already, are no answers to themselves.
@@ -149,17 +149,17 @@ class ServiceLongTermMemory(LongTermMemoryBase):
         found = [each for each in in_turn(answers) if each.id not in own]
         return [each for each in found if self._may_be_shown(each)][:limit]
 
-    async def _instructions(self) -> list[Memory]:
+    async def _instructions(self) -> list[MemoryItem]:
         """Return how the user wants to be answered, whatever is asked; the newest ones."""
         if not isinstance(self.service, StoredMemoryService):
             return []
         return (await self.service.instructions(self.user_id))[:_MOST_INSTRUCTIONS]
 
-    def _may_be_shown(self, memory: Memory) -> bool:
+    def _may_be_shown(self, memory: MemoryItem) -> bool:
         """Tell whether a memory holds no secret; what came from elsewhere is not marked."""
         return self._with_secrets or not (memory.holds_secret or secrets_in(memory.text))
 
-    async def _search(self, text: str, limit: int) -> list[Memory]:
+    async def _search(self, text: str, limit: int) -> list[MemoryItem]:
         service, user = self.service, self.user_id
         if type(service).search is not MemoryService.search:
             without = {} if self._with_secrets else {"without": SECRET}
@@ -175,16 +175,16 @@ class ServiceLongTermMemory(LongTermMemoryBase):
         filters = {"top_k": limit, **self._filters}  # a service with the seven verbs alone
         return [self._memory(said) for said in await service.search_memory(user, [text], filters)]
 
-    def _memory(self, said: Said) -> Memory:
+    def _memory(self, said: Said) -> MemoryItem:
         draft = draft_of(said)
         when = 0.0 if draft.created_at is None else draft.created_at
         memory_id = draft.id if draft.id is not None else "unknown"
-        return Memory(
+        return MemoryItem(
             id=memory_id, user_id=self.user_id, session_id="", value=draft.value, text=draft.text,
             role=draft.role, name=draft.name, created_at=when, updated_at=when, origin=draft.origin,
         )  # fmt: skip
 
-    def _rendered(self, memories: Sequence[Memory]) -> str:
+    def _rendered(self, memories: Sequence[MemoryItem]) -> str:
         return render(memories, max_tokens=self.max_tokens)
 
 
@@ -199,7 +199,7 @@ def fact(thinking: str, text: str, role: Role = "user", *, of: str = "") -> Msg:
     return msg
 
 
-def in_turn(answers: Sequence[Sequence[Memory]]) -> list[Memory]:
+def in_turn(answers: Sequence[Sequence[MemoryItem]]) -> list[MemoryItem]:
     """Return the first of each answer, then the second of each …: scores do not compare.
 
     What says the same is told once.

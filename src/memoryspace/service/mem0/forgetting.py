@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Sequence
 
 from ...errors import StoreError
-from ..memory import RAW, Memory
+from ..memory import RAW, MemoryItem
 from ..results import Deleted, Erasure
 from .calls import Found, Ids, Mem0Calls
 from .reading import Reading
@@ -68,7 +68,7 @@ class Forgetting:
                 if await self._calls.get(memory_id) is not None:  # else somebody was quicker
                     raise
 
-    async def _told(self, ids: Ids, gone: Sequence[Memory], *, messages: bool) -> Deleted:
+    async def _told(self, ids: Ids, gone: Sequence[MemoryItem], *, messages: bool) -> Deleted:
         forget, memory_ids = self._remains.forget, [each.id for each in gone]
         versions = await asyncio.to_thread(forget, ids, memory_ids, messages=messages)
         return Deleted(

@@ -22,7 +22,7 @@ from ..forms import text_of
 from ..long_term.base import LongTermMemoryBase
 from ..long_term.rendering import DEFAULT_TOKENS, quoted, render
 from ..long_term.service_memory import ECHO, as_messages, as_texts, in_turn
-from ..memory import Memory
+from ..memory import MemoryItem
 from ..secrets import masked, secrets_in
 from ..trust import suspicion
 from . import opening
@@ -181,7 +181,7 @@ class Mem0LongTermMemory(Closing, LongTermMemoryBase):
         memories, _ = await self._search(fact, 5)
         return any(each.text.strip() == fact.strip() for each in memories)
 
-    async def _find(self, texts: Sequence[str], limit: int) -> tuple[list[Memory], list[str]]:
+    async def _find(self, texts: Sequence[str], limit: int) -> tuple[list[MemoryItem], list[str]]:
         """Return the best for several questions, each memory once, at most ``limit`` in all."""
         if type(limit) is not int or not 1 <= limit <= _MOST:
             raise InvalidInput(f"limit must be a whole number from 1 to {_MOST}, got {limit!r}")
@@ -191,7 +191,7 @@ class Mem0LongTermMemory(Closing, LongTermMemoryBase):
         relations = dict.fromkeys(each for _, related in answers for each in related)
         return list(memories.values())[:limit], list(relations)[:limit]
 
-    async def _search(self, text: str, limit: int) -> tuple[list[Memory], list[str]]:
+    async def _search(self, text: str, limit: int) -> tuple[list[MemoryItem], list[str]]:
         calls = await self._opened()
         answer = await calls.search(self._ids, text, limit)
         owner = next(iter(self._ids.values()))
@@ -201,7 +201,7 @@ class Mem0LongTermMemory(Closing, LongTermMemoryBase):
         shown = [each for each in memories if not (each.is_quarantined or secrets_in(each.text))]
         return shown[:limit], related
 
-    def _rendered(self, memories: Sequence[Memory], relations: Iterable[str]) -> str:
+    def _rendered(self, memories: Sequence[MemoryItem], relations: Iterable[str]) -> str:
         trusted = [masked(each) for each in relations if suspicion(each) is None]
         related = [f"- {quoted(each)}" for each in trusted]
         parts = [render(memories, max_tokens=self.max_tokens)] if memories else []

@@ -6,12 +6,14 @@ import json
 from collections.abc import Sequence
 
 from ...errors import InvalidInput
-from ..memory import Memory
+from ..memory import MemoryItem
 from ..results import Page
 from .reading import Place, place
 
 
-def page_of(memories: Sequence[Memory], cursor: str | None, limit: int, *, newest: bool) -> Page:
+def page_of(
+    memories: Sequence[MemoryItem], cursor: str | None, limit: int, *, newest: bool
+) -> Page:
     """Return the page behind a cursor, of memories in order; with ``newest``, from the end."""
     after = None if cursor is None else _place(cursor)
     ordered = list(reversed(memories)) if newest else list(memories)

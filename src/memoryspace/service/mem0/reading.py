@@ -14,7 +14,7 @@ from msgspec.structs import replace as change
 from ...record import could_be_id
 from ...retrieval.conditions import refusal
 from ..filters import MOST_HITS, Asked
-from ..memory import QUARANTINED, RAW, Memory
+from ..memory import QUARANTINED, RAW, MemoryItem
 from ..results import MemoryHit
 from .calls import Found, Ids, Mem0Calls
 from .shapes import FACT, entry_from, held, memory_from, message_about
@@ -31,7 +31,7 @@ class Reading:
         self._calls = calls
         self._quarantine = quarantine
 
-    async def select(self, user: str, asked: Asked) -> list[Memory]:
+    async def select(self, user: str, asked: Asked) -> list[MemoryItem]:
         """Return the memories asked for, in the order they were written."""
         found: list[Found] = []
         for ids in _scopes(user, asked):
@@ -61,7 +61,7 @@ class Reading:
                 return hits
             limit *= 4  # some were not what is asked for: look further down
 
-    async def find(self, user: str, memory_id: str, session: str | None) -> Memory | None:
+    async def find(self, user: str, memory_id: str, session: str | None) -> MemoryItem | None:
         """Return a memory if it is this user's, and of this session if one is named."""
         if not could_be_id(memory_id):
             return None
@@ -72,29 +72,29 @@ class Reading:
             return None
         return self.as_memory(user, found)
 
-    async def is_held_apart(self, memory: Memory) -> bool:
+    async def is_held_apart(self, memory: MemoryItem) -> bool:
         """Tell whether a memory stands where mem0's model never sees it."""
         found = await self._calls.get(memory.id)
         return found is not None and found.get("user_id") == held(memory.user_id)
 
-    async def versions(self, memory: Memory) -> list[Memory]:
+    async def versions(self, memory: MemoryItem) -> list[MemoryItem]:
         """Return what a memory was, the oldest first, and last what it is."""
         events = await self._calls.history(memory.id)
         texts = [each["new_memory"] for each in events if isinstance(each.get("new_memory"), str)]
         old = [_as_it_was(memory, text, number) for number, text in enumerate(texts[:-1], 1)]
         return [*old, change(memory, version=len(old) + 1)]
 
-    def as_memory(self, user: str, found: Found) -> Memory:
+    def as_memory(self, user: str, found: Found) -> MemoryItem:
         """Return what mem0 handed out as a memory."""
         return memory_from(found, user, quarantine=self._quarantine)
 
-    def _fitting(self, user: str, asked: Asked, found: Sequence[Found]) -> list[Memory]:
+    def _fitting(self, user: str, asked: Asked, found: Sequence[Found]) -> list[MemoryItem]:
         condition = asked.condition(KINDS)
         memories = (self.as_memory(user, each) for each in found)
         return [each for each in memories if refusal(condition, entry_from(each)) is None]
 
 
-def place(memory: Memory) -> Place:
+def place(memory: MemoryItem) -> Place:
     """Return where a memory stands: in the order of being written, as in every service."""
     return memory.seq, memory.id
 
@@ -122,6 +122,6 @@ def _best_first(hit: MemoryHit) -> tuple[float, int]:
     return -hit.score, -hit.memory.seq
 
 
-def _as_it_was(memory: Memory, text: str, version: int) -> Memory:
+def _as_it_was(memory: MemoryItem, text: str, version: int) -> MemoryItem:
     value = message_about(memory.id, memory.role, text)
     return change(memory, value=value, text=text, version=version)

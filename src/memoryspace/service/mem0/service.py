@@ -23,7 +23,7 @@ from ..arguments import as_ids, check_own, check_relevance, not_started
 from ..base import DEFAULT_SESSION, Filters, MemoryService
 from ..filters import FOR_LIST, FOR_SEARCH, MOST_HITS, Asked, count_in, read
 from ..forms import query_text
-from ..memory import QUARANTINED, Memory, Said
+from ..memory import QUARANTINED, MemoryItem, Said
 from ..results import Deleted, Erasure, MemoryHit, Page
 from ..secrecy import Policy
 from ..settings import ServiceSettings
@@ -159,7 +159,7 @@ class Mem0MemoryService(MemoryService):
         importance: float | None = None,
         version: int | None = None,
         session_id: str | None = None,
-    ) -> Memory:
+    ) -> MemoryItem:
         """Change a memory and return its new version; the old text stays in ``history``.
 
         mem0 compares nothing while it writes: ``version`` is refused, the last writer wins.
@@ -183,7 +183,7 @@ class Mem0MemoryService(MemoryService):
                 released += await self._released(memory)
         return released
 
-    async def _released(self, memory: Memory) -> list[str]:
+    async def _released(self, memory: MemoryItem) -> list[str]:
         free = change(memory, marks=memory.marks - {QUARANTINED})
         if not await self._reading.is_held_apart(memory):
             await self._writing.update(free)
@@ -268,7 +268,7 @@ class Mem0MemoryService(MemoryService):
         self._scope(user_id, None)
         return len(await self._reading.select(user_id, read(filters)))
 
-    async def quarantined(self, user_id: str) -> list[Memory]:
+    async def quarantined(self, user_id: str) -> list[MemoryItem]:
         """Return what is held back, for review, in the order it was said."""
         self._scope(user_id, None)
         memories = await self._reading.select(user_id, read({"quarantined": True}))
@@ -276,13 +276,13 @@ class Mem0MemoryService(MemoryService):
 
     async def get(
         self, user_id: str, memory_id: str, *, session_id: str | None = None
-    ) -> Memory | None:
+    ) -> MemoryItem | None:
         scope = self._scope(user_id, session_id)
         return await self._reading.find(user_id, memory_id, scope.session)
 
     async def history(
         self, user_id: str, memory_id: str, *, session_id: str | None = None
-    ) -> list[Memory]:
+    ) -> list[MemoryItem]:
         """Return every version of a memory, the oldest first; of old ones mem0 keeps the text."""
         memory = await self.get(user_id, memory_id, session_id=session_id)
         return [] if memory is None else await self._reading.versions(memory)
@@ -322,7 +322,7 @@ class Mem0MemoryService(MemoryService):
             check_entity("session id", session_id)
         return Scope(user_id, session_id)
 
-    async def _known(self, scope: Scope, memory_id: str) -> Memory:
+    async def _known(self, scope: Scope, memory_id: str) -> MemoryItem:
         memory = await self._reading.find(scope.user, memory_id, scope.session)
         if memory is None:
             raise UnknownMemory(f"user {scope.user!r} has no memory {memory_id!r}")
@@ -340,7 +340,7 @@ def check_entity(what: str, value: str) -> str:
     return value
 
 
-def _said(memory: Memory, score: float | None) -> Said:
+def _said(memory: MemoryItem, score: float | None) -> Said:
     said = memory.said()
     if said is memory.value:
         return said

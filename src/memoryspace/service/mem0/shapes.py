@@ -20,7 +20,7 @@ from ...record import RESERVED_PREFIX, Origin, Record, is_number
 from ...retrieval import Entry
 from ..envelope import entry_of, memory_of, record_of
 from ..filters import moment
-from ..memory import QUARANTINED, Memory
+from ..memory import QUARANTINED, MemoryItem
 from ..schema import Message, Role, TextContent
 from ..schema.message import AgentRole
 from ..trust import suspicion
@@ -58,7 +58,7 @@ def held(user: str) -> str:
     return _HELD + user
 
 
-def wire_message(memory: Memory, *, infer: bool) -> dict[str, str]:
+def wire_message(memory: MemoryItem, *, infer: bool) -> dict[str, str]:
     """Return a memory as a message that mem0 does not pass over."""
     role = heard_as(memory.role, infer=infer)
     message = {"role": role, "content": memory.text}
@@ -75,7 +75,7 @@ def heard_as(role: str | None, *, infer: bool) -> str:
     return given if given in heard else Role.ASSISTANT
 
 
-def metadata_of(memory: Memory, said_at: float | None) -> dict[str, Any]:
+def metadata_of(memory: MemoryItem, said_at: float | None) -> dict[str, Any]:
     """Return what mem0 shall keep beside a memory's text, so that it can be read back."""
     record = record_of(memory)
     assert isinstance(record.value, dict)
@@ -93,7 +93,7 @@ def metadata_of(memory: Memory, said_at: float | None) -> dict[str, Any]:
     return {**items, ENVELOPE: msgspec.json.encode(envelope).decode(), GIVEN_ID: memory.id}
 
 
-def shared_metadata(memories: Sequence[Memory]) -> dict[str, Any]:
+def shared_metadata(memories: Sequence[MemoryItem]) -> dict[str, Any]:
     """Return the items that all messages have alike: what is derived is derived from all."""
     first, *others = memories
     shared = {
@@ -107,7 +107,7 @@ def shared_metadata(memories: Sequence[Memory]) -> dict[str, Any]:
     return shared
 
 
-def memory_from(found: Found, user: str, *, quarantine: bool) -> Memory:
+def memory_from(found: Found, user: str, *, quarantine: bool) -> MemoryItem:
     """Return what mem0 handed out as a memory of a user. It never fails: text is text."""
     held = found.get("metadata")
     metadata: dict[str, Any] = dict(held) if isinstance(held, dict) else {}
@@ -120,7 +120,7 @@ def memory_from(found: Found, user: str, *, quarantine: bool) -> Memory:
     return derived
 
 
-def entry_from(memory: Memory) -> Entry:
+def entry_from(memory: MemoryItem) -> Entry:
     """Return what conditions are about."""
     record = record_of(memory)
     entry = entry_of(change(record, session=memory.session_id))
@@ -133,13 +133,13 @@ def message_about(memory_id: str, role: object, text: str) -> Message:
     return Message(id=memory_id, role=_role(role), content=[TextContent(text=text)])
 
 
-def _derived(found: Found, metadata: Mapping[str, Any], user: str) -> Memory:
+def _derived(found: Found, metadata: Mapping[str, Any], user: str) -> MemoryItem:
     text, role = found.get("memory"), found.get("role")
     created = _moment(found.get("created_at"))
     updated = _moment(found.get("updated_at"))
     items = {key: value for key, value in metadata.items() if key not in (ENVELOPE, GIVEN_ID)}
     memory_id, said = str(found["id"]), text if isinstance(text, str) else ""
-    return Memory(
+    return MemoryItem(
         id=memory_id,
         user_id=user,
         session_id=_text(found.get("run_id")) or "",
@@ -157,7 +157,7 @@ def _derived(found: Found, metadata: Mapping[str, Any], user: str) -> Memory:
     )
 
 
-def _kept(envelope: object, derived: Memory) -> Memory | None:
+def _kept(envelope: object, derived: MemoryItem) -> MemoryItem | None:
     """Return the memory that an envelope holds, if there is one and mem0's text is still its."""
     if not isinstance(envelope, str):
         return None
@@ -175,7 +175,7 @@ def _kept(envelope: object, derived: Memory) -> Memory | None:
     )
 
 
-def _record(held: _Envelope, derived: Memory) -> Record:
+def _record(held: _Envelope, derived: MemoryItem) -> Record:
     return Record(
         derived.id,
         held.value,

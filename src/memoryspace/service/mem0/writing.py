@@ -15,7 +15,7 @@ from msgspec.structs import replace as change
 from ...errors import InvalidInput
 from ...events import EventStream
 from ...message import Msg
-from ..memory import Memory
+from ..memory import MemoryItem
 from ..schema import Message
 from ..secrecy import without_secrets
 from .calls import Ids, Mem0Calls
@@ -32,7 +32,7 @@ class Writing:
         self._infer = infer
         self._events = events
 
-    async def add(self, ids: Ids, memories: Sequence[Memory], now: float) -> list[str]:
+    async def add(self, ids: Ids, memories: Sequence[MemoryItem], now: float) -> list[str]:
         """Remember what was said at ``now``; return the ids that mem0 gave, as far as it says.
 
         What has no text cannot be held by mem0 and is left out, which is told as an event.
@@ -47,14 +47,14 @@ class Writing:
         how = self._derive(ids, trusted) if self._infer else self.keep(ids, trusted, now)
         return kept + await how
 
-    async def update(self, memory: Memory) -> None:
+    async def update(self, memory: MemoryItem) -> None:
         """Put a changed memory in the place of the one with its id."""
         if not memory.text.strip():
             raise InvalidInput(f"memory {memory.id!r} would have no text, which mem0 cannot hold")
         metadata = metadata_of(as_given(memory), memory.created_at)
         await self._calls.update(memory.id, memory.text, metadata)
 
-    async def keep(self, ids: Ids, memories: Sequence[Memory], now: float) -> list[str]:
+    async def keep(self, ids: Ids, memories: Sequence[MemoryItem], now: float) -> list[str]:
         """Remember word for word, one after another; return the ids that mem0 gave."""
         added: list[str] = []
         for each in memories:
@@ -65,7 +65,7 @@ class Writing:
             added += _ids_in(await self._calls.add(ids, [message], infer=False, metadata=metadata))
         return added
 
-    async def _derive(self, ids: Ids, memories: Sequence[Memory]) -> list[str]:
+    async def _derive(self, ids: Ids, memories: Sequence[MemoryItem]) -> list[str]:
         """Have mem0 derive; its model sees no secrets."""
         if not memories:
             return []
@@ -75,13 +75,13 @@ class Writing:
         return _ids_in(await self._calls.add(ids, messages, infer=True, metadata=metadata))
 
 
-def as_given(memory: Memory) -> Memory:
+def as_given(memory: MemoryItem) -> MemoryItem:
     """Return a memory under the id that its message came with, if it came with one."""
     details = dict(memory.details)
     return change(memory, id=str(details.pop(MESSAGE_ID, memory.id)), details=details)
 
 
-def _came_with_id(memory: Memory) -> bool:
+def _came_with_id(memory: MemoryItem) -> bool:
     value = memory.value
     if isinstance(value, Message | Msg):
         return True
