@@ -14,7 +14,7 @@ run: $(VENV)/.ready
 	$(BIN)/memoryspace tour
 
 test: $(VENV)/.ready-test mariadb
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 lint: $(VENV)/.ready-test
 	$(BIN)/ruff check .

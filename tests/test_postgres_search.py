@@ -553,7 +553,7 @@ CONDITIONS: list[Condition] = [
 ]
 
 
-@pytest.mark.parametrize("condition", CONDITIONS, ids=str)
+@pytest.mark.parametrize("condition", CONDITIONS)
 @pytest.mark.parametrize("embedder", [None, StaticEmbedder()], ids=["words", "vectors"])
 async def test_only_what_fulfils_a_condition_is_found_and_all_of_it(
     condition: Condition, embedder: StaticEmbedder | None
