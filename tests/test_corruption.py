@@ -37,7 +37,7 @@ async def check_reported_and_skipped(
     store: Store, scope: Scope, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
-    with capture(store.events) as events:
+    with capture(store.events, "record_corrupt") as events:
         found = await store.select(scope)
         assert [each.id for each in found] == ["good", "fine"]
         assert len(await store.values(scope)) == 2

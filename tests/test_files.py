@@ -13,7 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from memoryspace.errors import InvalidInput
-from memoryspace.files import FileMap, safe_name, write_atomic
+from memoryspace.files import FileMap, read_at_hand, safe_name, write_atomic
 
 HOSTILE_NAMES = [
     "",
@@ -346,3 +346,47 @@ def test_a_folder_that_was_removed_is_made_again(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "deep")
     files["b"] = b"2"
     assert dict(files) == {"b": b"2"}
+
+
+# -- without waiting -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("data", [b"", b"x", b"x" * 100_000])
+def test_what_is_at_hand_is_all_of_it_or_nothing(data: bytes, tmp_path: Path) -> None:
+    files = FileMap(tmp_path, suffix=".bin")
+    files["a"] = data
+    assert files.at_hand("a") in (data, None)  # None on systems that cannot tell
+    with pytest.raises(InvalidInput):
+        files.at_hand("../a")
+
+
+def test_what_is_not_there_or_no_file_is_never_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")  # opened as a file is, it would block for ever
+    assert read_at_hand(str(tmp_path / "folder")) is None
+    assert read_at_hand(str(tmp_path / "pipe")) is None
+    if read_at_hand(__file__) is not None:
+        with pytest.raises(KeyError):
+            FileMap(tmp_path).at_hand("missing")
+
+
+@pytest.mark.parametrize("trouble", [BlockingIOError, OSError])
+def test_what_the_disk_would_have_to_be_asked_for_is_not_at_hand(
+    trouble: type[OSError], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> int:
+        raise trouble
+
+    files = FileMap(tmp_path)
+    files["a"] = b"x"
+    monkeypatch.setattr("os.preadv", refuse, raising=False)
+    assert files.at_hand("a") is None
+    monkeypatch.setattr("os.preadv", lambda *_: 0, raising=False)  # a part of it is at hand
+    assert files.at_hand("a") is None
+    assert files["a"] == b"x"
+
+
+def test_a_large_file_is_left_to_those_who_may_wait(tmp_path: Path) -> None:
+    files = FileMap(tmp_path)
+    files["a"] = bytes((1 << 20) + 1)
+    assert files.at_hand("a") is None

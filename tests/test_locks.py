@@ -18,7 +18,7 @@ import pytest
 
 from memoryspace.kernel.locks import ReadSide, ReadWriteLock, WriteSide, YieldingLock
 
-PATIENCE = 20.0  # seconds until a test that hangs fails
+PATIENCE = 60.0  # seconds until a test that hangs fails
 EXCLUSIVE = [("write", "write"), ("write", "read"), ("read", "write")]
 
 

@@ -798,7 +798,7 @@ def test_events_tell_what_happens(clock: ManualClock) -> None:
     assert names[:5] == ["allocation", "load", "retrieve_hit", "retrieve_complete", "allocation"]
     assert names[-2:] == ["allocation_post_gc", "free"]
     assert told[0][1] == {"id": first.id, "size": first.size, "heap_used": 32}
-    assert told[3][1] == {"query": "tea", "hits": 1}
+    assert told[3][1] == {"query_length": 3, "hits": 1}
     freed = [data for name, data in told if name == "free"]
     assert freed == [
         {"id": garbage.id, "size": garbage.size, "reason": "unreachable"},

@@ -28,6 +28,8 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _TEMPORARY = ".tmp"
 _HALF_DONE = re.compile(r"\..{1,40}\.[0-9a-f]{16}\.tmp")
 _FEW = 64  # writes after which no listing is worth it
+_LARGE = 1 << 20  # bytes; copying more than that is a wait by itself
+_CAN_TELL = hasattr(os, "preadv") and hasattr(os, "RWF_NOWAIT")  # what must be waited for
 _LONGEST_WRITE = 3600.0  # seconds; a file that was half done for longer will never be whole
 
 
@@ -51,6 +53,32 @@ def write_atomic(path: Path, data: bytes, *, durable: bool = True) -> None:
         raise
     if durable:
         _sync_folder(path.parent)
+
+
+def read_at_hand(path: str) -> bytes | None:
+    """Return what a file holds if the system has it in memory; None if that takes waiting.
+
+    Systems that cannot tell, folders, pipes and what may not be read are answered by None as well.
+    ``FileNotFoundError`` if there is no such file.
+    """
+    if not _CAN_TELL:
+        return None
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except FileNotFoundError:
+        raise
+    except OSError:
+        return None
+    try:
+        size = os.fstat(descriptor).st_size
+        if size > _LARGE:
+            return None
+        data = bytearray(size)
+        return bytes(data) if os.preadv(descriptor, [data], 0, os.RWF_NOWAIT) == size else None
+    except OSError:  # not in memory, or no file system that can tell
+        return None
+    finally:
+        os.close(descriptor)
 
 
 def safe_name(*parts: str) -> str:
@@ -111,6 +139,16 @@ class FileMap(MutableMapping[str, bytes]):
         except FileNotFoundError:
             raise KeyError(name) from None
 
+    def at_hand(self, name: str) -> bytes | None:
+        """Return a value without waiting for the disk; None if it would have to be waited for.
+
+        ``KeyError`` if there is none.
+        """
+        try:
+            return read_at_hand(f"{self.folder}{os.sep}{self._checked(name)}{self.suffix}")
+        except FileNotFoundError:
+            raise KeyError(name) from None
+
     def __setitem__(self, name: str, data: bytes) -> None:
         path = self._path(name)
         with self._lock:
@@ -149,9 +187,12 @@ class FileMap(MutableMapping[str, bytes]):
         return len(self._list())
 
     def _path(self, name: str) -> Path:
+        return self.folder / (self._checked(name) + self.suffix)
+
+    def _checked(self, name: str) -> str:
         if not _SAFE_NAME.fullmatch(name):
             raise InvalidInput(f"{name!r} is no safe file name; pass it through safe_name() first")
-        return self.folder / (name + self.suffix)
+        return name
 
     def _list(self) -> dict[str, int]:
         """Return file name → size, oldest written first.

@@ -11,6 +11,7 @@ import logging
 import re
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 
@@ -95,6 +96,8 @@ class CheckpointManager:
                 logger.warning("a checkpoint was passed over: %s", error)
                 self._damaged.add(lsn)
                 continue
+            except OSError as error:
+                raise _unavailable(self.path, error) from error
             self._times[lsn] = image.closing.time
             with image:
                 image.load_into(heap, spill)
@@ -140,7 +143,8 @@ class CheckpointManager:
             oldest = self._oldest_needed(lsns, now)
             for lsn in lsns:
                 if lsn < oldest:
-                    self._disk.unlink(self.path_of(lsn))
+                    with suppress(IsADirectoryError):  # never was one of ours, and stays
+                        self._disk.unlink(self.path_of(lsn))
                     self._times.pop(lsn, None)
         except (OSError, StoreUnavailable) as error:
             logger.warning("old checkpoints could not be removed, they stay: %s", error)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Literal, NoReturn
@@ -173,6 +173,16 @@ class Engine(ClosingNow):
             for new, slot in zip(objects, slots, strict=True):
                 self.search.add(slot, new.payload)
         return slots
+
+    def fits(self, objects: Sequence[NewObject]) -> bool:
+        """Tell whether objects could be stored without making room by collecting others."""
+        bodies = [self._drafts.encode(new, self.heap) for new in objects]
+        return self.limits.fit(objects, bodies) and self.has_room(map(len, bodies))
+
+    def has_room(self, sizes: Iterable[int]) -> bool:
+        """Tell whether the heap has bytes for bodies of these sizes."""
+        space = self.heap.space
+        return sum(map(space.block_size, sizes)) <= space.available()
 
     def insert_one(self, new: NewObject, also: Sequence[Op] = ()) -> int:
         """``insert`` of a single object, which is what most calls are: the same in fewer steps."""

@@ -24,6 +24,7 @@ import zlib
 from array import array
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from io import BufferedReader
 from pathlib import Path
 
 import msgspec
@@ -258,7 +259,7 @@ class Image:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with open(path, "rb") as file:
+        with _opened(path) as file:
             size = os.fstat(file.fileno()).st_size
             if size < _START.size:
                 raise CorruptData(f"{path}: too short for a checkpoint")
@@ -378,6 +379,13 @@ class Image:
             return msgspec.msgpack.decode(data, type=Closing)
         except msgspec.DecodeError as error:
             raise CorruptData(f"{self.path}: its closing chunk does not read back") from error
+
+
+def _opened(path: Path) -> BufferedReader:
+    try:
+        return open(path, "rb")
+    except IsADirectoryError as error:
+        raise CorruptData(f"{path} is a folder, not the file of a checkpoint; remove it") from error
 
 
 def _ends_of(table: ObjectTable) -> list[tuple[float, int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from ..errors import OutOfSpace
@@ -30,6 +31,19 @@ class Limits:
             pairs = zip(objects, bodies, strict=True)
             weights = (len(body) if new.size is None else new.size for new, body in pairs)
             self.keep_budget(sum(weights))
+
+    def fit(self, objects: Sequence[NewObject], bodies: Sequence[bytes]) -> bool:
+        """Tell whether quotas and the budget allow objects as things stand."""
+        options, used = self._options, Counter[str]()
+        for new, body in zip(objects, bodies, strict=True):
+            used[new.tenant] += len(body)
+        quotas = {each: options.quotas.get(each, options.default_quota) for each in used}
+        pairs = zip(objects, bodies, strict=True)
+        weight = sum(len(body) if new.size is None else new.size for new, body in pairs)
+        return all(
+            quota is None or self._heap.tenants.used(tenant) + used[tenant] <= quota
+            for tenant, quota in quotas.items()
+        ) and (options.budget is None or self._heap.weight + weight <= options.budget)
 
     def keep_budget(self, weight: int) -> None:
         """Refuse so much weight more if the budget does not allow it."""

@@ -257,7 +257,7 @@ class MemoryManager(Engine):
             hits = self._hits(found)
         for hit in hits:
             self.events.emit("retrieve_hit", id=hit.object.id, score=hit.score)
-        self.events.emit("retrieve_complete", query=query, hits=len(hits))
+        self.events.emit("retrieve_complete", query_length=len(query), hits=len(hits))
         return hits
 
     # -- roots, pins, references -------------------------------------------------------------------
@@ -465,9 +465,12 @@ class MemoryManager(Engine):
         return stored
 
     def _tell_stored(self, stored: MemoryObject, cycles: int) -> None:
-        event = "allocation" if self.collecting.cycles_run == cycles else "allocation_post_gc"
-        used = self.heap.space.allocated()
-        self.events.emit(event, id=stored.id, size=stored.size, heap_used=used)
+        self.events.emit(
+            "allocation" if self.collecting.cycles_run == cycles else "allocation_post_gc",
+            id=stored.id,
+            size=stored.size,
+            heap_used=self.heap.space.allocated(),
+        )
 
     def _flag(self, object_id: str, flag: int, *, on: bool) -> None:
         slot = self.slot(object_id)

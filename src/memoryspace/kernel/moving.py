@@ -278,5 +278,5 @@ class Mover:
             assert hot == self.pager.is_resident(slot), f"slot {slot}: resident or not"
             assert self.pager.is_dirty(slot) == (not cold), f"slot {slot}: dirty or not"
             if cold:
-                body = self.tier.storage.load(table.stamp[slot])
+                (body,) = self.tier.load([slot])
                 assert not hot or body == self._heap.read(slot), f"slot {slot}: two bodies"

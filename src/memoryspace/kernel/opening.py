@@ -18,6 +18,7 @@ from pathlib import Path
 from ..errors import StoreUnavailable
 from ..events import EventStream
 from .checkpoints import CheckpointManager
+from .cold import ColdStorage, open_cold
 from .disk import Disk
 from .journal import ALWAYS, SyncPolicy, WriteAheadLog
 from .ownership import FolderLock
@@ -30,7 +31,8 @@ class Durability:
     ``sync``: when the journal is synced (``"always"``, ``"group:5"`` milliseconds, ``"os"``).
     ``keep`` checkpoints stay, and those of the last ``keep_seconds``: so far back the space can be
     restored. A checkpoint is written for every ``checkpoint_bytes`` of journal. ``salvage`` opens a
-    journal that lost records in the middle with those that are left.
+    journal that lost records in the middle, or a cold tier that lost pages, with those that are
+    left; what is read of an object whose bytes are gone is ``CorruptData``.
     """
 
     sync: SyncPolicy | str = ALWAYS
@@ -54,6 +56,7 @@ class SpaceFolder:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.path = Path(folder)
+        self._salvage = durability.salvage
         disk = Disk() if disk is None else disk
         try:
             disk.mkdir(self.path)
@@ -82,10 +85,9 @@ class SpaceFolder:
             self._lock.close()
             raise
 
-    @property
-    def cold_path(self) -> Path:
-        """Where the cold tier stands."""
-        return self.path / "cold"
+    def open_cold(self) -> ColdStorage:
+        """Open the cold tier; it stays whose it is then."""
+        return open_cold(self.path / "cold", salvage=self._salvage)
 
     @property
     def index_path(self) -> Path:

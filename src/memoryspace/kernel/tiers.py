@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal
 
@@ -18,10 +18,11 @@ from ..events import EventStream
 from .allocators import Allocator
 from .below import Below
 from .checkpoints import CheckpointManager
-from .cold import ColdStorage, RamColdStorage, open_cold
+from .cold import ColdStorage, RamColdStorage
 from .cold_tier import ColdTier
 from .collectors import GarbageCollector, TimeToLiveCollector
 from .curves import HitRate, MissRatioCurve
+from .drafts import NewObject
 from .journal import WriteAheadLog
 from .locks import ReadWriteLock
 from .manager import Hit, MemoryManager
@@ -128,11 +129,19 @@ class TieredMemoryManager(MemoryManager):
 
     # -- opening and closing -----------------------------------------------------------------------
 
+    def fits(self, objects: Sequence[NewObject]) -> bool:
+        """Tell whether objects could be stored without making room by collecting others."""
+        return not self._has_limits or super().fits(objects)
+
+    def has_room(self, sizes: Iterable[int]) -> bool:
+        """Tell whether there is room for bodies: the cold tier takes what the heap does not."""
+        return True
+
     def open_below(self) -> Below:
         """Open the cold tier, unless one was handed in."""
         if self._cold is None:
             folder = self._folder
-            self._cold = RamColdStorage() if folder is None else open_cold(folder.cold_path)
+            self._cold = RamColdStorage() if folder is None else folder.open_cold()
         tier = ColdTier(self._cold)
         self.mover = Mover(tier, self.tiering, self.events, self.curve)
         return tier

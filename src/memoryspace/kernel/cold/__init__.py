@@ -38,11 +38,15 @@ def __getattr__(name: str) -> object:
     return _find(name)
 
 
-def open_cold(folder: str | os.PathLike[str], *, durable: bool = True) -> ColdStorage:
+def open_cold(
+    folder: str | os.PathLike[str], *, durable: bool = True, salvage: bool = False
+) -> ColdStorage:
     """Open the cold storage of a folder: the one that is there, else a new one.
 
     A new one is LMDB's if the package is installed, else SQLite's. What an engine wrote is never
-    left behind for another: without the package, a folder of LMDB's is an error.
+    left behind for another: without the package, a folder of LMDB's is an error. With ``salvage``
+    a file of LMDB's that cannot be opened is set aside, and what is intact in it goes on in a new
+    one; SQLite reads what is intact where it is.
     """
     home = Path(folder).absolute()
     try:
@@ -57,7 +61,7 @@ def open_cold(folder: str | os.PathLike[str], *, durable: bool = True) -> ColdSt
         )
     if has_sqlite or not (has_lmdb or find_spec("lmdb")):
         return SQLiteColdStorage(home / SQLITE_FILE, durable=durable)
-    return _lmdb_engine()(home / LMDB_FILE, durable=durable)
+    return _lmdb_engine()(home / LMDB_FILE, durable=durable, salvage=salvage)
 
 
 def _lmdb_engine() -> type[LMDBColdStorage]:

@@ -239,13 +239,12 @@ class ColdStorage(ClosingNow, ABC):
 
     def _opened(self, key: int, frame: bytes) -> bytes:
         """Return the value in a frame that is the one written under this key."""
-        value = frame[_HEAD:]
-        if frame[:_HEAD] != _checksum(crc32(value, key & _LOW_BITS)):
+        if not is_intact(key, frame):
             raise CorruptData(
                 f"{self.place}: the value of key {key} is damaged; restore it from a backup, "
                 f"or delete the key to go on without it"
             )
-        return value
+        return frame[_HEAD:]
 
     def _peek_many(self, keys: Sequence[int]) -> dict[int, bytes]:
         found: dict[int, bytes] = {}
@@ -265,6 +264,11 @@ class ColdStorage(ClosingNow, ABC):
             yield from page
             last = page[-1]
             page = [] if last == MAX_KEY else self._ask(self._keys_from, last + 1, _PAGE)
+
+
+def is_intact(key: int, frame: bytes) -> bool:
+    """Tell whether a frame is one that was written under this key."""
+    return frame[:_HEAD] == _checksum(crc32(memoryview(frame)[_HEAD:], key & _LOW_BITS))
 
 
 def refuse_other(key: int) -> InvalidInput:

@@ -22,16 +22,20 @@ Pair = tuple[bytes, bytes]
 
 def write_copy(source: lmdb.Environment, path: Path, copy: Path, disk: Disk) -> None:
     """Write all that ``source``, whose file is ``path``, holds now into a new file, durably."""
+    with source.begin() as reading:
+        write_pairs(reading.cursor(), path, copy, disk, room=2 * source.info()["map_size"])
+
+
+def write_pairs(pairs: Iterable[Pair], path: Path, copy: Path, disk: Disk, *, room: int) -> None:
+    """Write pairs, in growing order, into a new file that ``path`` is to become, durably."""
     disk.unlink(copy)
-    room = 2 * source.info()["map_size"]
     mode = S_IMODE(os.stat(path).st_mode)  # it is for the same eyes
     # Nobody else knows of the file: it needs no lock, and no sync before it is whole.
     target = lmdb.open(str(copy), map_size=room, subdir=False, lock=False, sync=False, mode=mode)
     try:
-        with source.begin() as reading:
-            for batch in _batches(reading.cursor()):
-                with target.begin(write=True) as writing:
-                    writing.cursor().putmulti(batch, append=True)
+        for batch in _batches(pairs):
+            with target.begin(write=True) as writing:
+                writing.cursor().putmulti(batch, append=True)
         target.sync(True)
     finally:
         target.close()

@@ -12,7 +12,6 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from struct import Struct as Layout
 from typing import TypeVar
 
 import lmdb
@@ -29,18 +28,14 @@ from ..disk import Disk
 from ..locks import ReadWriteLock
 from .contract import ColdStorage, refuse_other
 from .lmdb_copy import write_copy
+from .lmdb_form import FORMAT, KEY, MARK, MARK_KEY, OUR_MARK, as_key
+from .lmdb_pages import require_whole
+from .lmdb_salvage import salvage_file
 
-FORMAT = 1
 MAP_SIZE = 2**26  # bytes at first; it doubles when full
 
+_LOCK = "-lock"  # behind the name of the file whose readers and writers it counts
 _COPY = ".copy"  # behind the name of a file that is being rewritten
-
-# Shorter than any of our keys, so it sorts before them and never disturbs appending.
-_MARK_KEY = b"\0"
-_MARK = b"memoryspace cold "
-
-_KEY = Layout(">Q")  # big-endian: sorted as bytes is sorted as numbers
-_as_key = _KEY.pack
 
 _Answer = TypeVar("_Answer")
 
@@ -50,12 +45,21 @@ class LMDBColdStorage(ColdStorage):
 
     A commit flushes the data before the page that points to it, and that page before it returns:
     without the second flush a power cut could undo the last batch.
+
+    A file that lost pages is refused before it is mapped. With ``salvage`` it is set aside, as
+    ``….damaged1``, and what is intact in it goes on in a new one. Cutting the file short while it
+    is open kills the process: nothing can be done about that.
     """
 
     engine_errors = (lmdb.Error,)
 
     def __init__(
-        self, path: str | os.PathLike[str], *, map_size: int = MAP_SIZE, durable: bool = True
+        self,
+        path: str | os.PathLike[str],
+        *,
+        map_size: int = MAP_SIZE,
+        durable: bool = True,
+        salvage: bool = False,
     ) -> None:
         if type(map_size) is not int or map_size <= 0:
             raise InvalidInput(f"map_size must be a number of bytes above 0, got {map_size!r}")
@@ -66,14 +70,25 @@ class LMDBColdStorage(ColdStorage):
         # Taken before the map's lock by whoever writes, and by who must not miss a write.
         self._changing = threading.Lock()
         self._copy = self.path.with_name(self.path.name + _COPY)
-        self._environment = self._open(map_size)
+        self._environment = self._open_or_salvage(map_size) if salvage else self._open(map_size)
         try:
             self._ask(self._take)
         except BaseException:
             self.close()
             raise
 
+    def _open_or_salvage(self, map_size: int) -> lmdb.Environment:
+        try:
+            return self._open(map_size)
+        except CorruptData:
+            try:
+                salvage_file(self.path, self._copy, Disk())
+            except OSError as error:
+                raise self._refused(error) from error
+            return self._open(map_size)
+
     def _open(self, map_size: int) -> lmdb.Environment:
+        self._look_first()
         try:
             environment = lmdb.open(
                 str(self.path), map_size=map_size, subdir=False, sync=self.durable, max_spare_txns=4
@@ -91,19 +106,33 @@ class LMDBColdStorage(ColdStorage):
             raise self._refused(error) from error
         return environment
 
+    def _look_first(self) -> None:
+        """Refuse what LMDB would follow or map without a look."""
+        lock = self.path.with_name(self.path.name + _LOCK)
+        if lock.is_symlink():
+            raise StoreUnavailable(
+                f"{lock} is a link, and what it points to would be overwritten; remove it"
+            )
+        try:
+            require_whole(self.path)
+        except FileNotFoundError:
+            return  # made by LMDB, or refused with a word of its own
+        except OSError as error:
+            raise self._refused(error) from error
+
     def _take(self) -> None:
         """Make the file ours, or refuse one that is not."""
         self._environment.reader_check()  # readers that were killed would keep old pages for ever
         with self._environment.begin() as transaction:
-            mark = transaction.get(_MARK_KEY)
+            mark = transaction.get(MARK_KEY)
             entries = transaction.stat()["entries"]
         if mark is None and entries == 0:
-            self._write(lambda transaction: transaction.put(_MARK_KEY, _MARK + b"%d" % FORMAT))
+            self._write(lambda transaction: transaction.put(MARK_KEY, OUR_MARK))
         else:
             self._refuse_foreign(mark)
 
     def _refuse_foreign(self, mark: bytes | None) -> None:
-        version = b"" if mark is None else mark.removeprefix(_MARK)
+        version = b"" if mark is None else mark.removeprefix(MARK)
         if version == mark or not version.isdigit():
             raise StoreError(f"{self.place} is a database of another program; choose another path")
         if int(version) > FORMAT:
@@ -131,25 +160,25 @@ class LMDBColdStorage(ColdStorage):
             self._environment.set_mapsize(2 * size)
 
     def _put(self, frames: Sequence[tuple[int, bytes]]) -> None:
-        pairs = [(_as_key(key), frame) for key, frame in sorted(frames)]
+        pairs = [(as_key(key), frame) for key, frame in sorted(frames)]
         self._write(lambda transaction: _insert(transaction, pairs))
 
     def _get(self, key: int) -> bytes | None:
         with self._map.read, self._environment.begin() as transaction:
-            return transaction.get(_as_key(key))
+            return transaction.get(as_key(key))
 
     def _get_many(self, keys: Sequence[int]) -> list[bytes | None]:
         with self._map.read, self._environment.begin() as transaction:
             get = transaction.get
-            return [get(_as_key(key)) for key in keys]
+            return [get(as_key(key)) for key in keys]
 
     def _remove(self, keys: Sequence[int]) -> int:
-        names = [_as_key(key) for key in sorted(keys)]
+        names = [as_key(key) for key in sorted(keys)]
         return self._write(lambda transaction: sum(map(transaction.delete, names)))
 
     def _has(self, key: int) -> bool:
         with self._map.read, self._environment.begin() as transaction:
-            return transaction.cursor().set_key(_as_key(key))
+            return transaction.cursor().set_key(as_key(key))
 
     def _count(self) -> int:
         with self._map.read:
@@ -158,15 +187,15 @@ class LMDBColdStorage(ColdStorage):
     def _keys_from(self, first: int, limit: int) -> list[int]:
         with self._map.read, self._environment.begin() as transaction:
             cursor = transaction.cursor()
-            if not cursor.set_range(_as_key(first)):
+            if not cursor.set_range(as_key(first)):
                 return []
             names = zip(range(limit), cursor.iternext(values=False), strict=False)
             return [self._as_number(name) for _, name in names]
 
     def _as_number(self, name: bytes) -> int:
-        if len(name) != _KEY.size:
+        if len(name) != KEY.size:
             raise CorruptData(f"{self.place}: {name!r} is no key of ours; restore the file")
-        return int(_KEY.unpack(name)[0])
+        return int(KEY.unpack(name)[0])
 
     def _flush(self) -> None:
         with self._map.read:
@@ -237,7 +266,7 @@ def _insert(transaction: lmdb.Transaction[bytes], pairs: list[tuple[bytes, bytes
     if added < len(pairs):
         for name, frame in pairs:
             if transaction.get(name) != frame:
-                raise refuse_other(int(_KEY.unpack(name)[0]))
+                raise refuse_other(int(KEY.unpack(name)[0]))
 
 
 _MEANINGS: list[
