@@ -1,4 +1,4 @@
-"""A shelf of one's own: seven verbs, then every memory works on it and the contract proves it.
+"""A shelf of one's own: eight verbs, then every memory works on it and the contract proves it.
 
 This one keeps a journal of what was written, beside a ``MemoryStore`` that does the work.
 """
@@ -11,6 +11,7 @@ from typing import Any
 from memoryspace import MemoryStore, Msg, Record, Scope, Store, Where
 from memoryspace.memory import StoredMemory
 from memoryspace.record import EVERYTHING
+from memoryspace.store import UserPage
 from memoryspace.testing import MEMORY_CONTRACT, STORE_CONTRACT, StoreMaker
 
 
@@ -56,6 +57,10 @@ class JournalingStore(Store):
     async def count(self, scope: Scope, where: Where = EVERYTHING) -> int:
         """Count records."""
         return await self._inner.count(scope, where)
+
+    async def users(self, *, cursor: str | None = None, limit: int = 100) -> UserPage:
+        """Return some of those who have records."""
+        return await self._inner.users(cursor=cursor, limit=limit)
 
 
 def memory_on(store: Store, user_id: str, session_id: str) -> StoredMemory:

@@ -18,8 +18,11 @@ def says(count: int) -> list[Msg]:
 
 
 async def ttls(client: Redis, prefix: str) -> dict[str, int]:
+    """Return the keys of users; beside them are the counter and the answers of the last changes."""
     keys = sorted([key.decode() async for key in client.scan_iter(f"{prefix}*")])
-    return {key: await client.ttl(key) for key in keys if not key.endswith("memoryspace:seq")}
+    return {
+        key: await client.ttl(key) for key in keys if not key.startswith(f"{prefix}memoryspace:")
+    }
 
 
 async def test_every_key_gets_its_time_to_live_with_the_first_add() -> None:

@@ -229,3 +229,33 @@ async def test_the_summary_does_not_slow_down_or_join_the_messages() -> None:
         last = Where(kind="message", limit=2, newest=True)
         assert [r.id for r in await store.select(scope, last)] == ids[-2:]
         assert [r.id for r in await store.select(scope, Where(kind="note"))] == ["n1", "n2"]
+
+
+async def test_users_of_a_store_that_had_no_list_of_them_are_found() -> None:
+    async with client_and_scope() as (client, _):
+        prefix = f"{new_id()}*"  # no pattern, but a name
+        store = RedisStore(client, prefix=prefix)
+        users = [f"user {number}:%" for number in range(30)]
+        for user in users:
+            await store.append(Scope(user, "sessions"), [note("a")])
+        await client.delete(f"{prefix}memoryspace:users")
+        await RedisStore(client, prefix=prefix + "x").append(Scope("other", "s"), [note("a")])
+        assert sorted((await store.users()).users) == sorted(users)
+        await store.append(Scope("new", "s"), [note("a")])
+        await client.config_resetstat()
+        assert "new" in (await store.users()).users
+        assert "cmdstat_scan" not in await client.info("commandstats")
+
+
+async def test_names_of_users_who_are_gone_do_not_pile_up() -> None:
+    async with client_and_scope() as (client, _):
+        prefix = new_id()
+        store = RedisStore(client, prefix=prefix, ttl=500)
+        for number in range(60):
+            user = f"user-{number}"
+            await store.append(Scope(user, "s"), [note("a")])
+            keys = [f"{prefix}user_id:{user}:session:s:{part}" for part in PARTS]
+            await expire_now(client, *keys, f"{prefix}user_id:{user}:sessions")
+        assert await client.zcard(f"{prefix}memoryspace:users") < 60
+        assert (await store.users()).users == ()
+        assert await client.zcard(f"{prefix}memoryspace:users") == 0

@@ -180,7 +180,7 @@ async def test_changes_of_very_many_sessions_are_told(shelf: str) -> None:
 
 async def _check_corrupt_is_told_of_once(store: Store, scope: Scope) -> None:
     mirror = Mirror()
-    with capture(store.events) as events:
+    with capture(store.events, "record_corrupt") as events:
         first = await mirror.catch_up(store, scope.user)
         assert [each.id for each in first.records] == ["good"]
         await mirror.catch_up(store, scope.user)

@@ -1,6 +1,6 @@
 import pytest
 
-from memoryspace.testing import STORE_CONTRACT, StoreCheck
+from memoryspace.testing import STORE_CONTRACT, VECTORS_CONTRACT, StoreCheck
 
 from shelves import SHELVES, store_maker
 
@@ -12,5 +12,13 @@ async def test_the_store_contract(shelf: str, check: StoreCheck) -> None:
         await check(make)
 
 
+@pytest.mark.parametrize("check", VECTORS_CONTRACT, ids=lambda check: check.__name__[6:])
+@pytest.mark.parametrize("shelf", SHELVES)
+async def test_the_contract_of_kept_vectors(shelf: str, check: StoreCheck) -> None:
+    async with store_maker(shelf) as make:
+        await check(make)
+
+
 def test_the_contract_has_no_check_missing() -> None:
     assert len(STORE_CONTRACT) >= 22
+    assert len(VECTORS_CONTRACT) >= 14

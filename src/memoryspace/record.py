@@ -35,6 +35,9 @@ MAX_NUMBER = 2**53 - 1  # exact in every language a store speaks
 
 Value: TypeAlias = Msg | str | dict[str, Any] | list[Any]
 
+_LARGEST = sys.float_info.max
+_NO_MARKS: frozenset[str] = frozenset()
+_SEVERAL = (list, tuple, set, frozenset)
 _PLAIN = re.compile(r"[!-~]{1,255}")
 _UNPRINTABLE = {"Cc", "Cs"}  # control characters and lone surrogates
 
@@ -142,9 +145,11 @@ def check_id(what: str, value: str) -> str:
 
 def is_number(value: object) -> bool:
     """Tell whether a value is a finite number; a bool is none."""
+    if type(value) is float:
+        return -_LARGEST <= value <= _LARGEST
     if not isinstance(value, int | float) or isinstance(value, bool):
         return False
-    return abs(value) <= sys.float_info.max  # also of an int that no float can hold
+    return abs(value) <= _LARGEST  # also of an int that no float can hold
 
 
 def could_be_id(value: str) -> bool:
@@ -159,12 +164,14 @@ def could_be_id(value: str) -> bool:
 def as_marks(marks: str | Iterable[str] | None) -> frozenset[str]:
     """Return checked marks as plain strings: a ``str`` Enum member counts as its value."""
     if marks is None:
-        return frozenset()
+        return _NO_MARKS
     if isinstance(marks, str):
         marks = (marks,)
-    elif not isinstance(marks, list | tuple | set | frozenset):
+    elif not isinstance(marks, _SEVERAL):
         raise TypeError(f"marks must be a str or a list of str, got {type(marks).__name__}")
-    return frozenset(_as_mark(mark) for mark in marks)
+    if not marks:
+        return _NO_MARKS
+    return frozenset(map(_as_mark, marks))
 
 
 def text_of(value: Value) -> str:
@@ -185,7 +192,7 @@ def _as_mark(mark: str) -> str:
 
 def _check_unusual_id(what: str, value: str) -> None:
     if not value:
-        raise InvalidInput(f"{what} is empty; leave it out or give it a name")
+        raise InvalidInput(f"{what} is empty; give at least one character")
     if len(value) > MAX_ID_CHARACTERS:
         raise InvalidInput(
             f"{what} has {len(value)} characters, at most {MAX_ID_CHARACTERS} fit: {value[:40]!r}…"

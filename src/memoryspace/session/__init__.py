@@ -17,7 +17,7 @@ __all__ = ["JSONSession", "RedisSession", "SQLSession", "SessionBase"]
 __getattr__ = lazily(
     __name__,
     {
-        "SQLSession": Lazy("sql", "sqlalchemy", "sql"),
+        "SQLSession": Lazy("sql", "sqlalchemy", "sql postgres mysql"),
         "RedisSession": Lazy("redis", "redis", "redis"),
     },
 )

@@ -7,7 +7,7 @@ from typing import Any
 from redis.asyncio import ConnectionPool, Redis
 
 from ..lifecycle import Closing
-from ..store.redis.calls import call, send_raw
+from ..store.redis.calls import call, send_once, send_raw
 from ..store.redis.client import client_for
 from ..store.redis.wire import escaped
 from .base import SessionBase
@@ -51,8 +51,9 @@ class RedisSession(SessionBase, Closing):
             await self._client.aclose()
 
     async def _write(self, session_id: str, user_id: str, text: str) -> None:
-        key = self._key(session_id, user_id)
-        await call(lambda: self._client.set(key, text, ex=self.key_ttl), repeatable=False)
+        life = () if self.key_ttl is None else ("EX", self.key_ttl)
+        command = ("SET", self._key(session_id, user_id), text, *life)
+        await call(lambda: send_once(self._client, *command), repeatable=False)
 
     async def _read(self, session_id: str, user_id: str) -> bytes | None:
         slide = () if self.key_ttl is None else ("EX", self.key_ttl)

@@ -7,18 +7,37 @@ from typing import TYPE_CHECKING
 from ..extras import Lazy, lazily
 from .contract import Store
 from .memory import MemoryStore
+from .opening import Address, open_store
+from .remains import Remainder, TellsRemains
+from .users import Usage, UserPage
+from .vectors import KeepsVectors, Kept, Place
 
 if TYPE_CHECKING:
     from .redis import RedisStore
     from .space import SpaceStore
     from .sql import SQLStore
 
-__all__ = ["MemoryStore", "RedisStore", "SQLStore", "SpaceStore", "Store"]
+__all__ = [
+    "Address",
+    "KeepsVectors",
+    "Kept",
+    "MemoryStore",
+    "Place",
+    "RedisStore",
+    "Remainder",
+    "SQLStore",
+    "SpaceStore",
+    "Store",
+    "TellsRemains",
+    "Usage",
+    "UserPage",
+    "open_store",
+]
 
 __getattr__ = lazily(
     __name__,
     {
-        "SQLStore": Lazy("sql", "sqlalchemy", "sql"),
+        "SQLStore": Lazy("sql", "sqlalchemy", "sql postgres mysql"),
         "RedisStore": Lazy("redis", "redis", "redis"),
         "SpaceStore": Lazy("space"),
     },

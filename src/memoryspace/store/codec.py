@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from ..errors import CorruptData, InvalidMessage, NotSerializable
 from ..message import Msg
-from ..record import MESSAGE, Origin, Record, Value
+from ..record import MESSAGE, Origin, Record, Value, text_of
 
 MAX_DEPTH = 200
 MARK_SEPARATOR = "\x1f"  # no mark can hold a control character
@@ -82,6 +82,17 @@ def dump_value(record: Record) -> str:
         return dump(value.to_dict() if isinstance(value, Msg) else value)
     except NotSerializable as error:
         raise NotSerializable(f"record {record.id!r}: {error}") from error
+
+
+def size_of(record: Record) -> int:
+    """Return how many bytes a record is as text: its value, and what does not follow from it."""
+    try:
+        value = dump_value(record)
+    except NotSerializable:  # in RAM it may stand all the same
+        value = repr(record.value)
+    own = "" if record.text == text_of(record.value) else record.text
+    origin = dump_origin(record.origin) or ""
+    return sum(len(each.encode("utf-8", "replace")) for each in (value, own, origin))
 
 
 def parse_value(kind: str, text: str | bytes) -> Value:

@@ -7,6 +7,8 @@
   only where something matches, so that of two who change the same record one is told it was late.
 * ``mark`` and ``delete`` count and return what they really changed.
 * ``changes`` tells what came and went since it was last asked, whichever process did it.
+* ``users`` names, page by page, everybody who has a living record: who is there all the while is
+  named once. ``usage`` tells how much one of them has.
 * A record past its ``expires_at`` is gone for every verb.
 * What callers do to values before or after a call never reaches the store.
 * A stored record that no longer reads back is reported (event ``record_corrupt``) and skipped.
@@ -30,6 +32,11 @@ from ..events import EventStream
 from ..lifecycle import Closing
 from ..message import Msg
 from ..record import EVERYTHING, MESSAGE, Record, Scope, Value, Where, as_marks, check_id, is_number
+from ..verbs import Observed
+from .codec import size_of
+from .users import USERS_AT_ONCE, Usage, UserPage
+
+RECORDS_AT_ONCE = 500  # that are read to be weighed
 
 logger = logging.getLogger(__name__)
 
@@ -52,12 +59,25 @@ class Changes(Struct, frozen=True):
     gone: frozenset[str]
 
 
-class Store(Closing, ABC):
-    """A shelf that records stand on. ``memoryspace.testing`` checks one against this contract."""
+class Store(Observed, Closing, ABC):
+    """A shelf that records stand on. ``memoryspace.testing`` checks one against this contract.
+
+    Its verbs are operations: whoever listens to ``events`` hears of each call.
+    """
+
+    operations = "store"
 
     def __init__(self, *, clock: Clock = time.time, events: EventStream | None = None) -> None:
         self.clock = clock
         self.events = EventStream(clock=clock) if events is None else events
+
+    @property
+    def is_durable(self) -> bool | None:
+        """Whether what was acknowledged outlives this process, and a crash of the machine.
+
+        ``None`` where only the server that keeps it can tell.
+        """
+        return None
 
     @abstractmethod
     async def append(self, scope: Scope, records: Sequence[Record]) -> list[str]:
@@ -111,6 +131,27 @@ class Store(Closing, ABC):
         known = frozenset[str]() if state is None else state
         return Changes(frozenset(kept), records, kept, known - kept.keys())
 
+    async def users(self, *, cursor: str | None = None, limit: int = USERS_AT_ONCE) -> UserPage:
+        """Return up to ``limit`` users who have living records, in an order of the shelf's own.
+
+        Begin without a cursor and go on with the page's until it is ``None``: a page may be short,
+        or empty, before the end. Nobody is passed over because others come or go meanwhile.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not tell its users")
+
+    async def usage(self, user: str) -> Usage:
+        """Return how many records a user has, in how many sessions, and their bytes.
+
+        This one reads them, some at a time. A shelf that knows more reads less.
+        """
+        found, size, last = 0, 0, 0  # seqs begin above that
+        sessions: set[str] = set()
+        while page := await self.select(Scope(user), Where(after=last, limit=RECORDS_AT_ONCE)):
+            found, last = found + len(page), page[-1].seq
+            size += sum(map(size_of, page))
+            sessions.update(map(session_in, page))
+        return Usage(found, len(sessions), size)
+
     def report_corrupt(self, scope: Scope, record_id: str, error: Exception) -> None:
         """Say that a stored record does not read back; the caller goes on without it."""
         logger.warning(
@@ -139,12 +180,12 @@ def session_in(record: Record) -> str:
 def admit(records: Sequence[Record]) -> list[Record]:
     """Check the ids and marks of new records; of those with one id keep the first, marks united."""
     if len(records) == 1:
-        return [_checked(records[0])]
+        return [check_new(records[0])]
     admitted: dict[str, Record] = {}
     for record in records:
         known = admitted.get(record.id)
         if known is None:
-            admitted[record.id] = _checked(record)
+            admitted[record.id] = check_new(record)
         elif not record.marks <= known.marks:
             admitted[record.id] = change(known, marks=known.marks | as_marks(record.marks))
     return list(admitted.values())
@@ -166,7 +207,8 @@ def page_of(total: int, limit: int, where: Where) -> tuple[int, int]:
     return min(where.skip, total), min(where.skip + limit, total)
 
 
-def _checked(record: Record) -> Record:
+def check_new(record: Record) -> Record:
+    """Return a record that every store can take, its marks as plain strings."""
     check_id("record id", record.id)
     if record.kind is not MESSAGE:
         check_id("kind", record.kind)
@@ -175,11 +217,16 @@ def _checked(record: Record) -> Record:
             f"record {record.id!r}: a Msg is of kind {MESSAGE!r} and nothing else is, "
             f"got a {type(record.value).__name__} of kind {record.kind!r}"
         )
-    for name in ("created_at", "importance", "expires_at"):
-        number = getattr(record, name)
-        if not (is_number(number) or (number is None and name == "expires_at")):
-            raise InvalidInput(f"record {record.id!r}: {name} must be a number, got {number!r}")
+    if not is_number(record.created_at) or not is_number(record.importance):
+        raise _no_number(record, "importance" if is_number(record.created_at) else "created_at")
+    if record.expires_at is not None and not is_number(record.expires_at):
+        raise _no_number(record, "expires_at")
     if not record.marks:
         return record
     marks = as_marks(record.marks)
     return record if marks == record.marks else change(record, marks=marks)
+
+
+def _no_number(record: Record, name: str) -> InvalidInput:
+    number = getattr(record, name)
+    return InvalidInput(f"record {record.id!r}: {name} must be a number, got {number!r}")

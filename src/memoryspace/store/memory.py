@@ -7,23 +7,39 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Collection, Sequence
-from typing import Any, TypeAlias, cast
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from msgspec.structs import replace as change
 
 from ..events import EventStream
-from ..message import Msg, freeze
-from ..message.sharing import copy_parts
+from ..message import Msg, freeze, new_id, thaw
+from ..message.sharing import copy_parts, freeze_own
 from ..record import EVERYTHING, Record, Scope, Value, Where, as_marks
-from .contract import Changes, Clock, Store, admit, session_of
+from .contract import Changes, Clock, Store, admit, check_new, session_of
+from .remains import Remainder
 from .session import Session
 from .sessions import Sessions
+from .users import USERS_AT_ONCE, UserPage
+from .vectors import Kept, Place, check_space, check_vectors
 
 # (last change other than an append, last seq): while it is the same, so is the session.
 Revision: TypeAlias = tuple[int, int]
 
 _NOTHING = Where(ids=frozenset())
+_NEVER: Revision = (0, 0)  # that of a session that does not exist
+
+
+class Followed(NamedTuple):
+    """What happened to a session since a revision.
+
+    ``changed`` are the seqs of records that were removed or marked, each with the record if it is
+    still there; None if that is not known any more, and everything has to be read again.
+    """
+
+    revision: Revision
+    appended: list[Record]
+    changed: list[tuple[int, Record | None]] | None
 
 
 class MemoryStore(Store):
@@ -36,8 +52,13 @@ class MemoryStore(Store):
         # One lock: every verb runs whole under it, so each is atomic to every other thread.
         self._lock = threading.RLock()
 
+    @property
+    def is_durable(self) -> bool:
+        """It ends with the process."""
+        return False
+
     async def append(self, scope: Scope, records: Sequence[Record]) -> list[str]:
-        return self.append_now(scope, records)
+        return self.replace_now(scope, _NOTHING, records)
 
     async def select(self, scope: Scope, where: Where = EVERYTHING) -> list[Record]:
         return self.select_now(scope, where)
@@ -69,11 +90,54 @@ class MemoryStore(Store):
         with self._lock:
             return self._sessions.names(user, self.clock())
 
+    async def users(self, *, cursor: str | None = None, limit: int = USERS_AT_ONCE) -> UserPage:
+        with self._lock:
+            return self._sessions.users(cursor, limit, self.clock())
+
     async def changes(self, user: str, state: Any = None) -> Changes:
         with self._lock:
             news = self._sessions.since(user, state, self.clock())
         records = [_handed_out(record) for record in news.entries]
         return Changes(news.state, records, news.kept, news.gone)
+
+    async def vectors(self, user: str, space: str, places: Collection[Place]) -> dict[int, bytes]:
+        check_space(user, space)
+        with self._lock:
+            standing = self._sessions.standing_at(user, places, self.clock())
+            held = {place.seq: session.vectors.get(place.id, {}) for place, session in standing}
+            return {seq: spaces[space] for seq, spaces in held.items() if space in spaces}
+
+    async def put_vectors(self, user: str, space: str, vectors: Mapping[Place, bytes]) -> int:
+        check_vectors(user, space, vectors)
+        with self._lock:
+            standing = [*self._sessions.standing_at(user, vectors, self.clock())]
+            for place, session in standing:
+                session.vectors.setdefault(place.id, {})[space] = vectors[place]
+            return len(standing)
+
+    async def vector_spaces(self, user: str) -> dict[str, Kept]:
+        found: dict[str, Kept] = {}
+        with self._lock:
+            for session in self._sessions.living(user, self.clock()):
+                for space, vector in _every(session):
+                    had = found.get(space, Kept(0, 0))
+                    found[space] = Kept(had.count + 1, had.size + len(vector))
+        return found
+
+    async def remains(self) -> tuple[Remainder, ...]:
+        """Return nothing: what is deleted from RAM is in no file."""
+        return ()
+
+    async def drop_vectors(self, user: str, space: str) -> int:
+        check_space(user, space)
+        dropped = 0
+        with self._lock:
+            for session in self._sessions.living(user, self.clock()):
+                for record_id, spaces in list(session.vectors.items()):
+                    dropped += spaces.pop(space, None) is not None
+                    if not spaces:
+                        del session.vectors[record_id]
+        return dropped
 
     def append_now(self, scope: Scope, records: Sequence[Record]) -> list[str]:
         """``append``, for callers without an event loop."""
@@ -89,31 +153,63 @@ class MemoryStore(Store):
     ) -> list[str]:
         """``replace``, for callers without an event loop."""
         name = session_of(scope)
-        new = [change(record, value=_frozen(record.value)) for record in admit(records)]
+        new = admit(records)
+        values = [_frozen(record.value) for record in new]
         with self._lock:  # from here on nothing can fail: all of it happens
             removed = [] if where is _NOTHING else self._remove(scope, where)
             if not new or (if_found and not removed):
                 return []
             session = self._sessions.open(scope.user, name)
             session.expire(self.clock())
-            return [record.id for record in new if self._put(session, name, record)]
+            return [
+                record.id
+                for record, value in zip(new, values, strict=True)
+                if self._put(session, name, record, value)
+            ]
+
+    def append_all_now(self, scope: Scope, records: Sequence[Record]) -> None:
+        """Append messages, every one of them: under a fresh id where its own is taken."""
+        name = session_of(scope)
+        new = [check_new(record) for record in records]
+        values = [_frozen(record.value) for record in new]
+        if not new:
+            return
+        with self._lock:
+            session = self._sessions.open(scope.user, name)
+            session.expire(self.clock())
+            for record, value in zip(new, values, strict=True):
+                if record.id in session.records:
+                    record, value = _anew(record, value)
+                self._put(session, name, record, value)
 
     def read_now(self, scope: Scope, where: Where) -> tuple[Revision, list[Record]]:
         """Return a session's revision and, of that very moment, the matching records."""
         with self._lock:
             found = self.select_now(scope, where)
             session = self._sessions.find(scope.user, session_of(scope))
-            revision = (0, 0) if session is None else (session.last_change, session.last_seq)
+            revision = _NEVER if session is None else (session.last_change, session.last_seq)
             return revision, found
 
-    def _put(self, session: Session[Record], name: str, record: Record) -> bool:
+    def follow_now(self, scope: Scope, known: Revision) -> Followed:
+        """Tell what happened to a session since a revision of it; its messages are shared."""
+        with self._lock:
+            session = self._sessions.find(scope.user, session_of(scope))
+            if session is None:
+                return Followed(_NEVER, [], [] if known == _NEVER else None)
+            changed = session.changed_after(known[0], self.clock())
+            revision = (session.last_change, session.last_seq)
+            return Followed(
+                revision, session.after(known[1]) if changed is not None else [], changed
+            )
+
+    def _put(self, session: Session[Record], name: str, record: Record, value: Value) -> bool:
         """The one door for new records: gives the seq, or unites the marks of a known one."""
         known = session.records.get(record.id)
         if known is not None:
             self._remark(session, known, record.marks, frozenset())
             return False
         self._last_seq += 1
-        session.add(change(record, seq=self._last_seq, session=name))
+        session.add(change(record, value=value, seq=self._last_seq, session=name))
         return True
 
     @staticmethod
@@ -127,6 +223,8 @@ class MemoryStore(Store):
         return True
 
     def _remove(self, scope: Scope, where: Where) -> list[str]:
+        if where is EVERYTHING:
+            return [record.id for record in self._sessions.take(scope, self.clock())]
         chosen = self._choose(scope, where)
         self._sessions.remove(scope.user, chosen)
         return [record.id for record in chosen]
@@ -135,8 +233,19 @@ class MemoryStore(Store):
         return self._sessions.choose(scope, where, self.clock())
 
 
+def _every(session: Session[Record]) -> Iterator[tuple[str, bytes]]:
+    return (each for spaces in session.vectors.values() for each in spaces.items())
+
+
 def _frozen(value: Value) -> Value:
     return freeze(value) if isinstance(value, Msg) else cast(Value, copy_parts(value))
+
+
+def _anew(record: Record, value: Value) -> tuple[Record, Value]:
+    """Return a record and its value, a message, under a fresh id."""
+    msg = thaw(cast(Msg, value))
+    msg.id = new_id()
+    return change(record, id=msg.id), freeze_own(msg)
 
 
 def _handed_out(record: Record) -> Record:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_left
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Generic, Protocol, TypeVar
 
@@ -36,6 +36,28 @@ class Entry(Protocol):
 
 E = TypeVar("E", bound=Entry)
 
+MAX_LOGGED = 256  # changes; whoever has missed more of them looks at everything again
+
+
+class ChangeLog:
+    """The newest changes other than appends: of which entries they were."""
+
+    def __init__(self, change: int) -> None:
+        self._begin = change  # what came later is here
+        self._changes: deque[tuple[int, str, int]] = deque()
+
+    def note(self, change: int, entry: Entry) -> None:
+        """Add a change of an entry."""
+        if len(self._changes) == MAX_LOGGED:
+            self._begin = self._changes.popleft()[0]
+        self._changes.append((change, entry.id, entry.seq))
+
+    def after(self, change: int) -> list[tuple[str, int]] | None:
+        """Return the id and seq of what changed after a change; None if not all of it is known."""
+        if change < self._begin:
+            return None
+        return [(id_, seq) for number, id_, seq in self._changes if number > change]
+
 
 class Session(Generic[E]):
     """One session's entries in conversation order, and which of them carry which mark."""
@@ -49,6 +71,8 @@ class Session(Generic[E]):
         self._marked: defaultdict[str, set[str]] = defaultdict(set)
         self._due: list[tuple[float, str]] = []
         self._lists: dict[str | None, list[E]] = {}  # of a kind, or of all, in order
+        self._log: ChangeLog | None = None
+        self.vectors: dict[str, dict[str, bytes]] = {}  # id → space → vector
 
     def add(self, entry: E) -> None:
         """Put an entry at the end."""
@@ -75,7 +99,8 @@ class Session(Generic[E]):
             del entries[bisect_left(entries, entry.seq, key=by_seq)]
         self._of_kind[entry.kind] -= 1
         self._unmark(entry_id, entry.marks)
-        self.last_change = next(self._changes)
+        self.vectors.pop(entry_id, None)
+        self._changed(entry)
 
     def remark(self, entry: E, marked: E) -> None:
         """Let an entry be the same with other marks."""
@@ -85,7 +110,7 @@ class Session(Generic[E]):
         self.records[entry.id] = marked
         for entries in self._lists_of(entry):
             entries[bisect_left(entries, entry.seq, key=by_seq)] = marked
-        self.last_change = next(self._changes)
+        self._changed(entry)
 
     def expire(self, now: float) -> None:
         """Take out whose time is over."""
@@ -106,6 +131,17 @@ class Session(Generic[E]):
         matches: Callable[[E], bool] = where.matches  # type: ignore[assignment]  # needs these fields alone
         return [entry for entry in self._candidates(where) if matches(entry)]
 
+    def changed_after(self, change: int, now: float) -> list[tuple[int, E | None]] | None:
+        """Return the seq of each entry that was changed since, and the entry if it is still there.
+
+        None if that is not known: it is noted from the first call of this on, and not for ever.
+        """
+        self.expire(now)
+        if self._log is None:
+            self._log = ChangeLog(self.last_change)
+        changed = self._log.after(change)
+        return None if changed is None else [(seq, self._at(id_, seq)) for id_, seq in changed]
+
     def after(self, seq: int) -> list[E]:
         """Return what came after a seq, in conversation order."""
         return [*self._newest_down_to(seq)][::-1]
@@ -121,6 +157,15 @@ class Session(Generic[E]):
     def forget_lists(self) -> None:
         """Make the lists anew when they are next needed."""
         self._lists.clear()
+
+    def _changed(self, entry: E) -> None:
+        self.last_change = next(self._changes)
+        if self._log is not None:
+            self._log.note(self.last_change, entry)
+
+    def _at(self, entry_id: str, seq: int) -> E | None:
+        entry = self.records.get(entry_id)
+        return entry if entry is not None and entry.seq == seq else None
 
     def _list_of(self, kind: str | None) -> list[E]:
         if kind is not None and not self._of_kind[kind]:

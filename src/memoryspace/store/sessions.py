@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from itertools import count
+from collections.abc import Collection, Iterable, Iterator
+from itertools import count, islice
 from typing import Generic
 
 from msgspec import Struct
@@ -12,6 +12,8 @@ from ..record import Scope, Where
 from .contract import limited
 from .paging import by_seq, page
 from .session import E, Session
+from .users import UserNames, UserPage, checked_limit, cursor_after, user_before
+from .vectors import Place
 
 FEW = 64  # to be removed at once; with more of them, lists are made anew when next needed
 
@@ -37,6 +39,7 @@ class Sessions(Generic[E]):
 
     def __init__(self) -> None:
         self._users: dict[str, dict[str, Session[E]]] = {}
+        self._names = UserNames()  # of the users, in order
         self._changes = count(1)  # never repeats, also not for a session that comes again
         self._identity = object()  # revisions mean nothing to another index
 
@@ -46,7 +49,10 @@ class Sessions(Generic[E]):
 
     def open(self, user: str, name: str) -> Session[E]:
         """Return a session, new if need be."""
-        sessions = self._users.setdefault(user, {})
+        sessions = self._users.get(user)
+        if sessions is None:
+            sessions = self._users[user] = {}
+            self._names.add(user)
         session = sessions.get(name)
         if session is None:
             session = sessions[name] = Session(self._changes)
@@ -73,9 +79,39 @@ class Sessions(Generic[E]):
             return sum(each.count(where.kind, now) for each in self._within(scope))
         return len(self.choose(scope, where, now))
 
+    def standing_at(
+        self, user: str, places: Iterable[Place], now: float
+    ) -> Iterator[tuple[Place, Session[E]]]:
+        """Yield those places at which that very version of an entry is, with its session."""
+        for place in places:
+            session = self.find(user, place.session)
+            if session is None:
+                continue
+            session.expire(now)
+            entry = session.records.get(place.id)
+            if entry is not None and entry.seq == place.seq:
+                yield place, session
+
+    def living(self, user: str, now: float) -> list[Session[E]]:
+        """Return the sessions of a user that have entries, without those that have expired."""
+        return [session for _, session in self._living(user, now)]
+
     def names(self, user: str, now: float) -> list[str]:
         """Return the sessions of a user that have entries, sorted."""
         return sorted(name for name, _ in self._living(user, now))
+
+    def users(self, cursor: str | None, limit: int, now: float) -> UserPage:
+        """Return a page of the users who have entries."""
+        behind = self._names.after(user_before(cursor))
+        looked_at = list(islice(behind, checked_limit(limit)))
+        found = tuple(user for user in looked_at if any(True for _ in self._living(user, now)))
+        is_last = len(looked_at) < limit or next(behind, None) is None
+        return UserPage(found, None if is_last else cursor_after(looked_at[-1]))
+
+    def entries(self, user: str, now: float) -> Iterator[E]:
+        """Yield all entries of a user, session by session."""
+        for _, session in self._living(user, now):
+            yield from session.records.values()
 
     def since(self, user: str, state: Seen | None, now: float) -> News[E]:
         """Tell what happened since a state of this index; any other state knew nothing of it."""
@@ -104,8 +140,22 @@ class Sessions(Generic[E]):
             session.remove(entry.id)
             if not session.records:
                 del sessions[entry.session or ""]
-        if not sessions:
-            self._users.pop(user, None)
+        if not sessions and self._users.pop(user, None) is not None:
+            self._names.remove(user)
+
+    def take(self, scope: Scope, now: float) -> list[E]:
+        """Remove whole sessions, however long they are; return what was in them, in order."""
+        sessions = self._users.get(scope.user, {})
+        names = list(sessions) if scope.session is None else [scope.session]
+        taken = [sessions.pop(name) for name in names if name in sessions]
+        for session in taken:
+            session.expire(now)
+        if not sessions and self._users.pop(scope.user, None) is not None:
+            self._names.remove(scope.user)
+        found = [entry for session in taken for entry in session.records.values()]
+        if len(taken) > 1:
+            found.sort(key=by_seq)
+        return found
 
     def _within(self, scope: Scope) -> Collection[Session[E]]:
         sessions = self._users.get(scope.user, {})

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Any, TypeAlias
 
@@ -18,15 +18,20 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace as change
 
-from ..errors import CorruptData, InvalidInput
+from ..errors import CorruptData, InvalidInput, OutOfSpace
 from ..events import EventStream
 from ..kernel import Durability, MemoryManager, NewObject, TieredMemoryManager
+from ..kernel.journal import ALWAYS, as_policy
 from ..kernel.ops import Freed, Op, Tuned
 from ..kernel.table import FOREVER, PINNED
 from ..record import EVERYTHING, Record, Scope, Where, as_marks, text_of
 from .codec import clean_text, dump_origin, dump_value, parse_origin, parse_value
 from .contract import Changes, Clock, Store, admit, session_of
+from .remains import Remainder
 from .sessions import Sessions
+from .space_vectors import SpaceVectors, object_of, vectors_in
+from .users import USERS_AT_ONCE, Usage, UserPage
+from .vectors import Kept, Place, check_space, check_vectors
 
 HOT_CAPACITY = 64 << 20
 
@@ -45,6 +50,11 @@ class _Entry(Struct, frozen=True, gc=False):
     expires_at: float | None
     handle: int
 
+
+_IN_FILES = Remainder(
+    "the journal, older checkpoints and unused pages of the cold tier in the folder",
+    "scrub() rewrites them, or they are overwritten in the course of time",
+)
 
 _Row: TypeAlias = tuple[_Entry, bytes, tuple[float, bool]]  # with importance, and if it is pinned
 
@@ -65,7 +75,8 @@ class SpaceStore(Store):
     """Records in a folder, or in a ``manager`` of your own, which stays yours to close.
 
     ``hot_capacity`` bounds the RAM for values; the rest stands in the cold tier. Safe to share
-    between threads and event loops. One process owns the folder: in it, share one store.
+    between threads and event loops. One process owns the folder: in it, share one store. What
+    happens in the space itself is told to the store's ``events`` as well.
     """
 
     def __init__(
@@ -78,9 +89,11 @@ class SpaceStore(Store):
         clock: Clock = time.time,
         events: EventStream | None = None,
     ) -> None:
-        super().__init__(clock=clock, events=events)
         if (folder is None) == (manager is None):
             raise InvalidInput("a SpaceStore needs a folder, or a manager that was opened already")
+        if manager is not None and events is not None and events is not manager.events:
+            raise InvalidInput("the manager has events of its own: give it these when opening it")
+        super().__init__(clock=clock, events=events if manager is None else manager.events)
         self._folder = folder
         self._manager = manager
         self._hot_capacity = hot_capacity
@@ -88,6 +101,8 @@ class SpaceStore(Store):
         self._opening = threading.Lock()
         self._sessions: Sessions[_Entry] = Sessions()
         self._entries: dict[int, _Entry] = {}
+        self._vectors = SpaceVectors()
+        self._freed_at = 0  # the last change that freed something; -1 if no file knows of any
         if manager is not None:
             self._follow(manager)
 
@@ -116,6 +131,14 @@ class SpaceStore(Store):
             manager.close()
             raise
         return manager
+
+    @property
+    def is_durable(self) -> bool | None:
+        """If the journal is synced before a write is acknowledged; a manager's own is its own."""
+        if self._folder is None:
+            return None
+        durability = Durability() if self._durability is None else self._durability
+        return as_policy(durability.sync) == ALWAYS
 
     async def append(self, scope: Scope, records: Sequence[Record]) -> list[str]:
         return await self.replace(scope, _NOTHING, records)
@@ -166,7 +189,7 @@ class SpaceStore(Store):
             before = space.last_lsn
             chosen = self._choose(scope, where)
             if chosen:
-                space.free([entry.handle for entry in chosen], "deleted")
+                space.free(self._handles(chosen), "deleted")
             lsn = space.last_lsn
         await self._settled(space, before, lsn)
         return [entry.id for entry in chosen]
@@ -179,6 +202,19 @@ class SpaceStore(Store):
         with self.space.writing:
             return self._sessions.names(user, self.clock())
 
+    async def users(self, *, cursor: str | None = None, limit: int = USERS_AT_ONCE) -> UserPage:
+        with self.space.writing:
+            return self._sessions.users(cursor, limit, self.clock())
+
+    async def usage(self, user: str) -> Usage:
+        """Return what a user has; sizes are known without reading anything."""
+        space = self.space
+        with space.writing:
+            table = space.heap.table
+            entries = list(self._sessions.entries(user, self.clock()))
+            size = sum(table.size[table.slot_of(entry.handle)] for entry in entries)
+        return Usage(len(entries), len({entry.session for entry in entries}), size)
+
     async def changes(self, user: str, state: Any = None) -> Changes:
         space, scope = self.space, Scope(user)
         with space.writing:
@@ -186,12 +222,68 @@ class SpaceStore(Store):
             rows = self._rows(space, scope, news.entries)
         return Changes(news.state, self._records(scope, rows), news.kept, news.gone)
 
+    async def vectors(self, user: str, space: str, places: Collection[Place]) -> dict[int, bytes]:
+        check_space(user, space)
+        manager = self.space
+        with manager.writing:
+            found: dict[int, int] = {}
+            for entry in self._standing(user, places):
+                handle = self._vectors.find(entry.handle, space)
+                if handle is not None:
+                    found[handle] = entry.seq
+            return {found[handle]: vector for handle, vector in vectors_in(manager, found)}
+
+    async def put_vectors(self, user: str, space: str, vectors: Mapping[Place, bytes]) -> int:
+        check_vectors(user, space, vectors)
+        manager = self.space
+        with manager.writing:
+            before = manager.last_lsn
+            standing = self._standing(user, vectors)
+            self._put_vectors(manager, space, standing, vectors)
+            lsn = manager.last_lsn
+        await self._settled(manager, before, lsn)
+        return len(standing)
+
+    async def vector_spaces(self, user: str) -> dict[str, Kept]:
+        manager, found = self.space, dict[str, Kept]()
+        with manager.writing:
+            for entry in self._choose(Scope(user), EVERYTHING):
+                spaces = self._vectors.spaces(entry.handle)
+                by_handle = {handle: space for space, handle in spaces.items()}
+                for handle, vector in vectors_in(manager, by_handle):
+                    had = found.get(by_handle[handle], Kept(0, 0))
+                    found[by_handle[handle]] = Kept(had.count + 1, had.size + len(vector))
+        return found
+
+    async def drop_vectors(self, user: str, space: str) -> int:
+        check_space(user, space)
+        manager = self.space
+        with manager.writing:
+            before = manager.last_lsn
+            entries = self._choose(Scope(user), EVERYTHING)
+            held = [self._vectors.find(entry.handle, space) for entry in entries]
+            handles = [handle for handle in held if handle is not None]
+            if handles:
+                manager.free(handles, "dropped")
+            lsn = manager.last_lsn
+        await self._settled(manager, before, lsn)
+        return len(handles)
+
     async def scrub(self) -> None:
         """Rewrite the files so that nothing deleted before this call is left in any of them.
 
         It runs in a thread of its own; records can be read and written meanwhile.
         """
-        await asyncio.to_thread(self.space.scrub)
+        oldest = await asyncio.to_thread(self.space.scrub)
+        if oldest >= self._freed_at:
+            self._freed_at = -1
+
+    async def remains(self) -> tuple[Remainder, ...]:
+        """Tell whether anything was freed, as far as is known, since the files were rewritten."""
+        manager = self.space
+        with manager.writing:
+            is_in_ram = manager.wal is None and manager.checkpoint_manager is None
+            return () if is_in_ram or self._freed_at < 0 else (_IN_FILES,)
 
     async def close(self) -> None:
         """Close the space if it was opened here; the next use opens it again."""
@@ -203,6 +295,8 @@ class SpaceStore(Store):
                 manager.close()
                 self._sessions = Sessions()
                 self._entries.clear()
+                self._vectors = SpaceVectors()
+                self._freed_at = max(0, self._freed_at)  # by whoever has the folder meanwhile
 
     # -- writing -----------------------------------------------------------------------------------
 
@@ -220,15 +314,71 @@ class SpaceStore(Store):
         ]
         ops: list[Op] = [self._tagged(entry, marks) for entry, marks in united]
         if removed:
-            ops.append(Freed([entry.handle for entry in removed], "replaced"))
+            ops.append(Freed(self._handles(removed), "replaced"))
         if fresh:
-            slots = self.space.insert([item for _, item in fresh], ops)
+            slots = self._insert(scope.user, [item for _, item in fresh], ops)
             self._note([record for record, _ in fresh], scope.user, name, slots)
         elif ops:
             self.space.change(ops)
         for entry, marks in united:
             self._remark(entry, marks)
         return [record.id for record, _ in fresh]
+
+    def _insert(self, user: str, new: Sequence[NewObject], ops: Sequence[Op]) -> Sequence[int]:
+        """Store records; where there is no room, vectors give way, the user's own first."""
+        for whose in (user, None):
+            if self._vectors and not self.space.fits(new):
+                gone = self._drop_vectors_of(whose)
+                ops = [_without(op, gone) if isinstance(op, Freed) else op for op in ops]
+        return self.space.insert(new, ops)
+
+    def _drop_vectors_of(self, user: str | None) -> set[int]:
+        """Free the vectors of a user, or of all; return their handles."""
+        if user is None:
+            vectors = set(self._vectors.all())
+        else:
+            entries = self._choose(Scope(user), EVERYTHING)
+            vectors = set(self._vectors.beside(entry.handle for entry in entries))
+        if vectors:
+            self.space.free(sorted(vectors), "made room")
+        return vectors
+
+    def _handles(self, entries: Sequence[_Entry]) -> list[int]:
+        """Return what is to be freed with records: their vectors as well."""
+        own = [entry.handle for entry in entries]
+        return [*own, *self._vectors.beside(own)]
+
+    def _standing(self, user: str, places: Iterable[Place]) -> list[_Entry]:
+        standing = self._sessions.standing_at(user, places, self.clock())
+        return [session.records[place.id] for place, session in standing]
+
+    def _put_vectors(
+        self,
+        manager: MemoryManager,
+        space: str,
+        entries: Sequence[_Entry],
+        vectors: Mapping[Place, bytes],
+    ) -> None:
+        """Store vectors in the place of older ones, in one step of the journal."""
+        if not entries:
+            return
+        new = [
+            object_of(
+                entry.user,
+                entry.handle,
+                space,
+                vectors[Place(entry.session, entry.id, entry.seq)],
+                entry.expires_at,
+            )
+            for entry in entries
+        ]
+        older = [self._vectors.find(entry.handle, space) for entry in entries]
+        freed = [handle for handle in older if handle is not None]
+        if not manager.fits(new):  # nothing is collected for the sake of what can be made again
+            raise OutOfSpace(f"no room for {len(new)} vectors of {new[0].tenant!r}")
+        slots = manager.insert(new, [Freed(freed, "replaced")] if freed else ())
+        for entry, slot in zip(entries, slots, strict=True):
+            self._vectors.note(entry.handle, space, manager.heap.table.handle[slot])
 
     def _known(
         self, user: str, name: str, ids: set[str], gone: set[tuple[str, str]]
@@ -360,8 +510,11 @@ class SpaceStore(Store):
     def _learn(self, manager: MemoryManager) -> None:
         self._sessions = Sessions()
         self._entries.clear()
+        self._vectors = SpaceVectors()
         for slot in manager.heap.table.living():
-            self._recall(manager, slot)
+            if not self._vectors.learn(manager, slot):
+                self._recall(manager, slot)
+        self._vectors.settle(self._entries)
         for session in {(entry.user, entry.session) for entry in self._entries.values()}:
             self._sessions.open(*session).sort()
         manager.heap.on_freed.append(lambda slot: self._forget(manager, slot))
@@ -392,6 +545,8 @@ class SpaceStore(Store):
 
     def _forget(self, manager: MemoryManager, slot: int) -> None:
         handle = manager.heap.table.handle[slot]
+        self._freed_at = manager.heap.lsn
+        self._vectors.freed(handle)
         entry = self._entries.pop(handle, None)
         if entry is None:
             return
@@ -408,6 +563,10 @@ class _Body(Struct, frozen=True, array_like=True):
 
 
 _decode = msgspec.msgpack.Decoder(_Body).decode
+
+
+def _without(op: Freed, gone: Collection[int]) -> Freed:
+    return Freed([handle for handle in op.handles if handle not in gone], op.reason)
 
 
 def _payload_of(body: bytes) -> _Payload:

@@ -9,6 +9,7 @@ from .cold_contract import COLD_CONTRACT, ColdCheck
 from .memory_contract import MEMORY_CONTRACT, MemoryCheck, MemoryMaker
 from .scripted import ScriptedCall, ScriptedModel
 from .store_contract import STORE_CONTRACT, StoreCheck, StoreMaker
+from .store_vectors_contract import VECTORS_CONTRACT
 from .tools import ManualClock, capture, fresh_scope
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ __all__ = [
     "MEMORY_CONTRACT",
     "SERVICE_CONTRACT",
     "STORE_CONTRACT",
+    "VECTORS_CONTRACT",
     "ColdCheck",
     "ManualClock",
     "MemoryCheck",

@@ -292,6 +292,27 @@ async def check_what_is_handed_out_may_be_changed(make: MemoryMaker) -> None:
     assert await memory.get_memory(mark="changed") == []
 
 
+async def check_two_readers_share_nothing(make: MemoryMaker) -> None:
+    memory, twin = (make("Ann", session) for session in [f"session-{new_id()}"] * 2)
+    await memory.add(says("earlier"), marks="x")
+    await memory.add(Msg("Ann", [{"type": "text", "text": "as said"}], "user", {"k": [1]}))
+
+    def seen(messages: list[Msg]) -> list[object]:
+        return [(m.name, m.get_text_content(), m.to_dict()["metadata"]) for m in messages]
+
+    as_said = seen(await memory.get_memory())
+    readers = [await each.get_memory() for each in (memory, memory, twin, memory, memory)]
+    (marked,) = await memory.get_memory(mark="x")
+    for number, reader in enumerate(readers):
+        plain, block = reader
+        plain.content, plain.name = "changed", "Bob"
+        block.content[0]["text"] = "changed"  # type: ignore[index,typeddict-unknown-key]  # a block
+        block.metadata["k"].append(2)
+        later = await memory.get_memory()
+        assert all(seen(each) == as_said for each in [*readers[number + 1 :], later])
+        assert seen([marked]) == as_said[:1]
+
+
 async def check_concurrent_adds_keep_all_in_order(make: MemoryMaker) -> None:
     user, messages = f"user-{new_id()}", says(*(str(n) for n in range(200)))
     one = make(user, "one")

@@ -16,6 +16,7 @@ from ..message import Msg, new_id
 from ..record import Origin, Record, Scope, Where
 from .store_following_contract import FOLLOWING
 from .store_tools import StoreCheck, StoreMaker, assert_refused, ids, record, records
+from .store_users_contract import USERS
 from .tools import ManualClock, fresh_scope
 
 __all__ = ["AWKWARD_IDS", "BAD_IDS", "STORE_CONTRACT", "StoreCheck", "StoreMaker"]
@@ -362,4 +363,5 @@ async def check_concurrent_marks_are_all_kept(make: StoreMaker) -> None:
 STORE_CONTRACT: list[StoreCheck] = [
     *(check for name, check in list(globals().items()) if name.startswith("check_")),
     *FOLLOWING,
+    *USERS,
 ]

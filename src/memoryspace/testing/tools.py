@@ -26,10 +26,10 @@ class ManualClock:
 
 
 @contextmanager
-def capture(events: EventStream) -> Iterator[list[Event]]:
-    """Collect what is emitted inside the ``with`` block."""
+def capture(events: EventStream, *names: str) -> Iterator[list[Event]]:
+    """Collect what is emitted inside the ``with`` block, of these names if any are given."""
     collected: list[Event] = []
-    unsubscribe = events.subscribe(collected.append)
+    unsubscribe = events.subscribe(collected.append, *names)
     try:
         yield collected
     finally:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import math
 import random
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from functools import cache, partial
 from importlib.resources import files
 from typing import Any, TypeVar
@@ -28,30 +30,57 @@ from ...loops import PerLoop
 T = TypeVar("T")
 MAX_ATTEMPTS = 10
 BACKOFF_SECONDS = 0.005
+# A change may be sent once more so long after the first time, and its answer is remembered longer:
+# what the second sending spends on the way must not outlast the server's memory of the first.
+REPEATED_WITHIN = 20.0
+REMEMBERED = 120
 # What a verb's script is made of, each part on those before: a server reads all of it every time.
 _CHOOSING = ("keys", "choosing", "paging", "lifetime")
 PARTS = {
-    "append": ("keys", "lifetime", "adding"),
+    "append": ("keys", "lifetime", "adding", "once"),
     "select": (*_CHOOSING, "sending"),
-    "replace": (*_CHOOSING, "adding", "removing"),
-    "mark": _CHOOSING,
-    "delete": (*_CHOOSING, "removing"),
+    "replace": (*_CHOOSING, "adding", "removing", "once"),
+    "mark": (*_CHOOSING, "once"),
+    "delete": (*_CHOOSING, "removing", "once"),
     "count": _CHOOSING,
     "sessions": ("keys",),
+    "users": ("keys",),
+    "usage": ("keys",),
+    "listing": ("keys",),
     "changes": ("keys", "choosing", "sending"),
+    "read_vectors": ("keys", "vectors"),
+    "put_vectors": ("keys", "vectors"),
+    "list_vectors": ("keys", "vectors"),
+    "drop_vectors": ("keys", "vectors"),
 }
 
 _seats: WeakKeyDictionary[ConnectionPool, PerLoop[asyncio.Semaphore]] = WeakKeyDictionary()
 
 
-async def run_script(client: Redis, verb: str, keys: list[str], arguments: list[str]) -> Any:
-    """Run a verb's script; a server that does not know it yet is sent the whole of it."""
-    source, digest = _script(verb)
-    rest = (len(keys), *keys, *arguments)
-    try:
-        return await send_raw(client, "EVALSHA", digest, *rest)
-    except NoScriptError:
-        return await send_raw(client, "EVAL", source, *rest)
+Send = Callable[..., Awaitable[Any]]
+
+
+async def read(client: Redis, verb: str, keys: list[str], arguments: Sequence[str | bytes]) -> Any:
+    """Run the script of a verb that changes nothing."""
+    send = partial(send_raw, client)
+    return await call(lambda: _run_script(send, verb, keys, arguments), repeatable=True)
+
+
+async def change(
+    client: Redis,
+    verb: str,
+    keys: list[str],
+    arguments: Sequence[str | bytes],
+    clock: Callable[[], float] = time.monotonic,
+) -> Any:
+    """Run the script of a verb that changes something; it happens once, whatever is lost.
+
+    The second of the keys is where the script remembers its answer. A change whose reply is lost is
+    sent once more and finds the answer there, unless so much time has passed that it might be
+    forgotten: then it is not sent again.
+    """
+    send = _InTime(client, clock)
+    return await call(lambda: _run_script(send, verb, keys, arguments), repeatable=True)
 
 
 async def send_raw(client: Redis, *command: Any) -> Any:
@@ -59,8 +88,48 @@ async def send_raw(client: Redis, *command: Any) -> Any:
 
     Decoding all of a reply at once would let one broken record hide the others.
     """
-    send: Callable[..., Awaitable[Any]] = client.execute_command
+    send: Send = client.execute_command
     return await send(*command, **{NEVER_DECODE: True})
+
+
+async def send_once(client: Redis, *command: Any) -> Any:
+    """The same, without the client's own retries, which know nothing of what they repeat."""
+    return await _InTime(client, time.monotonic)(*command)
+
+
+class _InTime:
+    """Sends commands, each once, until some time after the first."""
+
+    def __init__(self, client: Redis, clock: Callable[[], float]) -> None:
+        self._client = client
+        self._clock = clock
+        self._latest = math.inf
+
+    async def __call__(self, *command: Any) -> Any:
+        pool: Any = self._client.connection_pool
+        connection = await pool.get_connection()
+        try:
+            now = self._clock()  # after connecting, which may have taken its time
+            if now > self._latest:
+                raise RedisConnectionError("the connection came too late to ask once more")
+            self._latest = min(self._latest, now + REPEATED_WITHIN)
+            await connection.send_command(*command)
+            parse: Send = self._client.parse_response
+            return await parse(connection, command[0], **{NEVER_DECODE: True})
+        finally:
+            await pool.release(connection)
+
+
+async def _run_script(
+    send: Send, verb: str, keys: list[str], arguments: Sequence[str | bytes]
+) -> Any:
+    """Run a verb's script; a server that does not know it yet is sent the whole of it."""
+    source, digest = _script(verb)
+    rest = (len(keys), *keys, *arguments)
+    try:
+        return await send("EVALSHA", digest, *rest)
+    except NoScriptError:
+        return await send("EVAL", source, *rest)
 
 
 def seat(pool: ConnectionPool) -> asyncio.Semaphore:
@@ -76,6 +145,7 @@ async def call(send: Callable[[], Awaitable[T]], *, repeatable: bool) -> T:
     A lost connection is tried once more if the command may be repeated: a pooled connection may be
     dead because the server was restarted since it was last used.
     """
+    may_be_lost = repeatable
     for attempt in range(1, MAX_ATTEMPTS + 1):
         try:
             return await send()
@@ -84,9 +154,10 @@ async def call(send: Callable[[], Awaitable[T]], *, repeatable: bool) -> T:
             if trouble is None:
                 raise
             is_busy = isinstance(trouble, StoreBusy)
-            is_lost = isinstance(trouble, StoreUnavailable) and repeatable and attempt == 1
-            if attempt == MAX_ATTEMPTS or not (is_busy or is_lost):
+            is_lost = isinstance(trouble, StoreUnavailable)
+            if attempt == MAX_ATTEMPTS or not (is_busy or (is_lost and may_be_lost)):
                 raise trouble from error
+            may_be_lost = may_be_lost and not is_lost
         await asyncio.sleep(random.uniform(0, BACKOFF_SECONDS * 2**attempt))
     raise AssertionError("the loop above returns or raises")
 

@@ -3,17 +3,37 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
-from typing import Any
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from functools import partial
+from typing import Any, TypeVar
 
 from redis.asyncio import Redis
 
-from ...errors import CorruptData, InvalidInput, NotSerializable
+from ...errors import (
+    CorruptData,
+    InvalidInput,
+    NotSerializable,
+    StoreError,
+    StoreUnavailable,
+)
 from ...events import EventStream
+from ...message import new_id
 from ...record import EVERYTHING, Record, Scope, Where, as_marks
 from ..codec import dump
 from ..contract import Changes, Clock, Store, admit, session_of
-from .calls import call, run_script, seat
+from ..remains import Remainder
+from ..users import USERS_AT_ONCE, Usage, UserPage, checked_limit, cursor_after, user_before
+from ..vectors import Kept, Place, check_space, check_vectors
+from .calls import REMEMBERED, call, change, read, seat, send_raw
+from .remaining import remains_of
 from .wire import (
     as_pattern,
     escaped,
@@ -27,12 +47,15 @@ from .wire import (
     whose,
 )
 
+T = TypeVar("T")
 COUNTER = "memoryspace:seq"
+ANSWERS = "memoryspace:answer:"
 SCANNED = 1000  # keys that are looked at in one call
 MAX_RECORDS = 100_000  # in one call; a server takes no more than a million arguments
 
-# Sent once more when the reply is lost. The others might undo what somebody else did meanwhile.
-REPEATABLE = {"append", "select", "count", "sessions", "changes"}
+NOBODY = Scope("nobody")  # whom a request about all users is about
+CHANGING = {"append", "replace", "mark", "delete"}
+VECTORS_AT_ONCE = 500  # in one script, so that others need not wait long
 MAX_TTL = 10 * 365 * 24 * 60 * 60
 
 
@@ -42,8 +65,8 @@ class RedisStore(Store):
     ``client`` is a ``redis.asyncio.Redis``, which stays the caller's, or a URL, in which case the
     client is this store's own. ``ttl`` seconds after its last use a session is gone.
 
-    An ``append`` whose reply is lost is sent once more. That never doubles a record; the ids it
-    returns are then those the repetition added. Other changes are not repeated. The server must not
+    A change whose reply is lost is sent once more and happens once: the server remembers what it
+    answered for two minutes. The client's own retries are not used for changes. The server must not
     evict keys (``maxmemory-policy noeviction``, its default), or a session may lose a part.
     """
 
@@ -95,11 +118,11 @@ class RedisStore(Store):
     async def mark(
         self, scope: Scope, where: Where, *, add: Collection[str] = (), remove: Collection[str] = ()
     ) -> int:
-        change = {
+        marks = {
             "add": sorted(as_marks(frozenset(add))),
             "remove": sorted(as_marks(frozenset(remove))),
         }
-        return int(await self._run("mark", scope, where, **change))
+        return int(await self._run("mark", scope, where, **marks))
 
     async def delete(self, scope: Scope, where: Where = EVERYTHING) -> list[str]:
         return _texts(await self._run("delete", scope, where))
@@ -110,12 +133,35 @@ class RedisStore(Store):
     async def sessions(self, user: str) -> list[str]:
         return sorted(map(unescaped, _texts(await self._run("sessions", Scope(user), EVERYTHING))))
 
-    async def users(self) -> list[str]:
-        """Return who has anything here, in the order of their names; walks through all keys."""
-        head, tail = f"{self.prefix}user_id:", ":sessions"
-        keys = await call(lambda: self._keys(f"{as_pattern(head)}*{tail}"), repeatable=True)
-        own = (key[len(head) : -len(tail)] for key in keys)
-        return sorted(unescaped(user) for user in own if ":" not in user)
+    async def users(self, *, cursor: str | None = None, limit: int = USERS_AT_ONCE) -> UserPage:
+        after = escaped(user_before(cursor))
+        await self._list_users()
+        asked: dict[str, Any] = {"after": after, "limit": checked_limit(limit)}
+        names, last = await self._run("users", NOBODY, EVERYTHING, **asked)
+        onward = cursor_after(unescaped(last.decode())) if last else None
+        return UserPage(tuple(map(unescaped, _texts(names))), onward)
+
+    async def usage(self, user: str) -> Usage:
+        """Return what a user has, looking at a part of a session at a time."""
+        records, size, sessions = 0, 0, await self.sessions(user)
+        for session in sessions:
+            last = b"-1"
+            while last:
+                asked = {"after": last.decode()}
+                said = await self._run("usage", Scope(user, session), EVERYTHING, **asked)
+                records, size, last = records + said[0], size + said[1], said[2]
+        return Usage(records, len(sessions), size)
+
+    async def remains(self) -> tuple[Remainder, ...]:
+        """Tell where the server may hold bytes of what was deleted, by what it says."""
+        ask: Callable[[], Awaitable[dict[str, Any]]] = partial(self.client.info, "persistence")
+        async with seat(self.client.connection_pool):
+            try:
+                return remains_of(await call(ask, repeatable=True))
+            except StoreUnavailable:
+                raise
+            except StoreError:  # it may be forbidden to ask
+                return remains_of({})
 
     async def changes(self, user: str, state: Any = None) -> Changes:
         known: dict[str, tuple[str, str]] = {} if state is None else state
@@ -125,14 +171,69 @@ class RedisStore(Store):
         gone = frozenset(map(unescaped, known.keys() - now.keys()))
         return Changes(now, records, kept_of(said[1]), gone)
 
+    async def vectors(self, user: str, space: str, places: Collection[Place]) -> dict[int, bytes]:
+        check_space(user, space)
+        found: dict[int, bytes] = {}
+        for part in _batches([*places], VECTORS_AT_ONCE):
+            named = [each for place in part for each in _named(place)]
+            said = await self._run("read_vectors", Scope(user), EVERYTHING, named, space=space)
+            found.update((place.seq, sent) for place, sent in zip(part, said, strict=True) if sent)
+        return found
+
+    async def put_vectors(self, user: str, space: str, vectors: Mapping[Place, bytes]) -> int:
+        check_vectors(user, space, vectors)
+        kept = 0
+        for part in _batches([*vectors], VECTORS_AT_ONCE):
+            given = [each for place in part for each in (*_named(place), vectors[place])]
+            kept += int(await self._run("put_vectors", Scope(user), EVERYTHING, given, space=space))
+        return kept
+
+    async def vector_spaces(self, user: str) -> dict[str, Kept]:
+        sizes: dict[str, dict[tuple[str, bytes], int]] = {}  # a walk may tell one twice
+        async for session, said in self._walk("list_vectors", user):
+            for record_id, space, size in _batches(said, 3):
+                sizes.setdefault(space.decode(), {})[session, record_id] = int(size)
+        return {space: Kept(len(each), sum(each.values())) for space, each in sizes.items()}
+
+    async def drop_vectors(self, user: str, space: str) -> int:
+        check_space(user, space)
+        walk = self._walk("drop_vectors", user, space=space)
+        return sum([len(dropped) async for _, dropped in walk])
+
     async def close(self) -> None:
         """Close the client if this store made it; it connects anew when used again."""
         if self._owns_client:
             await self.client.aclose()
 
-    async def _keys(self, pattern: str) -> set[str]:
-        found = [key async for key in self.client.scan_iter(pattern, count=SCANNED)]
-        return {key if isinstance(key, str) else key.decode() for key in found}
+    async def _walk(
+        self, verb: str, user: str, **more: Any
+    ) -> AsyncIterator[tuple[str, list[bytes]]]:
+        """Go through the vectors of each session of a user, part by part."""
+        for session in await self.sessions(user):
+            cursor = "0"
+            while True:
+                step = {"cursor": cursor, "most": VECTORS_AT_ONCE, **more}
+                said = await self._run(verb, Scope(user, session), EVERYTHING, **step)
+                yield session, said[1]
+                cursor = said[0].decode()
+                if cursor == "0":
+                    break
+
+    async def _list_users(self) -> None:
+        """List the users of a store that had no list of them: once, walking through all keys."""
+        if await self._run("listing", NOBODY, EVERYTHING):
+            return
+        head, tail = f"{self.prefix}user_id:", ":sessions"
+        pattern = f"{as_pattern(head)}*{tail}"
+        step = 0
+        while True:
+            command = ("SCAN", step, "MATCH", pattern, "COUNT", SCANNED)
+            step, keys = await call(partial(send_raw, self.client, *command), repeatable=True)
+            own = [key.decode()[len(head) : -len(tail)] for key in keys]
+            names, is_whole = [name for name in own if ":" not in name], int(step) == 0
+            await self._run("listing", NOBODY, EVERYTHING, names, is_whole=is_whole)
+            if is_whole:
+                return
 
     def _records(self, user: str, replies: Sequence[bytes]) -> list[Record]:
         found = []
@@ -144,11 +245,17 @@ class RedisStore(Store):
         return found
 
     async def _run(
-        self, verb: str, scope: Scope, where: Where, arguments: Sequence[str] = (), **more: Any
+        self,
+        verb: str,
+        scope: Scope,
+        where: Where,
+        arguments: Sequence[str | bytes] = (),
+        **more: Any,
     ) -> Any:
         """Run one script on one request."""
         request = {
-            "user": f"{self.prefix}user_id:{escaped(scope.user)}:",
+            "prefix": self.prefix,
+            "name": escaped(scope.user),
             "now": repr(self.clock()),
             "where": request_for(where),
             **more,
@@ -157,11 +264,13 @@ class RedisStore(Store):
             request["session"] = escaped(scope.session)
         if self.ttl is not None:
             request["ttl"] = self.ttl
-        keys, texts = [self.prefix + COUNTER], [dump(request), *arguments]
+        keys, send = [self.prefix + COUNTER], read
+        if verb in CHANGING:
+            keys.append(f"{self.prefix}{ANSWERS}{new_id()}")
+            request["remembered"] = REMEMBERED
+            send = change
         async with seat(self.client.connection_pool):
-            return await call(
-                lambda: run_script(self.client, verb, keys, texts), repeatable=verb in REPEATABLE
-            )
+            return await send(self.client, verb, keys, [dump(request), *arguments])
 
 
 def _arguments(records: Sequence[Record]) -> list[str]:
@@ -178,3 +287,11 @@ def _arguments(records: Sequence[Record]) -> list[str]:
 
 def _texts(replies: Sequence[bytes]) -> list[str]:
     return [each.decode() for each in replies]
+
+
+def _named(place: Place) -> tuple[str, str, str]:
+    return escaped(place.session), place.id, str(place.seq)
+
+
+def _batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    return (items[start : start + size] for start in range(0, len(items), size))

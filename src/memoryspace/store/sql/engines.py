@@ -7,6 +7,7 @@ import logging
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
 from sqlalchemy import Connection, Pool, inspect, text
@@ -16,12 +17,14 @@ from sqlalchemy.schema import CreateColumn
 
 from ...errors import StoreBusy
 from ...loops import PerLoop
-from .schema import MYSQL_FAMILY, metadata, records, sessions
+from .schema import MYSQL_FAMILY, metadata, records, schema_in, sessions, vectors
 
 logger = logging.getLogger(__name__)
 
 SCHEMA_LOCK = 0x6D656D6F  # "memo": any number that all our processes agree on
 SCHEMA_LOCK_SECONDS = 60
+
+_OVERWRITES = "memoryspace: overwrites what it deletes"
 
 
 class PoolState:
@@ -29,6 +32,7 @@ class PoolState:
 
     def __init__(self) -> None:
         self.has_schema = False
+        self.scrubbed: object = None  # how a SQLite file looked when it was last written anew
         self._turn = PerLoop(asyncio.Lock)  # those who wait are served in the order they came
 
     def turn(self, engine: AsyncEngine, *, writing: bool) -> AbstractAsyncContextManager[object]:
@@ -107,7 +111,7 @@ async def checkpoint(engine: AsyncEngine) -> None:
     """Move what is in SQLite's log into its file, as far as nobody is reading it."""
     if engine.dialect.name == "sqlite" and not has_one_connection(engine):
         async with engine.connect() as connection:
-            await _ask_driver(connection, "PRAGMA wal_checkpoint(PASSIVE)")
+            await _try_driver(connection, "PRAGMA wal_checkpoint(PASSIVE)")
 
 
 async def _use_write_ahead_log(connection: AsyncConnection) -> None:
@@ -116,16 +120,28 @@ async def _use_write_ahead_log(connection: AsyncConnection) -> None:
     It stays so for the file. Where it cannot be done, all works as before, only slower.
     """
     if connection.dialect.name == "sqlite":
-        await _ask_driver(connection, "PRAGMA journal_mode=WAL")
+        await _try_driver(connection, "PRAGMA journal_mode=WAL")
 
 
-async def _ask_driver(connection: AsyncConnection, pragma: str) -> None:
-    """Ask past SQLAlchemy, which may have been told to begin a transaction first."""
-    driver = (await connection.get_raw_connection()).driver_connection
+async def overwrite_deleted(connection: AsyncConnection) -> None:
+    """Let SQLite overwrite what this connection deletes; it is asked once for each."""
+    made = connection.sync_connection
+    if connection.dialect.name == "sqlite" and made is not None and _OVERWRITES not in made.info:
+        made.info[_OVERWRITES] = True
+        await _try_driver(connection, "PRAGMA secure_delete=ON")
+
+
+async def _try_driver(connection: AsyncConnection, pragma: str) -> None:
     try:
-        await driver.execute_fetchall(pragma)  # type: ignore[union-attr]  # aiosqlite's
+        await ask_driver(connection, pragma)
     except sqlite3.Error as error:
         logger.debug("%s was not possible: %s", pragma, error)
+
+
+async def ask_driver(connection: AsyncConnection, pragma: str) -> list[Any]:
+    """Ask past SQLAlchemy, which may have been told to begin a transaction first."""
+    driver = (await connection.get_raw_connection()).driver_connection
+    return list(await driver.execute_fetchall(pragma))  # type: ignore[union-attr]  # aiosqlite's
 
 
 async def _create_tables(connection: AsyncConnection) -> None:
@@ -135,15 +151,15 @@ async def _create_tables(connection: AsyncConnection) -> None:
 
 def _is_complete(connection: Connection) -> bool:
     """Tell whether the tables are there, in the form they have today."""
-    found, schema = inspect(connection), _schema_in(connection)
-    has_tables = all(found.has_table(table.name, schema) for table in (records, sessions))
+    found, schema = inspect(connection), schema_in(connection)
+    has_tables = all(found.has_table(table.name, schema) for table in (records, sessions, vectors))
     return has_tables and not _missing_columns(connection)
 
 
 def _add_missing_columns(connection: Connection) -> None:
     """Bring a database of an earlier release up to date. What is in it stays as it is."""
     quoted = connection.dialect.identifier_preparer
-    schema = _schema_in(connection)
+    schema = schema_in(connection)
     table = quoted.quote(sessions.name)
     name = table if schema is None else f"{quoted.quote_schema(schema)}.{table}"
     for column in _missing_columns(connection):
@@ -152,15 +168,9 @@ def _add_missing_columns(connection: Connection) -> None:
 
 
 def _missing_columns(connection: Connection) -> list[str]:
-    columns = inspect(connection).get_columns(sessions.name, _schema_in(connection))
+    columns = inspect(connection).get_columns(sessions.name, schema_in(connection))
     there = {column["name"] for column in columns}
     return [column.name for column in sessions.c if column.name not in there]
-
-
-def _schema_in(connection: Connection) -> str | None:
-    """Return the schema that a host has our tables put into, if it has said so."""
-    mapped = connection.get_execution_options().get("schema_translate_map")
-    return None if mapped is None else mapped.get(None)
 
 
 @asynccontextmanager

@@ -8,15 +8,19 @@ from typing import Any
 from sqlalchemy import (
     BigInteger,
     Column,
+    Connection,
     Double,
+    ForeignKey,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     SmallInteger,
     String,
     Table,
     Text,
     UniqueConstraint,
+    event,
 )
 from sqlalchemy.dialects import mysql
 from sqlalchemy.engine import Dialect
@@ -127,6 +131,42 @@ Index(
     mysql_length={"marks": 64},
     mariadb_length={"marks": 64},
 ).ddl_if(callable_=_only_on(*MYSQL_FAMILY))
+
+# A vector hangs on the record of its seq: whoever removes that, from whichever process, removes it.
+vectors = Table(
+    "memoryspace_vector",
+    metadata,
+    Column(
+        "seq",
+        records.c.seq.type,
+        ForeignKey(records.c.seq, ondelete="CASCADE"),
+        primary_key=True,
+        autoincrement=False,
+    ),
+    _id_column("space", primary_key=True),
+    _id_column("user_id"),
+    Column("vector", LargeBinary().with_variant(mysql.MEDIUMBLOB(), *MYSQL_FAMILY), nullable=False),
+    **_OPTIONS,
+)
+Index("memoryspace_vector_user", vectors.c.user_id, vectors.c.space)
+
+
+@event.listens_for(vectors, "after_create")
+def _cascade_on_sqlite(target: Table, connection: Connection, **_: Any) -> None:
+    """SQLite heeds foreign keys only on connections that ask it to; a trigger, on every one."""
+    if connection.dialect.name == "sqlite":
+        quoted, schema = connection.dialect.identifier_preparer, schema_in(connection)
+        place = "" if schema is None else f"{quoted.quote(schema)}."
+        trigger = f"{place}memoryspace_vector_goes AFTER DELETE ON {records.name}"
+        done = f"DELETE FROM {target.name} WHERE seq = OLD.seq"  # noqa: S608  # our own name
+        connection.exec_driver_sql(f"CREATE TRIGGER IF NOT EXISTS {trigger} BEGIN {done}; END")
+
+
+def schema_in(connection: Connection) -> str | None:
+    """Return the schema that a host has our tables put into, if it has said so."""
+    mapped = connection.get_execution_options().get("schema_translate_map")
+    return None if mapped is None else mapped.get(None)
+
 
 states = Table(
     "memoryspace_state",

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
 from sqlalchemy import Column, Select, delete, func, insert, select
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession, create_async_engine
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession
 
 from ...errors import CorruptData
 from ...events import EventStream
 from ...record import EVERYTHING, Record, Scope, Value, Where, as_marks
 from ..codec import unpack_marks
 from ..contract import Changes, Clock, Store, admit, limited, session_of
+from ..remains import Remainder
+from ..users import USERS_AT_ONCE, Usage, UserPage, checked_limit, user_before
+from ..vectors import Kept, Place, check_space, check_vectors
+from . import vectors as vector_rows
+from .engines import has_one_connection
 from .following import Looking
+from .opening import open_engine
 from .rows import COLUMNS, VALUE_COLUMNS, record_of, row_of, value_of
 from .schema import records as table
 from .session_rows import forget_all, give_back, lock, reserve, restamp
@@ -37,6 +43,7 @@ from .statements import (
     up_to_the_page,
 )
 from .transactions import Transactions
+from .users import page_of_users, usage_of
 
 T = TypeVar("T")
 ROWS_AT_ONCE = 500  # rows made while others are already forgotten keep Python's collector calm
@@ -49,7 +56,8 @@ class SQLStore(Store):
     """Records in a relational database.
 
     ``bind`` is an engine; or a session, whose open transaction is joined (see ``transactions``); or
-    a URL, in which case the engine is this store's own and disposed of by ``close``.
+    an address such as ``postgresql://user:password@host/name``, in which case the engine is this
+    store's own and disposed of by ``close``.
     """
 
     def __init__(
@@ -62,8 +70,14 @@ class SQLStore(Store):
         super().__init__(clock=clock, events=events)
         self._own_engine: AsyncEngine | None = None
         if isinstance(bind, str):
-            bind = self._own_engine = create_async_engine(bind)
+            bind = self._own_engine = open_engine(bind)
         self._transactions = Transactions(bind)
+        self.engine = bind if isinstance(bind, AsyncEngine) else None  # none on a caller's session
+
+    @property
+    def is_durable(self) -> bool | None:
+        """A committed transaction is; within a caller's, only the caller knows of the commit."""
+        return None if self.engine is None else not has_one_connection(self.engine)
 
     async def append(self, scope: Scope, records: Sequence[Record]) -> list[str]:
         session_of(scope)
@@ -142,6 +156,48 @@ class SQLStore(Store):
 
     async def changes(self, user: str, state: Any = None) -> Changes:
         return await self._transactions.read(lambda on: self._look(on, user).changes(state))
+
+    async def vectors(self, user: str, space: str, places: Collection[Place]) -> dict[int, bytes]:
+        check_space(user, space)
+        return await self._transactions.read(
+            lambda on: vector_rows.read(on, user, space, places, self.clock())
+        )
+
+    async def put_vectors(self, user: str, space: str, vectors: Mapping[Place, bytes]) -> int:
+        check_vectors(user, space, vectors)
+        if not vectors:
+            return 0
+        return await self._transactions.write(
+            lambda on: vector_rows.write(on, user, space, vectors, self.clock())
+        )
+
+    async def vector_spaces(self, user: str) -> dict[str, Kept]:
+        return await self._transactions.read(lambda on: vector_rows.spaces(on, user, self.clock()))
+
+    async def drop_vectors(self, user: str, space: str) -> int:
+        check_space(user, space)
+        return await self._transactions.write(lambda on: vector_rows.drop(on, user, space))
+
+    async def users(self, *, cursor: str | None = None, limit: int = USERS_AT_ONCE) -> UserPage:
+        after, most = user_before(cursor), checked_limit(limit)
+        return await self._transactions.read(
+            lambda on: page_of_users(on, after, most, self.clock())
+        )
+
+    async def usage(self, user: str) -> Usage:
+        return await self._transactions.read(lambda on: usage_of(on, user, self.clock()))
+
+    async def remains(self) -> tuple[Remainder, ...]:
+        """Empty SQLite's log; tell where a database may hold bytes of what was deleted."""
+        return await self._transactions.remains()
+
+    async def scrub(self) -> None:
+        """Write a SQLite file anew, so that nothing deleted before is left in it or in its log.
+
+        It takes time in proportion to the file, in which nobody can write. A server's files are its
+        own; ``remains`` tells what rewrites these.
+        """
+        await self._transactions.scrub()
 
     async def create_tables(self) -> None:
         """Create the tables now rather than with the first call: for a service's start."""

@@ -21,20 +21,25 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession, A
 
 from ...errors import InvalidInput, StoreBusy, StoreError, StoreUnavailable
 from ...loops import finish
+from ..remains import Remainder
 from .engines import (
     PoolState,
     checkpoint,
     has_one_connection,
+    overwrite_deleted,
     session_turn,
     state_of,
     take_write_lock,
 )
+from .remaining import remains_of, scrub
 from .schema import DIALECTS, MYSQL_FAMILY
 from .troubles import OutcomeUnknown, has_undone_all, is_missing_table, translated
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 Work: TypeAlias = Callable[[AsyncConnection], Awaitable[T]]
+
+_HOSTS = Remainder("the database of a session that was handed in", "its transaction has ended")
 
 MAX_WAIT_SECONDS = 20.0
 BACKOFF_SECONDS = 0.01
@@ -77,6 +82,23 @@ class Transactions:
         if self._session is None and self._engine is not None:
             await checkpoint(self._engine)
 
+    async def remains(self) -> tuple[Remainder, ...]:
+        """Tell what the database may hold of what was deleted."""
+        if self._engine is None or (self._session is not None and self._session.in_transaction()):
+            return (_HOSTS,)
+        try:
+            return await remains_of(self._engine)
+        except Exception as error:
+            raise translated(error) or error from error
+
+    async def scrub(self) -> None:
+        """Write a SQLite file anew."""
+        if self._session is not None or self._engine is None:
+            raise InvalidInput(
+                "a store on somebody's session rewrites no file; open it on the engine"
+            )
+        await scrub(self._engine)
+
     async def _run(self, work: Work[T], *, writing: bool) -> T:
         if self._session is not None:
             async with session_turn(self._session):
@@ -116,6 +138,7 @@ async def _attempt(engine: AsyncEngine, state: PoolState, work: Work[T], *, writ
             await connection.execution_options(isolation_level="READ COMMITTED")
         if not writing:
             return await work(connection)
+        await overwrite_deleted(connection)
         transaction = await connection.begin()
         result = await work(connection)
         await _commit(transaction)

@@ -1,3 +1,5 @@
-local added = append(2)
-keep_alive(true, true)
-return added
+return once(function()
+  local added = append(2)
+  keep_alive(true, true)
+  return added
+end)

@@ -1,4 +1,6 @@
-local removed = delete()
-sessions() -- looks which are gone now
-keep_alive(true)
-return removed
+return once(function()
+  local removed = delete()
+  sessions() -- looks which are gone now
+  keep_alive(true)
+  return removed
+end)

@@ -1,17 +1,23 @@
--- What every verb shares. KEYS[1] is the key of the store's counter. ARGV[1] is one JSON document,
--- the request: user (the prefix of all the user's keys), session (or none), now, ttl, where, ...
+-- What every verb shares. KEYS[1] is the key of the store's counter; of a change, KEYS[2] that of its
+-- answer. ARGV[1] is one JSON document, the request: prefix (of all keys), name (the user's), session
+-- (or none), now, ttl, where, ...
 --
--- A session is six keys, so one EXPIRE each keeps it together, however many records it holds:
+-- A session is seven keys, so one EXPIRE each keeps it together, however many records it holds:
 --   :records  hash   id -> its kind, a zero byte, and the record as JSON
 --   :order    zset   id by seq, which is conversation order
 --   :marks    hash   id -> its marks, each between separators
 --   :index    zset   "kind\0<kind>\0<id>" and "mark\0<mark>\0<id>", all of score 0, to find by prefix
 --   :expiry   zset   id by the time it expires
+--   :vectors  hash   id -> its vectors, each as its space, its length (a zero byte after each) and it
 --   :stamp    string a number from the counter, another one after every change but an append
--- and a user has a set of the sessions it has.
+-- and a user has a set of the sessions it has. All users stand in one zset, by name.
 
 local request = cjson.decode(ARGV[1])
 local SEPARATOR = '\31'
+
+local function user_prefix(name) return request.prefix .. 'user_id:' .. name .. ':' end
+
+request.user = user_prefix(request.name)
 
 local function keys_of(session)
   local base = request.user .. 'session:' .. session .. ':'
@@ -22,11 +28,13 @@ local function keys_of(session)
     marks = base .. 'marks',
     index = base .. 'index',
     expiry = base .. 'expiry',
+    vectors = base .. 'vectors',
     stamp = base .. 'stamp',
   }
 end
 
 local SESSIONS = request.user .. 'sessions'
+local USERS = request.prefix .. 'memoryspace:users'
 
 local function unpack_marks(packed)
   local marks = {}
@@ -71,6 +79,7 @@ local function forget(at, id)
   redis.call('HDEL', at.records, id)
   redis.call('ZREM', at.order, id)
   redis.call('ZREM', at.expiry, id)
+  redis.call('HDEL', at.vectors, id)
 end
 
 -- Give a session a number it never had: it is new, or more happened than an append. It lives as long
@@ -100,7 +109,9 @@ end
 -- A session that expired is still listed until somebody looks.
 local function is_gone(session)
   if redis.call('EXISTS', keys_of(session).order) == 1 then return false end
-  redis.call('SREM', SESSIONS, session)
+  if redis.call('SREM', SESSIONS, session) == 1 and redis.call('EXISTS', SESSIONS) == 0 then
+    redis.call('ZREM', USERS, request.name)
+  end
   return true
 end
 

@@ -1,11 +1,20 @@
 -- How long a session, and the list of a user's sessions, are kept.
 
+-- List a user who has a session. A list that is never read would keep names long gone, so each new
+-- name looks after two others.
+local function list_user()
+  if redis.call('ZADD', USERS, 0, request.name) == 0 then return end
+  for _, other in ipairs(redis.call('ZRANDMEMBER', USERS, 2)) do
+    if redis.call('EXISTS', user_prefix(other) .. 'sessions') == 0 then redis.call('ZREM', USERS, other) end
+  end
+end
+
 -- List a session that exists. The list expires only if all that were listed do, and a second later
--- than they. A list that is never read would keep the names of sessions long gone, so each new name
--- looks after two others.
+-- than they. It is looked after like that of users.
 local function list_session(session)
   local has_ttl = request.ttl and (redis.call('EXISTS', SESSIONS) == 0 or redis.call('PTTL', SESSIONS) >= 0)
   if redis.call('SADD', SESSIONS, session) == 1 then
+    list_user()
     for _, other in ipairs(redis.call('SRANDMEMBER', SESSIONS, 2)) do is_gone(other) end
   end
   if not request.ttl then
@@ -15,7 +24,7 @@ local function list_session(session)
   end
 end
 
-local PARTS = { 'records', 'order', 'marks', 'index', 'expiry', 'stamp' }
+local PARTS = { 'records', 'order', 'marks', 'index', 'expiry', 'vectors', 'stamp' }
 
 -- Sliding expiry: whoever touches a session keeps all of it for another ttl seconds. Without a ttl,
 -- writing to a session that would expire makes all of it stay.
