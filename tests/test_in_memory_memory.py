@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import gc
 import json
 import threading
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from memoryspace import InMemoryMemory, MemoryStore, Msg, Record, Scope
 from memoryspace.message.sharing import is_on_loan
@@ -73,20 +77,101 @@ async def test_values_that_are_no_json_stay_what_they_are() -> None:
     assert (await memory.get_memory())[0].metadata == {"tuple": (1, {2}), "bytes": b"raw"}
 
 
-async def test_reading_again_lends_the_same_messages_again() -> None:
+def pointers(messages: list[Msg]) -> list[int]:
+    return [id(msg) for msg in messages]
+
+
+async def test_what_nobody_holds_any_more_is_lent_again() -> None:
     memory = InMemoryMemory()
     await memory.add([Msg("Ann", str(n), "user") for n in range(100)])
-    first, second = await memory.get_memory(), await memory.get_memory()
-    assert first is not second
-    assert all(one is other for one, other in zip(first, second, strict=True))
-    first[3].content = "mine"
-    first.clear()
-    third = await memory.get_memory()
-    assert len(third) == 100
-    assert third[3] is not second[3]
-    assert third[3].content == "3"
-    assert third[4] is second[4]
-    assert all(is_on_loan(msg) for msg in third)
+    first = pointers(await memory.get_memory())
+    assert pointers(await memory.get_memory()) == first
+    await memory.add(Msg("system", "later", "system"), marks="hint")
+    assert pointers(await memory.get_memory())[:100] == first
+    await memory.delete_by_mark("hint")
+    assert pointers(await memory.get_memory()) == first
+
+
+async def test_a_reader_may_hold_what_it_read_before() -> None:
+    memory = InMemoryMemory()
+    await memory.add([Msg("Ann", str(n), "user") for n in range(100)])
+    read, lent = await memory.get_memory(), set()
+    for _ in range(6):
+        held = pointers(read)
+        read = await memory.get_memory()
+        assert not {*held} & {*pointers(read)}
+        lent.update(held)
+    assert len(lent) == 200
+
+
+async def test_what_is_held_or_changed_is_lent_anew() -> None:
+    memory = InMemoryMemory()
+    await memory.add([Msg("Ann", str(n), "user") for n in range(100)])
+    read = await memory.get_memory()
+    first, held = pointers(read), read[7]
+    read[3].content = "mine"
+    del read
+    again = await memory.get_memory()
+    assert again[7] is not held
+    assert [msg.content for msg in again] == [str(n) for n in range(100)]
+    assert sum(one != other for one, other in zip(pointers(again), first, strict=True)) <= 2
+    assert all(is_on_loan(msg) for msg in again)
+
+
+async def test_where_references_cannot_be_counted_everything_is_lent_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("memoryspace.message.lending._FREE", -1)
+    memory = InMemoryMemory()
+    await memory.add([Msg("Ann", str(n), "user") for n in range(100)])
+    kept = {id(msg): msg for _ in range(3) for msg in await memory.get_memory()}
+    assert len(kept) == 300
+
+
+@given(st.lists(st.tuples(st.sampled_from("aaarrrhhdmcx"), st.integers(0, 30)), max_size=60))
+def test_any_reader_has_what_was_there_and_nobody_else_changes_it(
+    deeds: list[tuple[str, int]],
+) -> None:
+    """Against a plain list: messages come, are read and held, dropped, changed, marked, go."""
+
+    async def run() -> None:
+        memory, said, held = InMemoryMemory(), [Msg("Ann", "0", "user")], []
+        await memory.add(said)
+        marked: set[str] = set()
+        for deed, number in deeds:
+            if deed == "a":
+                said.append(Msg("Ann", str(len(said)), "user"))
+                await memory.add(said[-1])
+            elif deed in "rh":
+                found = await memory.get_memory(exclude_mark="x" if number % 2 else None)
+                left = [msg for msg in said if not number % 2 or msg.id not in marked]
+                assert [msg.content for msg in found] == [msg.content for msg in left]
+                held += [(found, [msg.content for msg in left])] if deed == "h" else []
+            elif deed == "d" and said:
+                gone = said.pop(number % len(said))
+                await memory.delete(gone.id)
+            elif deed == "m" and said:
+                marked.add(said[number % len(said)].id)
+                await memory.update_messages_mark("x", msg_ids=[said[number % len(said)].id])
+            elif deed == "c" and held:
+                found, contents = held[number % len(held)]
+                for place, msg in enumerate(found):
+                    msg.content = contents[place] = f"changed {number}"
+            elif deed == "x" and held:
+                held.pop(number % len(held))
+            assert all([msg.content for msg in found] == contents for found, contents in held)
+
+    asyncio.run(run())
+
+
+async def test_a_memory_that_missed_many_changes_reads_everything_again() -> None:
+    store = MemoryStore()
+    memory, twin = InMemoryMemory(store=store), InMemoryMemory(store=store)
+    messages = [Msg("Ann", str(n), "user") for n in range(1_000)]
+    await memory.add(messages)
+    await memory.get_memory()
+    await twin.delete([msg.id for msg in messages[::2]])
+    assert [msg.id for msg in await memory.get_memory()] == [msg.id for msg in messages[1::2]]
 
 
 async def test_every_change_is_seen_through_every_filter() -> None:
@@ -206,3 +291,52 @@ def test_reading_while_another_thread_writes_shows_every_message_once() -> None:
             assert said == sorted(set(said))
     thread.join()
     assert len(asyncio.run(reader.get_memory())) == 3_000
+
+
+async def test_neither_a_state_that_was_given_nor_one_that_was_taken_is_shared() -> None:
+    memory = InMemoryMemory()
+    block = {"type": "text", "text": "hello"}
+    await memory.add(Msg("Ann", [block], "user", {"tags": ["a"]}), marks="kept")
+    state = memory.state_dict()
+    before = copy.deepcopy(state)
+    other = InMemoryMemory()
+    other.load_state_dict(state)
+    for data, marks in state["content"]:
+        data["content"][0]["text"] = "changed"
+        data["metadata"]["tags"].append("b")
+        marks.append("changed")
+    assert memory.state_dict() == other.state_dict() == before
+
+
+async def test_a_reader_sees_that_everything_went_and_came_again() -> None:
+    memory, texts = InMemoryMemory(), ["a", "b", "c"]
+    await memory.add([Msg("Ann", text, "user") for text in texts])
+    assert [msg.content for msg in await memory.get_memory()] == texts
+    await memory.clear()
+    assert await memory.get_memory() == []
+    await memory.add(Msg("Ann", "d", "user"))
+    assert [msg.content for msg in await memory.get_memory()] == ["d"]
+    memory.load_state_dict(memory.state_dict())
+    assert [msg.content for msg in await memory.get_memory()] == ["d"]
+    assert await memory.size() == 1
+
+
+async def test_a_duplicate_leaves_the_first_one_and_its_marks_alone() -> None:
+    memory, msg = InMemoryMemory(), Msg("Ann", "once", "user")
+    await memory.add(msg, marks="first")
+    await memory.add([msg, msg], marks="second", allow_duplicates=True)
+    await memory.add([], allow_duplicates=True)
+    (first,) = await memory.get_memory(mark="first")
+    second = await memory.get_memory(mark="second")
+    assert first.id == msg.id
+    assert len({first.id, *(each.id for each in second)}) == 3
+    assert {each.content for each in second} == {"once"}
+
+
+async def test_the_collector_is_back_at_work_after_a_state() -> None:
+    memory = InMemoryMemory()
+    await memory.add(Msg("Ann", "hello", "user"))
+    memory.load_state_dict(memory.state_dict())
+    with pytest.raises(ValueError, match="pairs"):
+        memory.load_state_dict({"content": [7]})
+    assert gc.isenabled()

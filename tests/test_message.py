@@ -223,3 +223,57 @@ def test_a_user_may_add_attributes_of_their_own() -> None:
     msg: Any = Msg("a", "x", "user")
     msg.note = "mine"
     assert copy.deepcopy(msg).note == "mine"
+
+
+# -- deep copies -----------------------------------------------------------------------------------
+
+
+def test_a_deep_copy_has_everything_and_shares_nothing() -> None:
+    msg = Msg("Ann", blocks(), "assistant", {"list": [1]}, "2025-01-01 10:00:00.000", "call")
+    clone = copy.deepcopy(msg)
+    assert type(clone) is Msg
+    assert clone.to_dict() == msg.to_dict()
+    clone.metadata["list"].append(2)
+    clone.content.clear()  # type: ignore[union-attr]  # a list here
+    assert (msg.content, msg.metadata) == (blocks(), {"list": [1]})
+    plain = Msg("Ann", "hello", "user")
+    copy.deepcopy(plain).metadata["new"] = 1
+    assert plain.metadata == {}
+
+
+def test_a_deep_copy_keeps_what_is_one_thing_one_thing() -> None:
+    msg = Msg("Ann", "hello", "user")
+    shared: list[Any] = [msg]
+    msg.metadata = {"here": shared, "there": shared, "self": msg}
+    clone, again = copy.deepcopy([msg, msg])
+    assert clone is again
+    assert clone is not msg
+    assert clone.metadata["self"] is clone
+    assert clone.metadata["here"] is clone.metadata["there"]
+    assert clone.metadata["here"] == [clone]
+
+
+class Slotted(Msg):
+    __slots__ = ("weight",)
+    weight: list[int]
+
+
+class Stateful(Msg):
+    def __getstate__(self) -> dict[str, Any]:
+        return {"name": self.name, "content": "forgotten"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.name, self.content = state["name"], state["content"]
+
+
+def test_a_deep_copy_of_a_subclass_has_what_the_subclass_has() -> None:
+    msg = Slotted("Ann", blocks(), "user", {"a": [1]})
+    msg.weight, msg.note = [5], ["mine"]  # type: ignore[attr-defined]  # an attribute of a user's own
+    msg.metadata["self"] = msg
+    clone = copy.deepcopy(msg)
+    assert type(clone) is Slotted
+    assert (clone.weight, clone.note, clone.id) == ([5], ["mine"], msg.id)  # type: ignore[attr-defined]  # as above
+    assert clone.weight is not msg.weight
+    assert clone.metadata["self"] is clone
+    assert clone.content == blocks()
+    assert copy.deepcopy(Stateful("Ann", "secret", "user")).content == "forgotten"

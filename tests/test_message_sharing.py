@@ -255,3 +255,12 @@ def test_what_is_made_from_the_class_of_a_shared_message_is_plain() -> None:
         made = [type(shared)("Bob", "hi", "user"), type(shared).from_dict(shared.to_dict())]
         assert [type(each) for each in made] == [Msg, Msg]
         assert [each.name for each in made] == ["Bob", "Ann"]
+
+
+def test_messages_without_metadata_do_not_come_to_share_any() -> None:
+    one, other = (freeze(Msg("a", "x", "user")) for _ in range(2))
+    one.metadata["stray"] = 1
+    one.to_dict()["metadata"]["stray"] = 1
+    thaw(one).metadata["stray"] = 1
+    lend(one, Loan()).metadata["stray"] = 1
+    assert one.metadata == other.metadata == freeze(Msg("a", "x", "user")).metadata == {}

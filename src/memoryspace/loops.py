@@ -1,4 +1,4 @@
-"""Two things about event loops: what belongs to one of them, and what must not be cut short."""
+"""Event loops: what belongs to one of them, what must not be cut short, waiting from outside."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from functools import cache
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -51,3 +52,19 @@ async def finish(work: Coroutine[Any, Any, T]) -> T:
         with suppress(Exception):  # the cancellation is what the caller must see
             await task
         raise
+
+
+def wait_for(work: Coroutine[Any, Any, T]) -> T:
+    """Run ``work`` on a loop in a thread of its own, and wait for it; never called from that loop.
+
+    All work of the process shares that loop, which lives as long as the process: clients that keep
+    connections are never moved from one loop to another.
+    """
+    return asyncio.run_coroutine_threadsafe(work, _own_loop()).result()
+
+
+@cache
+def _own_loop() -> asyncio.AbstractEventLoop:
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="memoryspace-models", daemon=True).start()
+    return loop

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
+
+from msgspec.structs import replace
 
 from .turns import Speaker, Text, Turn
 
@@ -55,6 +57,9 @@ def _joined(turns: Sequence[Turn]) -> Turn:
 
 
 def _together(turns: Sequence[Turn], order: Order) -> Iterator[Turn]:
+    if not order.together and not order.results_by_user:
+        yield from turns
+        return
     run: list[Turn] = []
     for given in turns:
         is_result = order.results_by_user and given.role == "tool"

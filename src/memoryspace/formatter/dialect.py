@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from .arranging import Order
 from .media import Media
-from .turns import Call, Part, Result, Speaker, Text, Thought, Turn
+from .turns import Call, Part, Result, Speaker, Text, Thought, Turn, is_plain
 
 logger = logging.getLogger(__name__)
 
@@ -44,6 +44,8 @@ class Dialect(ABC):
 
     def fitted(self, turn: Turn) -> Turn:
         """Return a turn in which all fits: other ids, other names, words in place of media."""
+        if is_plain(turn):
+            return turn
         parts = [self._fitted(part, turn.role) for part in self._without_thoughts(turn)]
         calls = [Call(self.id(id), self.name(name), args) for id, name, args in turn.calls]
         results = map(self._fitted_result, turn.results)

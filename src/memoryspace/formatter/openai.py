@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import lru_cache
 from typing import Any
 
 from .arranging import Order
@@ -17,6 +18,7 @@ _IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 _AUDIO_FORMATS = {"audio/wav": "wav", "audio/wave": "wav", "audio/mpeg": "mp3"}
 _NOT_IN_SPEAKERS = re.compile(r"[\s<|\\/>]")
 _LONGEST_SPEAKER = 64
+_to_json = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class OpenAIDialect(Dialect):
@@ -36,7 +38,7 @@ class OpenAIDialect(Dialect):
         if turn.role == "tool":
             return tool_messages(turn)
         message: Message = {"role": turn.role}
-        speaker = _NOT_IN_SPEAKERS.sub("_", turn.name)[:_LONGEST_SPEAKER]
+        speaker = _speaker(turn.name)
         if speaker:
             message["name"] = speaker
         message["content"] = [_part(part) for part in turn.parts] or None
@@ -65,12 +67,16 @@ def with_calls(message: Message, turn: Turn) -> Message:
 
 def function_call(call: Call) -> dict[str, Any]:
     """Return a call with its arguments as JSON."""
-    arguments = json.dumps(call.arguments, ensure_ascii=False)
     return {
         "id": call.id,
         "type": "function",
-        "function": {"name": call.name, "arguments": arguments},
+        "function": {"name": call.name, "arguments": _to_json(call.arguments)},
     }
+
+
+@lru_cache(maxsize=256)
+def _speaker(name: str) -> str:
+    return _NOT_IN_SPEAKERS.sub("_", name)[:_LONGEST_SPEAKER]
 
 
 def _part(part: Part) -> dict[str, Any]:

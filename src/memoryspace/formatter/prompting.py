@@ -26,21 +26,17 @@ def kinds_of(*, images: bool, audios: bool, videos: bool) -> frozenset[str]:
     return frozenset(kind for kind, is_chosen in chosen.items() if is_chosen)
 
 
-def turns_with_media(
-    group: list[Msg], dialect: Dialect, promoted: Collection[str]
-) -> Iterator[Turn]:
-    """Yield the turns of a group, and one in which the user shows what its results hold.
+def turns_with_media(group: list[Msg], dialect: Dialect, promoted: Collection[str]) -> list[Turn]:
+    """Return the turns of a group, and one in which the user shows what its results hold.
 
     That is for kinds of media that are promoted, and that a result cannot hold itself.
     """
     turns = turns_of(group)
-    yield from turns
-    if dialect.media_in_results:
-        return
+    if dialect.media_in_results or not promoted:
+        return turns
     results = [result for turn in turns for result in turn.results]
     shown = [part for result in results for part in _shown(result, dialect, promoted)]
-    if shown:
-        yield Turn("user", parts=tuple(shown))
+    return [*turns, Turn("user", parts=tuple(shown))] if shown else turns
 
 
 def _shown(result: Result, dialect: Dialect, promoted: Collection[str]) -> Iterator[Part]:

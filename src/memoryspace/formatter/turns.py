@@ -7,8 +7,9 @@ which tools they call, and what the tools answered.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
+
+from msgspec import Struct
 
 from ..message import Msg
 from ..message.msg import peek_content
@@ -51,8 +52,7 @@ class Result(NamedTuple):
 Part: TypeAlias = Text | Thought | Media
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(Struct, frozen=True):
     """What somebody says in one go. Only the assistant has calls, only tools have results."""
 
     role: Speaker
@@ -60,6 +60,10 @@ class Turn:
     parts: tuple[Part, ...] = ()
     calls: tuple[Call, ...] = ()
     results: tuple[Result, ...] = ()
+
+
+_THOUGHTS = {Thought}
+_WORDS = {Text}
 
 
 def turns_of(group: Sequence[Msg]) -> list[Turn]:
@@ -74,9 +78,12 @@ def turns_of(group: Sequence[Msg]) -> list[Turn]:
 
 def turn_of(msg: Msg) -> Turn:
     """Return what a message says, without tool results. Whoever calls a tool is the assistant."""
+    content: Any = peek_content(msg)
+    if isinstance(content, str):
+        return Turn(msg.role, plain_text(str(msg.name)), _words(content))
     parts: list[Part] = []
     calls: list[Call] = []
-    for block in _blocks_of(msg):
+    for block in content:
         if block["type"] == "tool_use":
             calls.append(Call(block["id"], block["name"], plain_data(block["input"])))
         else:
@@ -87,37 +94,46 @@ def turn_of(msg: Msg) -> Turn:
 
 def has_content(turn: Turn) -> bool:
     """Tell whether there is anything in a turn besides thoughts."""
-    said = any(not isinstance(part, Thought) for part in turn.parts)
-    return said or bool(turn.calls) or bool(turn.results)
+    if turn.calls or turn.results:
+        return True
+    kinds = set(map(type, turn.parts))
+    return bool(kinds) and kinds != _THOUGHTS
+
+
+def is_plain(turn: Turn) -> bool:
+    """Tell whether a turn is nothing but words."""
+    return not turn.calls and not turn.results and set(map(type, turn.parts)) == _WORDS
 
 
 def parts_of_output(output: Any) -> tuple[Text | Media, ...]:
     """Return what a tool answered, texts and media."""
-    blocks = [{"type": "text", "text": output}] if isinstance(output, str) else output
-    found = [part for block in blocks for part in part_of(block)]
+    if isinstance(output, str):
+        return _words(output)
+    found = [part for block in output for part in part_of(block)]
     return tuple(part for part in found if not isinstance(part, Thought))
 
 
-def part_of(block: dict[str, Any]) -> Iterator[Part]:
-    """Yield the part that a block is, or nothing if it says nothing."""
+def part_of(block: dict[str, Any]) -> tuple[Part, ...]:
+    """Return the part that a block is, or nothing if it says nothing."""
     kind = block["type"]
     if kind in KINDS:
-        yield media_of(block)
-    elif kind == "thinking":
-        thinking, signature = block.get("thinking"), block.get("signature")
-        if isinstance(thinking, str) and thinking.strip():
-            signature = signature if isinstance(signature, str) else ""
-            yield Thought(plain_text(thinking), plain_text(signature))
-    else:
-        text = block.get("text", "") if kind == "text" else f"[a block of the type {kind}]"
-        text = plain_text(text if isinstance(text, str) else json_text(text))
-        if text.strip():
-            yield Text(text)
+        return (media_of(block),)
+    if kind == "thinking":
+        return _thought(block.get("thinking"), block.get("signature"))
+    text = block.get("text", "") if kind == "text" else f"[a block of the type {kind}]"
+    return _words(text if isinstance(text, str) else json_text(text))
 
 
-def _blocks_of(msg: Msg) -> Sequence[dict[str, Any]]:
-    content: Any = peek_content(msg)
-    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+def _words(text: str) -> tuple[Text, ...]:
+    text = plain_text(text)
+    return (Text(text),) if text and not text.isspace() else ()
+
+
+def _thought(thinking: Any, signature: Any) -> tuple[Thought, ...]:
+    if not isinstance(thinking, str) or not thinking.strip():
+        return ()
+    signature = signature if isinstance(signature, str) else ""
+    return (Thought(plain_text(thinking), plain_text(signature)),)
 
 
 def _results_of(msg: Msg) -> Iterator[Result]:

@@ -49,7 +49,7 @@ __all__ = [
 __getattr__ = lazily(
     __name__,
     {
-        "AsyncSQLAlchemyMemory": Lazy("sql", "sqlalchemy", "sql"),
+        "AsyncSQLAlchemyMemory": Lazy("sql", "sqlalchemy", "sql postgres mysql"),
         "ContextWindow": Lazy("window"),
         "InMemoryMessageStorage": Lazy("message_storage"),
         "LongTermMemoryBase": Lazy("long_term"),

@@ -7,7 +7,6 @@ from typing import Any
 
 from ..errors import InvalidInput
 from ..message import Msg, new_id, thaw
-from ..model import ChatModel
 from ..record import RESERVED_PREFIX, Record, as_marks, text_of
 
 
@@ -53,7 +52,7 @@ def as_messages(memories: Msg | list[Msg] | None) -> list[Msg]:
 
 def wants_duplicates(allow_duplicates: bool | None, skip_duplicated: bool | None) -> bool:
     """Return what the two names of one option, each the opposite of the other, ask for."""
-    if None not in (allow_duplicates, skip_duplicated) and allow_duplicates is skip_duplicated:
+    if allow_duplicates is not None and allow_duplicates is skip_duplicated:
         raise InvalidInput(
             "allow_duplicates and skip_duplicated say the opposite of each other; give only one"
         )
@@ -119,15 +118,6 @@ def checked_summary(summary: str) -> str:
     if not isinstance(summary, str):
         raise TypeError(f"a summary must be a str, got {type(summary).__name__}")
     return summary
-
-
-def check_model(model: object) -> None:
-    """Refuse what is neither a chat model nor None."""
-    if model is not None and not isinstance(model, ChatModel):
-        raise InvalidInput(
-            f"model must be a chat model (with name and complete) or None, "
-            f"got {type(model).__name__}"
-        )
 
 
 def check_callable(name: str, function: object) -> None:

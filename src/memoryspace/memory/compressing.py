@@ -20,6 +20,7 @@ from ..message import Msg, groups_of, repair
 from ..message.msg import peek_content, peek_metadata
 from ..model import ChatModel, ask, data_block
 from ..model.ask import schema_of
+from ..model.calling import completed
 from ..token import TokenCounterBase
 
 CompressFunc: TypeAlias = Callable[[list[Msg]], Awaitable[list[Msg]] | list[Msg]]
@@ -116,7 +117,7 @@ class PromptedSummary:
         except ModelUnavailable:
             raise
         except ModelFailed:
-            return (await self._model.complete(prompt)).text
+            return (await completed(self._model, prompt)).text
 
     def _prompt(self, earlier: str, messages: Sequence[Msg], max_tokens: int) -> str:
         said = format_msgs(messages)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from ..collector import collector_at_rest
 from ..message import Msg, thaw
+from ..message.sharing import FrozenMsg, freeze_own
 from ..record import EVERYTHING, MESSAGE, Record, Scope, Where, as_marks
 from ..store import MemoryStore
 from .arguments import as_messages, checked_summary, record_of, with_fresh_ids
@@ -16,6 +18,7 @@ from .stored import SUMMARY_PLACE, StoredMemory
 DEFAULT_USER = "default_user"
 DEFAULT_SESSION = "default_session"
 
+_MESSAGES = Where(kind=MESSAGE)
 _LEFT = frozenset({COMPRESSED})
 _SHOWN = Where(kind=MESSAGE, without=_LEFT)
 _MARKED = {
@@ -26,9 +29,8 @@ _MARKED = {
 class InMemoryMemory(StoredMemory):
     """Working memory in this process.
 
-    Messages are copied in. What is handed out may be changed: it never changes what is stored, nor
-    what is read later. (Until it is changed, two readers may hold the same object; copy it if
-    another one's change must not reach you.) Several memories may share one ``store``.
+    Messages are copied in. What is handed out is the reader's own: changing it changes neither what
+    is stored nor what anybody else reads or has read. Several memories may share one ``store``.
     """
 
     def __init__(
@@ -54,11 +56,10 @@ class InMemoryMemory(StoredMemory):
 
     def state_dict(self) -> dict[str, Any]:
         """Return the summary and every message with its marks, as plain data of its own."""
-        return {
-            **super().state_dict(),
-            "_compressed_summary": self._stored_summary(),
-            "content": [[thaw(msg).to_dict(), marks] for msg, marks in self._content()],
-        }
+        with collector_at_rest():
+            content = [[msg.to_dict(), marks] for msg, marks in self._content()]
+        summary = self._stored_summary()
+        return {**super().state_dict(), "_compressed_summary": summary, "content": content}
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> None:
         """Replace everything by a state; also by one from before messages had marks.
@@ -68,13 +69,14 @@ class InMemoryMemory(StoredMemory):
         if "content" not in state_dict and strict:
             raise KeyError("the state of an InMemoryMemory lacks content")
         summary = checked_summary(state_dict.get("_compressed_summary", ""))
-        pairs = self._content()
-        if "content" in state_dict:
-            pairs = [_pair(item) for item in state_dict["content"]]
-        records = self._checked(pairs)
-        super().load_state_dict({**state_dict, "_compressed_summary": summary}, strict)
-        self._loaded_summary = ""
-        self._replace(records, summary)
+        with collector_at_rest():
+            pairs: Iterable[tuple[Msg, list[str]]] = self._content()
+            if "content" in state_dict:
+                pairs = map(_pair, state_dict["content"])
+            records = self._checked(pairs)
+            super().load_state_dict({**state_dict, "_compressed_summary": summary}, strict)
+            self._loaded_summary = ""
+            self._replace(records, summary)
 
     async def read_pages(self) -> PageTable:
         """Return messages, marks and summary; nothing is copied that is only read."""
@@ -91,32 +93,35 @@ class InMemoryMemory(StoredMemory):
     async def _messages(self, where: Where) -> list[Msg]:
         return self._resident.messages(where)
 
-    def _content(self) -> list[tuple[Msg, list[str]]]:
-        records = self._ram.select_now(self._scope, Where(kind=MESSAGE))
-        return [
-            (record.value, sorted(record.marks))
-            for record in records
-            if isinstance(record.value, Msg)
-        ]
+    async def _add_all(self, messages: list[Msg], marks: frozenset[str]) -> None:
+        self._ram.append_all_now(self._scope, self._records(messages, marks))
+
+    def _content(self) -> Iterator[tuple[FrozenMsg, list[str]]]:
+        for record in self._ram.select_now(self._scope, _MESSAGES):
+            if isinstance(record.value, FrozenMsg):
+                yield record.value, sorted(record.marks) if record.marks else []
 
     def _stored_summary(self) -> str:
         stored = self._ram.select_now(self._scope, SUMMARY_PLACE)
         return str(stored[0].value) if stored else ""
 
-    def _checked(self, pairs: list[tuple[Msg, list[str]]]) -> list[Record]:
-        messages = with_fresh_ids(as_messages([msg for msg, _ in pairs]), set())
-        marks = [as_marks(marks) for _, marks in pairs]
+    def _checked(self, pairs: Iterable[tuple[Msg, list[str]]]) -> list[Record]:
+        messages, marks = [], []
+        for msg, names in pairs:
+            messages.append(msg)
+            marks.append(as_marks(names))
+        messages = with_fresh_ids(as_messages(messages), set())
         now = self._ram.clock()
-        return [record_of(*each, now) for each in zip(messages, marks, strict=True)]
+        return [record_of(msg, names, now) for msg, names in zip(messages, marks, strict=True)]
 
     def _replace(self, records: list[Record], summary: str) -> None:
         self._ram.replace_now(self._scope, EVERYTHING, records + self._summary_records(summary))
 
 
 def _pair(item: Any) -> tuple[Msg, list[str]]:
-    """Return a message and its marks from an entry of a state."""
+    """Return a message of our own and its marks from an entry of a state."""
     if isinstance(item, dict):
         item = [item, []]
-    if not isinstance(item, list | tuple) or len(item) != 2:
+    if (type(item) is not list and type(item) is not tuple) or len(item) != 2:
         raise ValueError("content must hold [message, marks] pairs")
-    return Msg.from_dict(item[0]), item[1]
+    return freeze_own(Msg.from_dict(item[0])), item[1]

@@ -17,10 +17,10 @@ from ..formatter import FormatterBase
 from ..lifecycle import Running
 from ..message import Msg, new_id
 from ..model import ChatModel
+from ..model.contract import check_model
 from ..record import Scope
 from ..token import TokenCounterBase
 from ..tool import ToolResponse
-from .arguments import check_model
 from .base import MemoryBase
 from .formatted import as_messages
 from .in_memory import DEFAULT_USER, InMemoryMemory

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..errors import InvalidInput
+from ..events import EventStream
 from ..message import Msg, thaw
 from ..record import (
     MESSAGE,
@@ -51,6 +52,16 @@ class StoredMemory(MemoryBase):
         self._store = store
         self._scope = scope
         self._loaded_summary = ""
+
+    @property
+    def events(self) -> EventStream:
+        """The store's stream."""
+        return self._store.events
+
+    @property
+    def scope(self) -> Scope:
+        """Whose memory this is, and of which session."""
+        return self._scope
 
     @property
     def user_id(self) -> str:

@@ -17,18 +17,22 @@ import weakref
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import TypeAlias
 
-from ..context import Compacted, Compactor, LossReport, PageReader, Pages
+from ..context import Compacted, Compactor, Limits, LossReport, PageReader, Pages
+from ..context.limits import big_result
 from ..context.stand_in import StandIn
-from ..errors import MemorySpaceError, UnknownHandle
+from ..errors import InvalidInput, MemorySpaceError, UnknownHandle
 from ..loops import PerLoop, finish
 from ..message import Msg
 from ..message.msg import peek_content
+from ..operations import Operation, operation
 from ..tool import ToolResponse
 from .arguments import optional_mark
 from .base import MemoryBase
 from .pages import COMPRESSED, HINT, OFFLOADED, PINNED, PageTable
 from .releasing import release_deleted
+from .stored import StoredMemory
 from .view import View
+from .wrapping import MemoryWrapper
 
 __all__ = ["COMPRESSED", "HINT", "OFFLOADED", "PINNED", "ContextWindow"]
 
@@ -44,11 +48,13 @@ class ContextWindow:
     Messages marked ``pinned`` stay resident, those marked ``hint`` leave first. The window itself
     marks what left as ``compressed`` and what is shown in part as ``offloaded``; take such a mark
     off and the message is back. Nothing is ever deleted from the memory.
+
+    ``compactor`` may be just the budget in tokens, or the limits.
     """
 
-    def __init__(self, memory: MemoryBase, compactor: Compactor) -> None:
+    def __init__(self, memory: MemoryBase, compactor: Compactor | Limits | int) -> None:
         self.memory = memory
-        self.compactor = compactor
+        self.compactor = _as_compactor(compactor)
         self._report: LossReport | None = None
         self._views: dict[_Filter, View] = {}  # what was shown last
 
@@ -71,24 +77,23 @@ class ContextWindow:
         Of messages with ``mark`` and without ``exclude_mark``, if these are given.
         """
         wanted = optional_mark("mark", mark), optional_mark("exclude_mark", exclude_mark)
-        async with _lock_of(self.memory):
-            table = await self._read(wanted)
-            view = self._views.get(wanted)
-            if view is not None and not force and await self._still_shows(view, table, reserved):
-                shown = view.messages(table)
-            else:
-                shown = await self._look(wanted, table, reserved, force)
+        with self._operation("context.messages") as done:
+            async with _lock_of(self.memory):
+                table = await self._read(wanted)
+                shown = await self._shown(wanted, table, reserved, force)
+            done.count(given=len(table.messages), returned=len(shown))
         return shown if prepend_summary else [msg for msg in shown if not _is_summary(msg)]
 
     async def expand(self, handle: str) -> str | list[Msg] | list[dict[str, object]]:
         """Return what left under a handle, or the message that has this id, resident or not."""
-        try:
-            return await self.compactor.expand(handle)
-        except UnknownHandle:
-            found = [msg for msg in await self.memory.all_messages() if msg.id == handle]
-            if not found:
-                raise
-            return found
+        with self._operation("context.expand"):
+            try:
+                return await self.compactor.expand(handle)
+            except UnknownHandle:
+                found = [msg for msg in await self.memory.all_messages() if msg.id == handle]
+                if not found:
+                    raise
+                return found
 
     @property
     def tools(self) -> list[Callable[..., Awaitable[ToolResponse]]]:
@@ -107,6 +112,23 @@ class ContextWindow:
 
     async def _left(self) -> list[Msg]:
         return await self.memory.get_memory(mark=COMPRESSED, prepend_summary=False)
+
+    def _operation(self, name: str) -> Operation:
+        memory = self.memory
+        while isinstance(memory, MemoryWrapper):
+            memory = memory.memory
+        if not isinstance(memory, StoredMemory):
+            return operation(name, on=type(memory).__name__)
+        on, scope = type(memory).__name__, memory.scope
+        return operation(name, on=on, scope=scope, events=memory.events)
+
+    async def _shown(
+        self, wanted: _Filter, table: PageTable, reserved: int, force: bool
+    ) -> list[Msg]:
+        view = self._views.get(wanted)
+        if view is not None and not force and await self._still_shows(view, table, reserved):
+            return view.messages(table)
+        return await self._look(wanted, table, reserved, force)
 
     async def _still_shows(self, view: View, table: PageTable, reserved: int) -> bool:
         """Tell whether what was shown last still holds, with what has come behind it since."""
@@ -211,6 +233,18 @@ def _lock_of(memory: MemoryBase) -> asyncio.Lock:
     """Return the lock of all windows on a memory: one compacts, the others then need not."""
     with _making:
         return _locks.setdefault(memory, PerLoop(asyncio.Lock)).get()
+
+
+def _as_compactor(given: Compactor | Limits | int) -> Compactor:
+    if isinstance(given, Compactor):
+        return given
+    if isinstance(given, Limits):
+        return Compactor(given)
+    if type(given) is not int:
+        raise InvalidInput(
+            f"a window needs a budget in tokens, Limits or a Compactor, got {type(given).__name__}"
+        )
+    return Compactor(Limits(budget=given, tool_result=big_result(given)))
 
 
 def _ids(messages: Sequence[Msg]) -> set[str]:

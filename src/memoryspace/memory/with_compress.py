@@ -16,8 +16,9 @@ from ..formatter import FormatterBase
 from ..loops import PerLoop
 from ..message import Msg
 from ..model import ChatModel
+from ..model.contract import check_model
 from ..token import TokenCounterBase
-from .arguments import as_messages, check_callable, check_model
+from .arguments import as_messages, check_callable
 from .compressing import CompressFunc, DefaultCompressor, Length, TriggerFunc, summariser_for
 from .message_storage import MessageStorageBase
 from .two_lists import TwoListMemory

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .msg import Msg
+from .msg import Msg, peek_content
 from .tool_blocks import calls_in, results_in
 
 
@@ -16,6 +16,10 @@ def groups_of(messages: Sequence[Msg]) -> list[list[Msg]]:
     groups: list[list[Msg]] = []
     waiting = 0  # results that the last group still expects
     for msg in messages:
+        if isinstance(peek_content(msg), str):
+            groups.append([msg])
+            waiting = 0
+            continue
         results = len(results_in(msg))
         if results and waiting:
             groups[-1].append(msg)

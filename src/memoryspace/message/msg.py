@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
@@ -69,17 +70,7 @@ class Msg:
 
         ``invocation_id`` stands last and only where there is one.
         """
-        data = {
-            "id": self.id,
-            "name": self.name,
-            "role": self.role,
-            "content": self.content,
-            "metadata": self.metadata,
-            "timestamp": self.timestamp,
-        }
-        if self.invocation_id is not None:
-            data["invocation_id"] = self.invocation_id
-        return data
+        return dict_of(self, self.content, self.metadata)
 
     @classmethod
     def from_dict(cls, json_data: Mapping[str, Any]) -> Msg:
@@ -120,6 +111,22 @@ class Msg:
         """Tell whether there is a block of the given type or types, or any at all."""
         return bool(_blocks_of(peek_content(self), block_type))
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Msg:
+        if type(self) is not Msg:
+            return _deepcopy_of_subclass(self, memo)
+        clone = memo[id(self)] = Msg.__new__(Msg)
+        content, own = self.content, self.__dict__
+        clone.name = self.name
+        clone.content = content if type(content) is str else copy.deepcopy(content, memo)
+        clone.role = self.role
+        clone.metadata = copy.deepcopy(self.metadata, memo) if self.metadata else {}
+        clone.id = self.id
+        clone.timestamp = self.timestamp
+        clone.invocation_id = self.invocation_id
+        if own:
+            clone.__dict__.update(copy.deepcopy(own, memo))
+        return clone
+
     def __repr__(self) -> str:
         return (
             f"Msg(id='{self.id}', name='{self.name}', content={peek_content(self)!r}, "
@@ -131,6 +138,37 @@ class Msg:
 # Read past the properties of the shared kinds of message: never a copy, so only for reading.
 peek_content: Callable[[Msg], Content] = Msg.__dict__["content"].__get__
 peek_metadata: Callable[[Msg], dict[str, Any]] = Msg.__dict__["metadata"].__get__
+
+
+def dict_of(msg: Msg, content: Content, metadata: dict[str, Any]) -> dict[str, Any]:
+    """Return the dict of a message with these parts."""
+    data = {
+        "id": msg.id,
+        "name": msg.name,
+        "role": msg.role,
+        "content": content,
+        "metadata": metadata,
+        "timestamp": msg.timestamp,
+    }
+    if msg.invocation_id is not None:
+        data["invocation_id"] = msg.invocation_id
+    return data
+
+
+def _deepcopy_of_subclass(msg: Msg, memo: dict[int, Any]) -> Msg:
+    """Copy what a subclass has as well: attributes, slots of its own, a state of its own."""
+    reduced: Any = msg.__reduce_ex__(4)
+    clone: Msg = reduced[0](*reduced[1])
+    memo[id(msg)] = clone
+    state: Any = copy.deepcopy(reduced[2], memo)
+    if hasattr(clone, "__setstate__"):
+        clone.__setstate__(state)
+        return clone
+    attributes, slots = state if isinstance(state, tuple) else (state, {})
+    clone.__dict__.update(attributes or {})
+    for name, value in slots.items():
+        setattr(clone, name, value)
+    return clone
 
 
 def _check(content: object, role: object) -> None:

@@ -14,7 +14,10 @@ from collections.abc import Mapping
 from typing import Any, NoReturn, cast
 
 from ..errors import FrozenMessage
-from .msg import Content, Msg, peek_content, peek_metadata
+from .msg import Content, Msg, dict_of, peek_content, peek_metadata
+
+# What all frozen messages without metadata have: whoever asks for it gets a copy.
+_NO_METADATA: dict[str, Any] = {}
 
 
 class Loan:
@@ -38,6 +41,11 @@ class _SharedMsg(Msg):
     def from_dict(cls, json_data: Mapping[str, Any]) -> Msg:
         """Build a plain message from its dict."""
         return Msg.from_dict(json_data)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the message as a dict of its own; a loan goes on."""
+        content, metadata = peek_content(self), peek_metadata(self)
+        return dict_of(self, copy_parts(content), copy_parts(metadata) if metadata else {})
 
     def __copy__(self) -> Msg:
         return thaw(self)
@@ -89,10 +97,6 @@ class LentMsg(_SharedMsg):
         """The metadata; asking for it ends the loan."""
         return _keep(self).metadata
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the message as a dict of its own, without ending the loan."""
-        return thaw(self).to_dict()
-
     def __setattr__(self, name: str, value: object) -> None:
         setattr(_keep(self), name, value)
 
@@ -104,9 +108,17 @@ def freeze(msg: Msg) -> FrozenMsg:
     """Return a frozen copy that shares nothing changeable with ``msg``."""
     if type(msg) is FrozenMsg:
         return msg
-    frozen = thaw(msg)
-    frozen.__class__ = FrozenMsg
-    return frozen  # type: ignore[return-value]  # as of the line above
+    return freeze_own(_clone(msg, peek_content(msg), peek_metadata(msg)))
+
+
+def freeze_own(msg: Msg) -> FrozenMsg:
+    """Freeze a plain message itself, which nobody else may hold; its parts are copied."""
+    content, metadata = msg.content, msg.metadata
+    if type(content) is not str:
+        msg.content = copy_parts(content)
+    msg.metadata = copy_parts(metadata) if metadata else _NO_METADATA
+    msg.__class__ = FrozenMsg
+    return msg  # type: ignore[return-value]  # as of the line above
 
 
 def thaw(msg: Msg) -> Msg:
@@ -133,7 +145,7 @@ def copy_parts(value: Any) -> Any:
     if kind is str or value is None:
         return value
     if kind is dict:
-        return {key: copy_parts(item) for key, item in value.items()}
+        return {key: copy_parts(item) for key, item in value.items()} if value else {}
     if kind is list:
         return [copy_parts(item) for item in value]
     if kind is int or kind is float or kind is bool:

@@ -57,5 +57,5 @@ def _of_type(msg: Msg, kind: str) -> list[Block]:
     content = peek_content(msg)
     if isinstance(content, str):
         return []
-    blocks: list[Any] = list(content)
+    blocks: Any = content
     return [block for block in blocks if isinstance(block, dict) and block.get("type") == kind]
