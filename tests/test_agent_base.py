@@ -99,6 +99,49 @@ async def test_an_interrupt_is_answered_by_the_handler() -> None:
     assert call.cancelling() == 0
 
 
+async def test_an_interrupt_before_the_first_step_is_kept() -> None:
+    agent = Waiting()
+    call = asyncio.create_task(agent())
+    await agent.interrupt()
+    assert (await call).metadata == {"_is_interrupted": True}
+    assert agent.errors == []  # nothing was begun
+    assert call.cancelling() == 0
+    assert not agent._calls
+
+
+async def test_an_interrupt_before_the_first_step_yields_to_a_cancellation() -> None:
+    agent = Waiting()
+    call = asyncio.create_task(agent())
+    await agent.interrupt()
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+
+
+async def test_an_interrupt_from_another_thread_before_the_first_step_is_kept() -> None:
+    agent = Waiting()
+    call = asyncio.create_task(agent())
+    thread = threading.Thread(target=lambda: asyncio.run(agent.interrupt()))
+    thread.start()
+    thread.join()
+    assert (await call).content == "interrupted"
+
+
+async def test_an_interrupt_is_of_the_calls_made_before_it() -> None:
+    agent = Agent()
+    before = agent()
+    await agent.interrupt()
+    after = agent()
+    assert [msg.content for msg in await asyncio.gather(before, after)] == ["interrupted", "yes"]
+
+
+async def test_a_call_that_nobody_awaits_is_forgotten() -> None:
+    agent = Agent()
+    agent().close()
+    assert not agent._calls
+    await agent.aclose()
+
+
 async def test_the_interrupts_message_reaches_the_reply() -> None:
     agent, said = Waiting(), hello()
     call = asyncio.create_task(agent())
@@ -595,8 +638,21 @@ async def test_closing_interrupts_what_is_under_way_and_waits_for_it() -> None:
         calls = [asyncio.create_task(agent()) for _ in range(2)]
         for _ in calls:
             await agent.began.acquire()
-    assert agent._calls == {}
+    assert not agent._calls
     assert [msg.content for msg in await asyncio.gather(*calls)] == ["interrupted"] * 2
+
+
+async def test_closing_waits_for_a_call_that_is_about_to_begin() -> None:
+    async with Waiting() as agent:
+        call = asyncio.create_task(agent())
+    assert not agent._calls
+    assert (await call).content == "interrupted"
+
+
+async def test_closing_does_not_wait_for_a_call_that_nobody_runs() -> None:
+    async with Agent() as agent:
+        made = agent()
+    assert (await made).content == "interrupted"
 
 
 async def test_closing_lets_go_of_everything_and_can_be_done_twice() -> None:

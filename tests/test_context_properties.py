@@ -44,7 +44,7 @@ PROVIDERS: list[tuple[FormatterBase, Any]] = [
     (OllamaChatFormatter(), check_ollama),
 ]
 
-budgets = st.integers(0, 400) | st.integers(0, 4000)
+budgets = st.integers(1, 400) | st.integers(1, 4000)
 options = st.fixed_dictionaries(
     {
         "low_water": st.floats(0, 1),

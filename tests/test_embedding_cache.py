@@ -205,6 +205,31 @@ def test_files_are_not_touched_on_the_event_loop(
     assert threading.main_thread() not in threads
 
 
+@pytest.mark.parametrize("is_at_hand", [True, False])
+async def test_a_thread_reads_only_what_is_to_be_waited_for(
+    cache: FileEmbeddingCache, monkeypatch: pytest.MonkeyPatch, is_at_hand: bool
+) -> None:
+    await cache.store(ONE, "a")
+    path = cache.files.path("a")
+    data = path.read_bytes()
+    readers: list[threading.Thread] = []
+    read_bytes = Path.read_bytes
+
+    def noted(path: Path) -> bytes:
+        readers.append(threading.current_thread())
+        return read_bytes(path)
+
+    def at_hand(asked: str) -> bytes | None:
+        assert asked == str(path)
+        return data if is_at_hand else None
+
+    monkeypatch.setattr("memoryspace.files.read_at_hand", at_hand)
+    monkeypatch.setattr(Path, "read_bytes", noted)
+    assert await cache.retrieve("a") == ONE
+    assert len(readers) == (0 if is_at_hand else 1)
+    assert threading.main_thread() not in readers
+
+
 def test_writers_at_the_same_time_leave_whole_files(tmp_path: Path) -> None:
     caches = [VectorFiles(tmp_path, max_files=5) for _ in range(4)]
 

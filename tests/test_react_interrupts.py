@@ -113,7 +113,7 @@ async def check_it_can_go_on(agent: ReActAgent) -> None:
 async def test_an_interrupt_at_every_turn_of_the_loop(
     stream: bool, parallel: bool, structured: bool
 ) -> None:
-    for turns in range(1, MOST_STEPS):
+    for turns in range(MOST_STEPS):
         agent = slow_agent(stream=stream, parallel=parallel, structured=structured)
         form = {"structured_model": Found} if structured else {}
         question = user("Look!")

@@ -84,7 +84,8 @@ async def test_what_a_person_says_is_shown(
 ) -> None:
     answers("hello")
     await UserAgent("Bob")()
-    assert capsys.readouterr().out == "Bob: hello\n"
+    shown = capsys.readouterr().out
+    assert shown.lstrip("\n") == "Bob: hello\n"  # another agent may have left a line unfinished
 
 
 async def test_one_text_becomes_the_content_and_several_blocks_stay_blocks() -> None:

@@ -10,16 +10,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from . import memory as _memory
-from . import session as _session
 from . import store as _store
 from .errors import MemorySpaceError
 from .events import Event, EventStream
 from .memory import InMemoryMemory, MemoryBase
 from .message import Msg
 from .module import StateModule
+from .operations import observed, operation
 from .record import Origin, Record, Scope, Where
-from .session import JSONSession
-from .store import MemoryStore, Store
+from .store import MemoryStore, Store, open_store
 
 if TYPE_CHECKING:
     from .agent import AgentBase, ReActAgent, UserAgent
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
         TaskMemoryService,
         ToolMemoryService,
     )
-    from .session import RedisSession, SQLSession
+    from .session import JSONSession, RedisSession, SQLSession
     from .store import RedisStore, SpaceStore, SQLStore
 
 __version__ = "0.1.0"
@@ -88,12 +87,16 @@ __all__ = [
     "ToolMemoryService",
     "UserAgent",
     "Where",
+    "observed",
+    "open_store",
+    "operation",
 ]
 
 # Each of these loads its package only when it is asked for.
 _ELSEWHERE = {
     **dict.fromkeys(("AgentBase", "ReActAgent", "UserAgent"), ".agent"),
     "MsgHub": ".pipeline",
+    **dict.fromkeys(("JSONSession", "RedisSession", "SQLSession"), ".session"),
     **dict.fromkeys(("MemoryManager", "TieredMemoryManager"), ".kernel"),
     **dict.fromkeys(
         (
@@ -114,7 +117,9 @@ _ELSEWHERE = {
 def __getattr__(name: str) -> Any:
     if name in _ELSEWHERE:
         return getattr(import_module(_ELSEWHERE[name], __name__), name)
-    for module in (_memory, _session, _store):
+    if name == "session":
+        return import_module(".session", __name__)
+    for module in (_memory, _store):
         if name in module.__all__:
             return getattr(module, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -144,9 +144,8 @@ class ModelUnavailable(ModelFailed):
 
 
 class MissingExtra(MemorySpaceError, ImportError):
-    """A feature needs a package that is not installed."""
+    """A feature needs a package that is not installed. Several extras may bring it."""
 
-    def __init__(self, package: str, extra: str) -> None:
-        super().__init__(
-            f"the package '{package}' is not installed; run: pip install 'memoryspace[{extra}]'"
-        )
+    def __init__(self, package: str, *extras: str) -> None:
+        commands = " or ".join(f"pip install 'memoryspace[{extra}]'" for extra in extras)
+        super().__init__(f"the package '{package}' is not installed; run: {commands}")

@@ -12,7 +12,8 @@ from .errors import MissingExtra
 class Lazy(NamedTuple):
     """Where a name stands and what it needs: a submodule, a package, the extra that brings it.
 
-    Without a package the name is only loaded late.
+    Of several extras that bring it, ``extra`` names all, with a space between. Without a package
+    the name is only loaded late.
     """
 
     module: str
@@ -31,7 +32,7 @@ def lazily(package: str, names: Mapping[str, Lazy]) -> Callable[[str], Any]:
             if place.package:
                 import_module(place.package)
         except ImportError as error:
-            raise MissingExtra(place.package, place.extra) from error
+            raise MissingExtra(place.package, *place.extra.split()) from error
         return getattr(import_module(f"{package}.{place.module}"), name)
 
     return find

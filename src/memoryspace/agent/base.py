@@ -11,13 +11,14 @@ import asyncio
 import logging
 import os
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from types import TracebackType
 from typing import Any, ClassVar, Self
+from weakref import WeakValueDictionary
 
 from ..message import AudioBlock, Msg, new_id, thaw
 from ..module import StateModule
-from .calls import RunningCall
+from .calls import Call
 from .hooks import Hookable
 from .printing import Console
 from .subscribers import Subscribers, tell
@@ -51,7 +52,8 @@ class AgentBase(StateModule, Hookable):
         self.id = new_id()
         self.msg_queue = None
         self._instance_hooks = {}
-        self._calls: dict[str, RunningCall] = {}
+        # Held by their coroutines: one that is thrown away unawaited takes its call with it.
+        self._calls: WeakValueDictionary[str, Call] = WeakValueDictionary()
         self._subscribers = Subscribers()
         self._console = Console()
         self._disable_console_output = _is_silenced()
@@ -69,32 +71,26 @@ class AgentBase(StateModule, Hookable):
         """Answer instead of a reply that the user interrupted; gets the reply's arguments."""
         raise NotImplementedError(f"{type(self).__name__} must implement handle_interrupt()")
 
-    async def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+    # Not async itself: a call can be interrupted from when it is made, not from its first step.
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Coroutine[Any, Any, Any]:
         """Reply, and let the subscribers hear the reply.
 
         After ``interrupt()`` the answer is what ``handle_interrupt`` says. Any other cancellation,
         such as that of ``asyncio.timeout``, goes on to the caller. A subscriber that cannot observe
         is logged; the reply stands.
         """
-        call = RunningCall()
+        call = Call()
         self._calls[call.id] = call
-        try:
-            said = await call.run(
-                lambda: self.reply(*args, **kwargs), lambda: self.handle_interrupt(*args, **kwargs)
-            )
-        finally:
-            self._end(call)
-        if isinstance(said, Msg | list) and said:
-            await tell(self._subscribers, said)
-        return said
+        return self._answer(call, args, kwargs)
 
     async def interrupt(self, msg: Msg | list[Msg] | None = None) -> None:
         """Interrupt every reply of this agent that is under way; none under way is no error.
 
         Each goes on in ``handle_interrupt``. ``msg`` is the argument of the ``CancelledError`` that
-        the replies see. May be called from another thread's loop.
+        the replies see. A call that was made and has not taken its first step goes straight to
+        ``handle_interrupt``. May be called from another thread's loop.
         """
-        for call in [*self._calls.values()]:
+        for call in self._made():
             call.interrupt(msg)
 
     async def print(
@@ -151,11 +147,12 @@ class AgentBase(StateModule, Hookable):
         something closes it here, too.
         """
         here, loop = asyncio.current_task(), asyncio.get_running_loop()
-        others = [call for call in self._calls.values() if call.task is not here]
+        others = [call for call in self._made() if call.task is not here]
         for call in others:
             call.interrupt()
+        await asyncio.sleep(0)  # a task that was just created begins now
         for call in others:
-            if call.task.get_loop() is loop:
+            if call.task is not None and call.task.get_loop() is loop:
                 await call.ended()
         self._subscribers.clear()
         self.clear_instance_hooks()
@@ -175,21 +172,42 @@ class AgentBase(StateModule, Hookable):
     @property
     def _reply_task(self) -> asyncio.Task[Any] | None:
         """The task of the newest call under way."""
-        return [*self._calls.values()][-1].task if self._calls else None
+        begun = self._begun()
+        return begun[-1].task if begun else None
 
     @property
     def _reply_id(self) -> str | None:
         """The id of the newest call under way."""
-        return [*self._calls][-1] if self._calls else None
+        begun = self._begun()
+        return begun[-1].id if begun else None
 
     @property
     def _disable_msg_queue(self) -> bool:
         return self.msg_queue is None
 
-    def _end(self, call: RunningCall) -> None:
+    async def _answer(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        try:
+            said = await call.run(
+                lambda: self.reply(*args, **kwargs), lambda: self.handle_interrupt(*args, **kwargs)
+            )
+        finally:
+            self._end(call)
+        if isinstance(said, Msg | list) and said:
+            await tell(self._subscribers, said)
+        return said
+
+    def _made(self) -> list[Call]:
+        """Return the calls that have no reply yet; at once, for other threads may call, too."""
+        made = [ref() for ref in self._calls.valuerefs()]
+        return [call for call in made if call is not None]
+
+    def _begun(self) -> list[Call]:
+        return [call for call in self._made() if call.task is not None]
+
+    def _end(self, call: Call) -> None:
         del self._calls[call.id]
         call.end()
-        if not self._calls:  # what was not shown to its end never will be
+        if not self._begun():  # what was not shown to its end never will be
             self._console.forget()
 
 

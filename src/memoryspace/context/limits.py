@@ -33,7 +33,11 @@ class Limits(Struct, frozen=True, kw_only=True):
     summary: int = 800
 
     def __post_init__(self) -> None:
-        for name in ("budget", "keep_recent", "tool_result", "preview", "summary"):
+        if type(self.budget) is not int or self.budget < 1:
+            raise InvalidInput(
+                f"budget must be a whole number of tokens from 1 on, got {self.budget!r}"
+            )
+        for name in ("keep_recent", "tool_result", "preview", "summary"):
             value = getattr(self, name)
             if type(value) is not int or value < 0:
                 raise InvalidInput(f"{name} must be a whole number from 0 on, got {value!r}")

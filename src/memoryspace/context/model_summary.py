@@ -16,6 +16,7 @@ from ..message import Msg
 from ..model import ChatModel, ChatModelBase, collected, prompt_messages, read_prompt
 from ..model.ask import schema_of
 from ..model.base import StructuredModel
+from ..model.calling import completed
 from ..model.parsing import documents_in
 from ..model.structured import json_schema_of, validated
 from ..token import estimate_tokens
@@ -121,7 +122,7 @@ class ModelSummary:
         prompt = prompt_messages(instructions, data)
         if self.formatter is None or not isinstance(self.model, ChatModelBase):
             form = _closed_schema_of(schema) if schema is not None else None
-            return (await self.model.complete(prompt, schema=form)).text
+            return (await completed(self.model, prompt, schema=form)).text
         said = [Msg(each["role"], each["content"], each["role"]) for each in prompt]  # type: ignore[arg-type]  # system and user
         answer = await self.model(await self.formatter.format(said), structured_model=schema)
         response = await collected(answer)

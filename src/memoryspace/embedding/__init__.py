@@ -2,15 +2,16 @@
 
 ``Embedder`` is what the engine asks for. The names of AgentScope v1 (``EmbeddingModelBase``,
 ``OpenAITextEmbedding``, ``FileEmbeddingCache``, ...) stand beside it; ``LocalTextEmbedding`` gives
-an embedder their shape.
+an embedder their shape, ``as_embedder`` gives such a model that of an embedder.
 """
 
 from __future__ import annotations
 
+from .adapting import as_embedder
 from .agentscope import EmbeddingCacheBase, EmbeddingModelBase, EmbeddingResponse, EmbeddingUsage
 from .best import best_embedder
 from .cache import CachedEmbedder, FileEmbeddingCache, VectorFiles
-from .contract import Embedder, TellsQuestions, embed_questions
+from .contract import Embedder, StandsBefore, TellsQuestions, embed_questions, embed_texts
 from .e5 import E5Embedder
 from .endpoint import EmbeddingFailed, EmbeddingUnavailable
 from .hubs import FastEmbedEmbedder, SentenceTransformerEmbedder
@@ -50,13 +51,16 @@ __all__ = [
     "OpenAIEmbedder",
     "OpenAITextEmbedding",
     "SentenceTransformerEmbedder",
+    "StandsBefore",
     "StaticEmbedder",
     "TellsQuestions",
     "VectorFiles",
+    "as_embedder",
     "best_embedder",
     "can_rank",
     "dominant_script",
     "embed_questions",
+    "embed_texts",
     "script_shares",
     "scripts_of",
 ]

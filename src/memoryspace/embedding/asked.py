@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from ..message import TextBlock
+from ..operations import operation
 from ..types import Embedding, JSONSerializableObject
 from .agentscope import EmbeddingCacheBase, EmbeddingModelBase, EmbeddingResponse, EmbeddingUsage
 from .endpoint import EmbeddingFailed
@@ -45,6 +46,14 @@ class AskedEmbedding(EmbeddingModelBase):
 
     async def _embedded(self, things: Sequence[Any]) -> EmbeddingResponse:
         """Return a vector for each thing; ``source`` is "cache" if nothing had to be asked for."""
+        with operation("embedder.embed", on=self.model_name) as done:
+            done.count(given=len(things))
+            found = await self._found(things)
+            if found.usage is not None and found.usage.tokens is not None:
+                done.count(input_tokens=found.usage.tokens)
+            return found
+
+    async def _found(self, things: Sequence[Any]) -> EmbeddingResponse:
         began, tokens = self._clock(), 0
         keys = [json.dumps(thing, sort_keys=True) for thing in things]
         by_key = dict(zip(keys, things, strict=True))

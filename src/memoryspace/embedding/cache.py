@@ -19,7 +19,7 @@ import os
 import struct
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -30,16 +30,25 @@ from ..errors import InvalidInput
 from ..files import FileMap
 from ..types import Embedding, JSONSerializableObject
 from .agentscope import EmbeddingCacheBase
-from .contract import Embedder, TellsQuestions, Vectors, check_texts
+from .contract import (
+    Embedder,
+    StandsBefore,
+    TellsQuestions,
+    Vectors,
+    check_texts,
+    embed_questions,
+    embed_texts,
+)
 
 _SUFFIX = ".npy"
 _MEGABYTE = 1 << 20
+_to_json = json.JSONEncoder(ensure_ascii=False, sort_keys=True).encode
 
 _Embed = Callable[[Sequence[str]], Vectors]
 
 
 class VectorFiles:
-    """Arrays by identifier, synchronously; over a limit, the oldest written go first."""
+    """Arrays by identifier; over a limit, the oldest written go first."""
 
     def __init__(
         self,
@@ -61,6 +70,15 @@ class VectorFiles:
     def get(self, identifier: JSONSerializableObject) -> NDArray[Any] | None:
         """Return an array, or None if there is none that reads back."""
         return self._found(_name_of(identifier))
+
+    async def find(self, identifier: JSONSerializableObject) -> NDArray[Any] | None:
+        """``get`` for an event loop: a thread waits for the disk, where it has to be waited for."""
+        name = _name_of(identifier)
+        try:
+            data = self._files.at_hand(name)
+        except KeyError:
+            return None
+        return await asyncio.to_thread(self._found, name) if data is None else _decode(data)
 
     def put(self, identifier: JSONSerializableObject, vectors: ArrayLike) -> None:
         """Keep an array in the place of whatever is there."""
@@ -104,7 +122,7 @@ class VectorFiles:
 
 
 class FileEmbeddingCache(EmbeddingCacheBase):
-    """AgentScope's cache in files; ``max_cache_size`` is in MB. File work runs in a thread."""
+    """AgentScope's cache in files; ``max_cache_size`` is in MB. Threads wait for the disk."""
 
     def __init__(
         self,
@@ -147,7 +165,7 @@ class FileEmbeddingCache(EmbeddingCacheBase):
 
     async def retrieve(self, identifier: JSONSerializableObject) -> list[Embedding] | None:
         """Return the vectors, or None: nothing there, or a file that does not read back."""
-        found = await asyncio.to_thread(self.files.get, identifier)
+        found = await self.files.find(identifier)
         return found.tolist() if found is not None else None
 
     async def remove(self, identifier: JSONSerializableObject) -> None:
@@ -159,7 +177,7 @@ class FileEmbeddingCache(EmbeddingCacheBase):
         await asyncio.to_thread(self.files.clear)
 
 
-class CachedEmbedder:
+class CachedEmbedder(StandsBefore):
     """An embedder that asks another one only for texts it does not know yet.
 
     Worth it for a server or a network; ``StaticEmbedder`` is quicker than any file.
@@ -186,13 +204,13 @@ class CachedEmbedder:
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return the vectors, each text asked for at most once."""
-        return self._embed(texts, self.embedder.embed)
+        return self._embed(texts, partial(embed_texts, self.embedder))
 
     def embed_questions(self, texts: Sequence[str]) -> Vectors:
         """Return the vectors of questions: those of ``embed`` if the embedder does not care."""
         if not isinstance(self.embedder, TellsQuestions):
             return self.embed(texts)
-        return self._embed(texts, self.embedder.embed_questions, "question")
+        return self._embed(texts, partial(embed_questions, self.embedder), "question")
 
     def _embed(self, texts: Sequence[str], embed: _Embed, kind: str = "") -> Vectors:
         checked = check_texts(texts)
@@ -222,15 +240,10 @@ class CachedEmbedder:
 def _name_of(identifier: JSONSerializableObject) -> str:
     """Return a hash of the content; the order of keys does not matter."""
     try:
-        text = json.dumps(identifier, ensure_ascii=False, sort_keys=True)
+        text = _to_json(identifier)
     except (TypeError, ValueError) as error:
         raise InvalidInput(f"an identifier must be a JSON value: {error}") from error
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _check_limit(name: str, limit: float | None) -> None:
-    if limit is not None and (not isinstance(limit, int | float) or limit < 0):
-        raise InvalidInput(f"{name} must be a number from 0 on, got {type(limit).__name__}")
 
 
 def _encode(vectors: ArrayLike) -> bytes:

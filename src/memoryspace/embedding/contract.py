@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InvalidInput
+from ..operations import operation
 
 Vectors = NDArray[np.float32]
 
@@ -52,11 +53,28 @@ class TellsQuestions(Protocol):
         ...
 
 
+class StandsBefore:
+    """An embedder in front of another one, which it asks through the doors below itself."""
+
+
+def embed_texts(embedder: Embedder, texts: Sequence[str]) -> Vectors:
+    """Return the vectors of texts: the door to an embedder, where what it does is told."""
+    if isinstance(embedder, StandsBefore):
+        return embedder.embed(texts)
+    with operation("embedder.embed", on=embedder.name) as done:
+        done.count(given=len(texts))
+        return embedder.embed(texts)
+
+
 def embed_questions(embedder: Embedder, texts: Sequence[str]) -> Vectors:
     """Return the vectors of questions, from an embedder that tells them apart or does not."""
-    if isinstance(embedder, TellsQuestions):
+    if not isinstance(embedder, TellsQuestions):
+        return embed_texts(embedder, texts)
+    if isinstance(embedder, StandsBefore):
         return embedder.embed_questions(texts)
-    return embedder.embed(texts)
+    with operation("embedder.embed_questions", on=embedder.name) as done:
+        done.count(given=len(texts))
+        return embedder.embed_questions(texts)
 
 
 def check_texts(texts: Sequence[str]) -> list[str]:

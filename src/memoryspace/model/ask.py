@@ -12,6 +12,7 @@ from msgspec.structs import fields
 from msgspec.structs import replace as change
 
 from ..errors import ModelFailed
+from .calling import completed
 from .contract import ChatModel, Completion
 from .parsing import documents_in
 from .schemas import closed
@@ -86,7 +87,7 @@ async def _completed(
 ) -> tuple[Call, Completion]:
     began = account.clock()
     try:
-        completion = await model.complete(messages, schema=schema)
+        completion = await completed(model, messages, schema=schema)
     except ModelFailed:
         seconds = account.clock() - began
         account.add(Call(purpose=purpose, model=model.name, seconds=seconds, is_failure=True))

@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
 from ..message import TextBlock, ThinkingBlock, ToolUseBlock, new_id
+from .calling import told
 from .contract import Completion
 
 ToolChoice: TypeAlias = str  # "auto", "none", "required", or the name of one tool
@@ -58,8 +59,13 @@ class ChatModelBase(ABC):
     """A chat model that takes the dicts its provider's formatter makes.
 
     Raises ``ModelUnavailable`` for what may pass and ``ModelFailed`` for what will not; no error
-    holds what was said.
+    holds what was said. Each call is an operation, ``model.call``.
     """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "__call__" in vars(cls):
+            setattr(cls, "__call__", told(cls.__call__))  # noqa: B010  # the same, and heard
 
     def __init__(self, model_name: str, stream: bool) -> None:
         self.model_name = model_name

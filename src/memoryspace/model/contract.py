@@ -10,6 +10,8 @@ from typing import Any, Protocol, runtime_checkable
 
 from msgspec import Struct
 
+from ..errors import InvalidInput
+
 
 class Completion(Struct, frozen=True):
     """An answer. Tokens are ``None`` where the model does not count them."""
@@ -38,3 +40,12 @@ class ChatModel(Protocol):
         With a JSON ``schema`` the answer is to be one JSON document of that form, as far as the
         model can be made to; the caller checks. Raises ``ModelUnavailable`` for what may pass.
         """
+
+
+def check_model(model: object) -> None:
+    """Refuse what is neither a chat model nor None."""
+    if model is not None and not isinstance(model, ChatModel):
+        raise InvalidInput(
+            f"model must be a chat model (with name and complete) or None, "
+            f"got {type(model).__name__}"
+        )

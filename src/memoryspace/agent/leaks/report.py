@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from ...errors import MemorySpaceError
 
@@ -38,9 +38,11 @@ class Growth:
         """How many bytes were left behind in each round, at the very least.
 
         A leak grows in every round; what is filled once, such as a cache, does not. The first round
-        is there to fill such things and does not count.
+        is there to fill such things and does not count. Nor does what was in use for a moment, as
+        another thread may take it: a size counts only as far as it never falls below that again.
         """
-        steps = [after - before for before, after in pairwise(self.sizes)]
+        lasting = [*accumulate(reversed(self.sizes), min)][::-1]
+        steps = [after - before for before, after in pairwise(lasting)]
         return max(0, min(steps)) if steps else 0
 
 
