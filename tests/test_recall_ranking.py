@@ -104,6 +104,18 @@ def test_a_standing_instruction_is_heeded_whatever_is_asked() -> None:
     assert ids(recall.search("summarize what is said of the lake")) == ["talk"]
 
 
+def test_standing_instructions_can_stand_beside_the_hits() -> None:
+    recall = recall_of(
+        Entry("old rule", "Always use metric units.", role="user"),
+        Entry("talk", "the lake is always deep", role="assistant"),
+        Entry("rule", "From now on call me Jo.", role="user", session="two"),
+    )
+    assert [each.id for each in recall.instructions()] == ["rule", "old rule"]
+    assert [each.id for each in recall.instructions(only=Only(session="two"))] == ["rule"]
+    recall.remove(["rule"])
+    assert [each.id for each in recall.instructions()] == ["old rule"]
+
+
 def test_a_standing_instruction_is_a_candidate_among_very_many() -> None:
     rule = Entry("rule", "从现在起用公制单位。", role="user")
     recall = recall_of(rule, *(Entry(str(n), f"the lake {n} is deep") for n in range(1100)))

@@ -20,6 +20,7 @@ from memoryspace.events import Event
 from memoryspace.record import Record, Scope, Where
 from memoryspace.retrieval import Entry, Item, Only
 from memoryspace.service.search import Found, Query, ResidentSearcher
+from memoryspace.service.search.seats import Vectors
 from memoryspace.store.contract import Changes
 
 from shelves import SHELVES, store_maker
@@ -356,7 +357,7 @@ async def test_why_not_says_where_it_fell_out_and_names_the_others_by_id() -> No
 async def test_whoever_was_not_asked_for_longest_is_dropped_and_comes_back_when_asked() -> None:
     heard: list[Event] = []
     store = MemoryStore()
-    store.events.subscribe(heard.append)
+    store.events.subscribe(heard.append, "index_dropped")
     searcher = resident(store, max_entries=10)
     for user in ("a", "b", "c"):
         await store.append(Scope(user, "s"), [note(str(n), "tea") for n in range(4)])
@@ -614,7 +615,7 @@ async def test_changes_that_are_older_than_what_was_applied_are_not() -> None:
     await store.append(Scope("u", "s"), [note("b", "tea")])
     seat = searcher._seats["u"]
     newer = await MemoryStore.changes(store, "u")
-    assert seat.brought_up_to_date(None, newer, 0.0, len) == (2,)
+    assert seat.brought_up_to_date(None, newer, 0.0, len, Vectors({})) == (2, (None, {}))
     store.open.set()
     assert [found.id for found in await slow] == ["b", "a"]
     assert store.asked == 2

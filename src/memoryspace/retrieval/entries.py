@@ -49,6 +49,7 @@ class Entry(Struct, frozen=True, gc=False):  # holds nothing that could hold it
 
     ``record`` is the id of the record it was made of, where that is another; ``sources`` are the
     records it was derived from, and ``superseded_by`` the record that took its place, if one did.
+    What was derived is an index over its sources, unless it ``is_told_itself``: a lesson.
     ``speaker`` said it and ``title`` is what it is about, by name. ``time`` is in seconds since
     1970. Entries of one ``session`` follow each other in the order of adding, and are read
     together: an answer is understood with the question before it. ``metadata`` may hold lists and
@@ -69,6 +70,7 @@ class Entry(Struct, frozen=True, gc=False):  # holds nothing that could hold it
     record: str | None = None
     sources: tuple[str, ...] = ()
     superseded_by: str | None = None
+    is_told_itself: bool = False
 
 
 class Only(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
@@ -182,6 +184,11 @@ def entry_of(record: Record) -> Entry:
         marks=record.marks,
         metadata=None if said is None else _items_or_none(said.metadata),
     )
+
+
+def indexed_text(entry: Entry) -> str:
+    """Return what of an entry is searched by words and by meaning: its title and its text."""
+    return entry.text if entry.title is None else f"{entry.title}. {entry.text}"
 
 
 def checked(entry: Entry) -> Entry:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from ..portable import Portable
 from .entries import Entry
 
 
-class Why(Struct, frozen=True):
+class Why(Portable, frozen=True):
     """Why an entry stands where it stands.
 
     ``signals`` add up to its score. ``ranks`` is its place in each arm alone, from 1; an arm that
@@ -28,7 +29,8 @@ class Hit(Struct, frozen=True):
     """An entry that was found. Scores compare within one search, not between two.
 
     ``relevance`` is how likely it answers, from 0 to 1: that compares between searches.
-    ``superseded_by`` is the entry that says otherwise since, where one does.
+    ``superseded_by`` is the entry that says otherwise since, where one does. ``by_meaning`` is
+    false where words alone were searched (see ``Why``).
     """
 
     id: str
@@ -37,6 +39,7 @@ class Hit(Struct, frozen=True):
     why: Why | None = None
     relevance: float = 1.0
     superseded_by: str | None = None
+    by_meaning: bool = True
 
 
 class SessionHit(Struct, frozen=True):
@@ -47,7 +50,7 @@ class SessionHit(Struct, frozen=True):
     best: tuple[Hit, ...]
 
 
-class WhyNot(Struct, frozen=True):
+class WhyNot(Portable, frozen=True):
     """Where an entry fell out of a search.
 
     ``reason`` is one of ``unknown`` (nothing has this id), ``filtered``, ``not matched`` (there is

@@ -24,7 +24,7 @@ from ..errors import InvalidInput
 from ..record import is_number
 from .catalogue import NO_ROW, Catalogue
 from .conditions import ANYTHING, Condition, refusal
-from .entries import Entry, checked
+from .entries import Entry, checked, indexed_text
 from .hits import Hit, SessionHit, Why, WhyNot
 from .matching import LIKENESS_FLOOR, Matcher
 from .personal import PersonalReader
@@ -95,6 +95,11 @@ class Recall:
         self._floor = floor
         self._reader = PersonalReader() if personal else None
 
+    @property
+    def reader(self) -> PersonalReader | None:
+        """Who takes the second look, if it is a personal memory."""
+        return self._reader
+
     def __len__(self) -> int:
         return len(self.catalogue)
 
@@ -155,7 +160,7 @@ class Recall:
         """
         most = _count(top_k)
         ranked = self._ranked(_Asked(question, only, now, ranking, most, matching))
-        chances = relevances(ranked, most)
+        chances = relevances(ranked, most, self._kinds(ranked, most), len(self))
         return [self._hit(ranked, place, explain, chance) for place, chance in enumerate(chances)]
 
     def sessions(
@@ -173,7 +178,7 @@ class Recall:
         ranked = self._ranked(
             _Asked(question, only, now, ranking, _PER_SESSION * most, overview=False)
         )
-        chances = relevances(ranked, len(ranked))
+        chances = relevances(ranked, len(ranked), self._kinds(ranked, len(ranked)), len(self))
         for place, row in enumerate(ranked.rows.tolist()):
             session = self.catalogue.at(row).session
             if session is None or (session not in found and len(found) == most):
@@ -182,6 +187,16 @@ class Recall:
             if len(hits) < _SHOWN:
                 hits.append(self._hit(ranked, place, explain, chances[place]))
         return [SessionHit(name, hits[0].score, tuple(hits)) for name, hits in found.items()]
+
+    def instructions(self, *, only: Condition = ANYTHING) -> list[Entry]:
+        """Return what the user said of how things are to be done from now on, the newest first.
+
+        It holds whatever is asked, so it stands beside hits: whoever shows it there searches with
+        ``default_ranking().without("instruction")``, and it takes no place among them.
+        """
+        rows = set(self.profiles.instructions).intersection(self.catalogue.allowed(only).tolist())
+        newest = sorted(rows, key=lambda row: -int(self.catalogue.ages[row]))
+        return [self.catalogue.at(row) for row in newest]
 
     def why_not(
         self,
@@ -242,8 +257,7 @@ class Recall:
 
     def indexed_text(self, row: int) -> str:
         """Return what of an entry both arms see: its title and its text."""
-        entry = self.catalogue.at(row)
-        return entry.text if entry.title is None else f"{entry.title}. {entry.text}"
+        return indexed_text(self.catalogue.at(row))
 
     def _ranked(self, asked: _Asked, *, also: tuple[int, ...] = ()) -> Ranked:
         """Rank. ``also`` are looked at, too, whether an arm names them or not."""
@@ -280,6 +294,9 @@ class Recall:
         allow = self.catalogue.mask(self.catalogue.allowed(asked.only))
         return [row for row, _ in self.sparse.search(asked.text, asked.at_least, allow=allow)]
 
+    def _kinds(self, ranked: Ranked, most: int) -> list[str]:
+        return [self.catalogue.at(row).kind for row in ranked.rows[:most].tolist()]
+
     def _why_unseen(self, row: int, ranked: Ranked) -> WhyNot:
         """Say why a row is not among those found; in ``ranked`` it was made a candidate."""
         place = ranked.place_of(row)
@@ -305,6 +322,7 @@ class Recall:
             self._why(ranked, place) if explain else None,
             relevance,
             None if heir is None else self.catalogue.at(int(ranked.pool.rows[heir])).id,
+            ranked.pool.likeness is not None,
         )
 
     def _take_in(self, entry: Entry) -> int:

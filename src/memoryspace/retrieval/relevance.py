@@ -2,24 +2,26 @@
 
 A ranking always has a first, also where nothing fits. So what is seen of a hit by itself counts:
 how near it is in meaning, and how much of the question's telling words it and its neighbours have;
-in a personal memory how many points the second look gives it, and whether anybody of the kind asked
-for was ever spoken of. The weights were fitted to questions with and without an answer
-(``bench/relevance.py``), and are data.
+in a personal memory how many points the second look gives it. And it counts against any hit how
+much of what the question is about was never mentioned at all. The weights were fitted to questions
+with and without an answer (``bench/relevance.py``), and are data.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .lessons import LESSON_KINDS, lesson_chances
 from .ranking import Ranked
 from .ranking.pool import Pool
+from .ranking.topic import unknown_share
 
 Floats = NDArray[np.float64]
 
@@ -28,20 +30,42 @@ RELEVANT = 0.3  # what is less likely an answer does not belong into a prompt
 _STEP = 1e-6  # what a hit has less than the one before it, where it is no better
 
 
-def relevances(ranked: Ranked, most: int) -> list[float]:
-    """Return the relevance of the first so many, never rising; equals in the ranking are equal."""
+def relevances(
+    ranked: Ranked, most: int, kinds: Sequence[str] = (), entries: int = 1
+) -> list[float]:
+    """Return the relevance of the first so many, never rising; equals in the ranking are equal.
+
+    ``kinds`` are those of the first so many, of ``entries`` in all: of lessons it is asked whether
+    they concern a task, which is another question (``memoryspace.retrieval.lessons``).
+    """
     places = ranked.order[:most]
     own = chances(signs_of(ranked, places), sort_of(ranked))
+    lessons = [at for at, kind in enumerate(kinds) if kind in LESSON_KINDS]
+    if lessons:
+        those = [kinds[at] for at in lessons]
+        found = lesson_chances(ranked.pool, places[lessons], those, entries)
+        for at, chance in zip(lessons, found.tolist(), strict=True):
+            own[at] = chance
     totals = ranked.totals[places].round(9).tolist()
-    found: list[float] = []
+    others = sorted(set(range(len(own))).difference(lessons))
+    for sort in (lessons, others):  # each is judged by itself: a message before it says nothing
+        fallen = _falling([own[at] for at in sort], [totals[at] for at in sort])
+        for at, chance in zip(sort, fallen, strict=True):
+            own[at] = chance
+    return own
+
+
+def _falling(own: Sequence[float], totals: Sequence[float]) -> list[float]:
+    """Return chances that fall from one to the next, and are the same for equals."""
+    falling: list[float] = []
     for at, chance in enumerate(own):
         if not at:
-            found.append(chance)
+            falling.append(chance)
         elif totals[at] == totals[at - 1]:
-            found.append(found[-1])
+            falling.append(falling[-1])
         else:
-            found.append(max(0.0, min(chance, found[-1] - _STEP)))
-    return found
+            falling.append(max(0.0, min(chance, falling[-1] - _STEP)))
+    return falling
 
 
 def signs_of(ranked: Ranked, places: NDArray[np.int64]) -> dict[str, Floats]:
@@ -56,7 +80,7 @@ def signs_of(ranked: Ranked, places: NDArray[np.int64]) -> dict[str, Floats]:
         "words": (pool.gains_at(0)[places] > 0) @ rarity / total,
         "words around it": (pool.window[places] > 0) @ rarity / total,
         "points": ranked.totals[places],
-        "nobody of that kind": every * float(ranked.is_nobody_known),
+        "never mentioned": _unknown(ranked)[places],
         "none": every,
     }
 
@@ -72,6 +96,13 @@ def sort_of(ranked: Ranked) -> str:
     """Return which weights are meant: points of a personal memory mean something by themselves."""
     arms = "words" if ranked.pool.likeness is None else "words and vectors"
     return f"personal {arms}" if ranked.is_personal else arms
+
+
+def _unknown(ranked: Ranked) -> Floats:
+    """Return how much of what is asked about was never mentioned, for each of the pool."""
+    if ranked.unknown is not None:
+        return ranked.unknown
+    return np.full(len(ranked.pool), unknown_share(ranked.terms))
 
 
 def _rarity(pool: Pool) -> Floats:

@@ -11,10 +11,10 @@ import logging
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from msgspec import Struct
 from numpy.typing import NDArray
 
-from ..embedding import Embedder, can_rank, embed_questions
+from ..embedding import Embedder, can_rank, embed_questions, embed_texts
+from ..portable import Portable
 from .dense.generations import Generations
 from .dense.index import DenseIndex
 
@@ -26,7 +26,7 @@ TextOf = Callable[[int], str]
 _SHOWN = 300  # characters of an error
 
 
-class EmbedderStatus(Struct, frozen=True):
+class EmbedderStatus(Portable, frozen=True):
     """How the embedder of a memory does.
 
     ``failures`` counts the calls that failed, ``waiting`` the entries that have no vector because
@@ -158,7 +158,8 @@ class VectorArm:
     def _embed(self, embedder: Embedder, texts: Sequence[tuple[int, str]]) -> bool:
         """Make and store vectors; tell whether it worked."""
         try:
-            found = _checked(embedder, embedder.embed([text for _, text in texts]), len(texts))
+            made = embed_texts(embedder, [text for _, text in texts])
+            found = _checked(embedder, made, len(texts))
         except Exception as error:  # whatever it is, the other arm can answer
             self._warn(error, embedder)
             return False

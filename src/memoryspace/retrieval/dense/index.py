@@ -217,7 +217,7 @@ class DenseIndex:
     def _scan(self, query: Vectors) -> tuple[Slots, Vectors]:
         """Compare every vector."""
         rows = self._rows
-        products = np.empty(rows.used, np.float32)
+        products = np.zeros(rows.used, np.float32)  # BLAS may multiply what stands there by zero
         for chunk, span in rows.stretches():
             np.dot(chunk.vectors[: span.stop - span.start], query, out=products[span])
         if not rows.has_hidden:

@@ -7,14 +7,14 @@ the speaker. "He" and "she" mean who was spoken of last.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from ..text.analysis import tokens
 from ..text.stopwords import STOP_WORDS
 from .cues import changes_in, supposes
 from .matters import matters_in
-from .people import USER, names_in, relations_in
+from .people import RELATIONS, USER, names_in, relations_in
 
 _READ = 2000  # characters of a message: what comes later is seldom about a person
 _MOST = 40  # clauses
@@ -60,38 +60,32 @@ class Clause(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """A message, read."""
+    """A message, read: its clauses, and what all of them have together."""
 
-    clauses: tuple[Clause, ...]
-    words: frozenset[str]
-    changes: int
-
-    @property
-    def matters(self) -> int:
-        """Every matter it touches."""
-        found = 0
-        for clause in self.clauses:
-            found |= clause.matters
-        return found
-
-    @property
-    def names(self) -> frozenset[str]:
-        """Everyone it names."""
-        return frozenset().union(*(clause.names for clause in self.clauses))
+    clauses: tuple[Clause, ...] = ()
+    words: frozenset[str] = frozenset()
+    changes: int = 0
+    matters: int = 0
+    names: frozenset[str] = frozenset()
+    people: frozenset[str] = frozenset()  # named or spoken of
+    own: float = 0.0  # from -1, every clause about others, to 1, about the user
+    last: frozenset[str] = frozenset()  # whom "she" means after it; empty: whom it meant before
+    is_supposed: bool = False  # in part
+    called: tuple[tuple[frozenset[str], str], ...] = ()  # relations with a name, in one breath
 
 
-def read(text: str, last: frozenset[str] = frozenset()) -> Reading:
-    """Read a message; ``last`` is who was spoken of before it."""
+def read(text: str, before: Callable[[], frozenset[str]] = frozenset) -> Reading:
+    """Read a message; ``before`` tells, if need be, who was spoken of before it."""
     text = text[:_READ]
     is_supposed = supposes(text)
     clauses: list[Clause] = []
-    about = frozenset({USER})
+    about, last = frozenset({USER}), frozenset[str]()
     for part in _BREAK.split(_DECIMAL.sub("·", text)):
         said = part.strip(" \"“”'") if part else ""
         if len(said) < 2 or len(clauses) == _MOST:
             continue
         names = relations_in(said) | names_in(said)
-        about = _subject(_OPENING.sub("", said), about, last)
+        about = _subject(_OPENING.sub("", said), about, lambda: last or before())  # noqa: B023  # called at once
         if about - {USER, OTHER}:
             last = about
         words = telling_words(said)
@@ -105,20 +99,7 @@ def read(text: str, last: frozenset[str] = frozenset()) -> Reading:
                 words,
             )
         )
-    return Reading(
-        tuple(clauses),
-        frozenset().union(*(each.words for each in clauses)),
-        _joined(each.changes for each in clauses),
-    )
-
-
-def last_spoken_of(reading: Reading, before: frozenset[str]) -> frozenset[str]:
-    """Return whom "she" means after a message."""
-    for clause in reversed(reading.clauses):
-        others = clause.about - {USER, OTHER} or clause.names
-        if others:
-            return frozenset(others)
-    return before
+    return _whole(tuple(clauses))
 
 
 def telling_words(text: str) -> frozenset[str]:
@@ -133,7 +114,9 @@ def _is_telling(word: str) -> bool:
     return not is_pair or (word[0] not in STOP_WORDS and word[1] not in STOP_WORDS)
 
 
-def _subject(said: str, before: frozenset[str], last: frozenset[str]) -> frozenset[str]:
+def _subject(
+    said: str, before: frozenset[str], last: Callable[[], frozenset[str]]
+) -> frozenset[str]:
     """Return whom a clause is about."""
     is_borderless = _BORDERLESS.match(said) is not None
     if _OURS.match(said):
@@ -143,7 +126,7 @@ def _subject(said: str, before: frozenset[str], last: frozenset[str]) -> frozens
     if _SPEAKER.match(said):
         return frozenset({USER})
     if _SOMEBODY.match(said):
-        return last if last else frozenset({OTHER})
+        return last() or frozenset({OTHER})
     first = names_in(said[:3] if is_borderless else said.split(" ", 1)[0])
     found = relations_in(said[:_START]) | first
     return found if found else before
@@ -155,6 +138,36 @@ def _relative(said: str, is_borderless: bool) -> frozenset[str]:
         return relations_in(said[:_HEAD_IDEOGRAPHS])
     head = said[:_HEAD]
     return relations_in(head) | names_in(head[2:])
+
+
+def _whole(clauses: tuple[Clause, ...]) -> Reading:
+    """Return what clauses say together."""
+    if not clauses:
+        return Reading()
+    names = frozenset().union(*(each.names for each in clauses))
+    return Reading(
+        clauses,
+        frozenset().union(*(each.words for each in clauses)),
+        _joined(each.changes for each in clauses),
+        _joined(each.matters for each in clauses),
+        names,
+        names.union(*(each.about for each in clauses)),
+        sum(1 if USER in each.about else -1 for each in clauses) / len(clauses),
+        next(filter(None, map(_spoken_of, reversed(clauses))), frozenset()),
+        any(each.is_supposed for each in clauses),
+        tuple(filter(None, map(_called, clauses))),
+    )
+
+
+def _spoken_of(clause: Clause) -> frozenset[str]:
+    """Return whom "she" means after a clause, if it speaks of anybody."""
+    return clause.about - {USER, OTHER} or clause.names
+
+
+def _called(clause: Clause) -> tuple[frozenset[str], str] | None:
+    """Return what somebody is to the speaker, with the one name that is told with it."""
+    relations, names = clause.names & RELATIONS, clause.names - RELATIONS
+    return (relations, next(iter(names))) if relations and len(names) == 1 else None
 
 
 def _joined(signs: Iterable[int]) -> int:

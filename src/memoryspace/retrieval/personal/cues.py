@@ -123,6 +123,16 @@ NUMBER = re.compile(
 )
 
 
+TELLS_PLACE, TELLS_TIME, TELLS_NUMBER = (1 << at for at in range(3))
+
+_TELLS = {TELLS_PLACE: PLACE, TELLS_TIME: DATE, TELLS_NUMBER: NUMBER}
+
+
+def tells_in(text: str) -> int:
+    """Return which sorts of answers a text has, as the bits of a number."""
+    return sum(sort for sort, pattern in _TELLS.items() if pattern.search(text))
+
+
 def changes_in(text: str) -> int:
     """Return the signs of change in a text, as the bits of a number."""
     found = 0

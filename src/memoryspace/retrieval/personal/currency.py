@@ -14,11 +14,13 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from ..catalogue import NO_ROW
 from . import cues
 from .asking import PersonalQuestion
 from .clauses import Clause, Reading
 from .matters import CHANGING
 from .people import USER
+from .signals import Rarity
 
 Floats = NDArray[np.float64]
 
@@ -42,7 +44,7 @@ class Told(Struct, frozen=True):
     reading: Reading
     time: float
     age: float  # tells the order where times are equal
-    session: str | None
+    session: int
     length: int
     vector: NDArray[np.float32] | None
     fit: float  # how near the question, as a share of the nearest
@@ -63,7 +65,7 @@ class Superseded(Struct, frozen=True):
 def superseded(
     question: PersonalQuestion,
     told: Sequence[Told],
-    rarity: Mapping[str, float],
+    rarity: Rarity,
     facts: Mapping[tuple[int, int], float],
     weights: Mapping[str, float],
 ) -> list[Superseded]:
@@ -71,27 +73,30 @@ def superseded(
     found = []
     for (old, new), signs in signs_of(question, told, rarity, facts).items():
         chance = chance_of(signs, weights)
-        is_sure = _is_sure(signs, told[old].reading, told[new].reading, chance)
-        found.append(Superseded(old, new, chance, is_sure))
-    return sorted(
-        (each for each in found if each.chance >= LEAST),
-        key=lambda each: (_when(told[each.old]), _when(told[each.new])),
-    )
+        if chance >= LEAST:
+            is_sure = _is_sure(signs, told[old].reading, told[new].reading, chance)
+            found.append(Superseded(old, new, chance, is_sure))
+    return sorted(found, key=lambda each: (_when(told[each.old]), _when(told[each.new])))
 
 
 def signs_of(
     question: PersonalQuestion,
     told: Sequence[Told],
-    rarity: Mapping[str, float],
+    rarity: Rarity,
     facts: Mapping[tuple[int, int], float],
 ) -> dict[tuple[int, int], dict[str, float]]:
     """Return the signs of each pair of which one was told after the other."""
-    return {
-        (old, new): _signs(question, told[old], told[new], rarity, facts.get((old, new), 0.0))
-        for old in range(len(told))
-        for new in range(len(told))
-        if _when(told[old]) < _when(told[new]) and _may_supersede(question, told[new].reading)
-    }
+    when = [_when(each) for each in told]
+    found = {}
+    for new, late in enumerate(told):
+        if not _may_supersede(question, late.reading):
+            continue
+        alone = _signs_alone(question, late)
+        for old, early in enumerate(told):
+            if when[old] < when[new]:
+                fact = facts.get((old, new), 0.0)
+                found[old, new] = {**alone, **_signs_together(early, late, rarity, fact)}
+    return found
 
 
 def _when(told: Told) -> tuple[float, float]:
@@ -119,51 +124,58 @@ def _is_sure(signs: Mapping[str, float], old: Reading, new: Reading, chance: flo
 
 def chance_of(signs: Mapping[str, float], weights: Mapping[str, float]) -> float:
     """Return the chance that the later takes the earlier's place."""
-    total = sum(weights.get(name, 0.0) * value for name, value in signs.items())
+    total = sum([weights.get(name, 0.0) * value for name, value in signs.items()])
     chance = 1 / (1 + math.exp(-max(-50.0, min(50.0, total))))
     return max(chance, KNOWN) if signs["fact was superseded"] >= 1 else chance
 
 
-def _signs(
-    question: PersonalQuestion, old: Told, new: Told, rarity: Mapping[str, float], fact: float
-) -> dict[str, float]:
-    shared = [rarity.get(word, 1.0) for word in old.reading.words & new.reading.words]
-    word, ended, matter = _in_clauses(old.reading, new.reading, rarity)
-    likeness = 0.0
-    if old.vector is not None and new.vector is not None:
-        likeness = float(old.vector @ new.vector)
+def _signs_alone(question: PersonalQuestion, new: Told) -> dict[str, float]:
+    """Return what is seen of a message by itself, whatever it may supersede."""
     asked = len(question.words & new.reading.words) / max(1, len(question.words))
     return {
-        "likeness": likeness,
-        "shared words": min(2.0, sum(each**2 for each in shared)),
-        "rarest shared word": max(shared, default=0.0),
-        "changed word": word,
-        "word that ended": ended,
-        "changed matter": matter,
         "tells of now": float(bool(new.reading.changes & cues.NOW)),
-        "same session": float(old.session is not None and old.session == new.session),
-        "only supposed": float(any(each.is_supposed for each in new.reading.clauses)),
-        "long before": min(1.0, old.length / 200),
+        "only supposed": float(new.reading.is_supposed),
         "fits the question": new.fit,
-        "fits it better": new.fit - old.fit,
         "asks for now": float(question.is_now),
         "words of the question": asked,
-        "fact was superseded": fact,
         "none": 1.0,
     }
 
 
-def _in_clauses(
-    old: Reading, new: Reading, rarity: Mapping[str, float]
-) -> tuple[float, float, float]:
+def _signs_together(old: Told, new: Told, rarity: Rarity, fact: float) -> dict[str, float]:
+    """Return what is seen of two messages beside one another."""
+    shared = [rarity[word] for word in old.reading.words & new.reading.words]
+    word, ended, matter = _in_clauses(old.reading, new.reading, rarity)
+    likeness = 0.0
+    if old.vector is not None and new.vector is not None:
+        likeness = float(old.vector @ new.vector)
+    return {
+        "likeness": likeness,
+        "shared words": min(2.0, sum([each**2 for each in shared])),
+        "rarest shared word": max(shared, default=0.0),
+        "changed word": word,
+        "word that ended": ended,
+        "changed matter": matter,
+        "same session": float(old.session != NO_ROW and old.session == new.session),
+        "long before": min(1.0, old.length / 200),
+        "fits it better": new.fit - old.fit,
+        "fact was superseded": fact,
+    }
+
+
+def _in_clauses(old: Reading, new: Reading, rarity: Rarity) -> tuple[float, float, float]:
     """Return the rarest word shared with a clause that tells a change, and with one that tells an
     end; and how much of a matter that changed is shared, of the same person."""
     word = ended = matter = 0.0
+    has_shared = not old.words.isdisjoint(new.words)
+    if not new.changes or not (has_shared or old.matters & new.matters & CHANGING):
+        return word, ended, matter
     for late in new.clauses:
         if not late.changes:
             continue
         for early in old.clauses:
-            rarest = max((rarity.get(each, 1.0) for each in early.words & late.words), default=0.0)
+            shared = early.words & late.words if has_shared else ()
+            rarest = max([rarity[each] for each in shared], default=0.0)
             word = max(word, rarest)
             if late.changes & _STRONG:
                 ended = max(ended, rarest)

@@ -6,8 +6,23 @@ A fact lends its message what it knows: that it fits the question, and that it n
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from ..entries import Entry
+from .clauses import telling_words
+from .matters import matters_in
+from .people import names_in, relations_in
+
+
+class Known(NamedTuple):
+    """A fact, read: its words, the matters of it and of its title, and whom it is about."""
+
+    words: frozenset[str]
+    matters: int
+    titled: int
+    relations: frozenset[str]
+    people: frozenset[str]  # relations and names
+
 
 _OVER = frozenset({"superseded"})  # the mark of what no longer holds
 
@@ -19,11 +34,27 @@ class Facts:
         self._rows: dict[str, int] = {}  # record → row
         self._derived: dict[str, dict[int, None]] = {}  # record → rows of what came from it
         self._entries: dict[int, Entry] = {}  # those with sources
+        self._read: dict[int, Known] = {}
+
+    def __contains__(self, row: int) -> bool:
+        return row in self._entries
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def known(self, row: int) -> Known:
+        """Return a fact as it reads; it is read once."""
+        found = self._read.get(row)
+        if found is None:
+            found = self._read[row] = _known(self._entries[row])
+        return found
 
     def add(self, row: int, entry: Entry) -> None:
         """Take note of an entry."""
         if entry.record is not None:
             self._rows[entry.record] = row
+        if entry.is_told_itself:
+            return
         for source in entry.sources:
             self._derived.setdefault(source, {})[row] = None
         if entry.sources:
@@ -39,6 +70,7 @@ class Facts:
             if not known:
                 self._derived.pop(source, None)
         self._entries.pop(row, None)
+        self._read.pop(row, None)
 
     def sources_of(self, row: int) -> list[int]:
         """Return the rows of the messages that a fact came from, those that are there."""
@@ -64,3 +96,16 @@ class Facts:
 
     def _known(self, records: Iterable[str]) -> list[int]:
         return [self._rows[each] for each in records if each in self._rows]
+
+
+def _known(fact: Entry) -> Known:
+    title = "" if fact.title is None else fact.title
+    whole = f"{title} {fact.text}".strip()
+    relations = relations_in(fact.text)
+    return Known(
+        telling_words(fact.text),
+        matters_in(whole, telling_words(whole)),
+        matters_in(title, telling_words(title)),
+        relations,
+        relations | names_in(fact.text),
+    )

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..catalogue import Catalogue
-from ..entries import Entry
 from ..ranking import Ranked
 from ..ranking.profiles import Profiles
 from ..vector_arm import VectorArm
 from .asking import PersonalQuestion
-from .clauses import telling_words
-from .facts import Facts
-from .matters import count, matters_in
-from .people import names_in, relations_in
+from .facts import Facts, Known
+from .matters import count
+from .signals import Rarity
 
 Floats = NDArray[np.float64]
 
@@ -39,15 +38,19 @@ def lent(
     ranked: Ranked,
     rows: NDArray[np.int64],
     question: PersonalQuestion,
-    rarity: Mapping[str, float],
+    rarity: Rarity,
     memory: Memory,
 ) -> tuple[Floats, dict[tuple[int, int], float]]:
     """Return how well the best fact of each row that holds fits; and which rows a fact that no
     longer holds leads from and to, with how well that fits beside others of the same row."""
+    if not len(facts):
+        return np.zeros(len(rows)), {}
     at = {row: place for place, row in enumerate(rows.tolist())}
     derived = [facts.from_message(memory.catalogue.at(row)) for row in at]
     every = [fact for some in derived for fact in some]
-    fits = dict(zip(every, _fits(every, question, rarity, memory, ranked), strict=True))
+    known = [facts.known(fact) for fact in every]
+    near = _near(every, known, question, rarity, memory, ranked)
+    fits = dict(zip(every, map(partial(_fit, question), known, near), strict=True))
     best = np.zeros(len(rows))
     links: dict[tuple[int, int], float] = {}
     for old, some in enumerate(derived):
@@ -58,51 +61,34 @@ def lent(
             for row in facts.successors(fact) if most else ():
                 if row in at and at[row] != old:
                     pair = (old, at[row])
-                    fit = 1.0 if _is_asked(fact, question, memory) else _MISSED
+                    fit = 1.0 if _is_asked(facts.known(fact), question) else _MISSED
                     links[pair] = max(links.get(pair, 0.0), fit * fits[fact] / most)
     return best, links
 
 
-def _is_asked(fact: int, question: PersonalQuestion, memory: Memory) -> bool:
+def _is_asked(fact: Known, question: PersonalQuestion) -> bool:
     """Tell whether a fact is on the very matter that is asked for, and of whom."""
-    entry = memory.catalogue.at(fact)
-    on = 0 if entry.title is None else matters_in(entry.title, telling_words(entry.title))
-    return bool(on & question.matters) and _is_of_asked(question, entry.text)
+    return bool(fact.titled & question.matters) and _is_of_asked(question, fact)
 
 
-def _fits(
-    rows: Sequence[int],
-    question: PersonalQuestion,
-    rarity: Mapping[str, float],
-    memory: Memory,
-    ranked: Ranked,
-) -> list[float]:
-    """Return how well facts fit a question: by meaning, or else by words; and by the matter."""
-    if not rows:
-        return []
-    entries = [memory.catalogue.at(row) for row in rows]
-    near = _near(rows, entries, question, rarity, memory, ranked)
-    asked = max(1, count(question.matters))
-    return [
-        (each + _MATTER * count(_matters_of(entry) & question.matters) / asked)
-        * (1.0 if _is_of_asked(question, entry.text) else _OF_OTHERS)
-        for each, entry in zip(near, entries, strict=True)
-    ]
+def _fit(question: PersonalQuestion, fact: Known, near: float) -> float:
+    """Return how well a fact fits a question: by meaning, or else by words; and by the matter."""
+    on = count(fact.matters & question.matters) / max(1, count(question.matters))
+    return (near + _MATTER * on) * (1.0 if _is_of_asked(question, fact) else _OF_OTHERS)
 
 
-def _is_of_asked(question: PersonalQuestion, fact: str) -> bool:
+def _is_of_asked(question: PersonalQuestion, fact: Known) -> bool:
     """Tell whether a fact is about who is asked for: the user, or who is named."""
-    theirs = relations_in(fact)
     if question.people:
-        return not question.people.isdisjoint(theirs | names_in(fact))
-    return not (question.of_user and theirs)
+        return not question.people.isdisjoint(fact.people)
+    return not (question.of_user and fact.relations)
 
 
 def _near(
     rows: Sequence[int],
-    entries: Sequence[Entry],
+    facts: Sequence[Known],
     question: PersonalQuestion,
-    rarity: Mapping[str, float],
+    rarity: Rarity,
     memory: Memory,
     ranked: Ranked,
 ) -> list[float]:
@@ -110,14 +96,7 @@ def _near(
     if ranked.vector is not None and index is not None:
         cosines = index.vectors(np.array(rows, np.int64)) @ ranked.vector
         return [min(1.0, max(0.0, each)) for each in cosines.tolist()]
-    total = sum(rarity.get(word, 1.0) for word in question.words)
+    total = sum(rarity[word] for word in question.words)
     if not total:
         return [0.0] * len(rows)
-    texts = (telling_words(each.text) for each in entries)
-    return [sum(rarity.get(w, 1.0) for w in question.words & said) / total for said in texts]
-
-
-def _matters_of(fact: Entry) -> int:
-    """Return the matters that a fact is about; its title names one."""
-    text = fact.text if fact.title is None else f"{fact.title} {fact.text}"
-    return matters_in(text, telling_words(text))
+    return [sum([rarity[w] for w in question.words & each.words]) / total for each in facts]

@@ -145,6 +145,6 @@ CHANGING = sum(
     _BITS[name]
     for name in (
         *("home", "work", "partner", "medicine", "smoking", "drink", "name", "pet", "study"),
-        *("sport", "food", "health", "child", "time", "trip"),
+        *("sport", "food", "health", "child", "time", "trip", "vehicle"),
     )
 )

@@ -21,19 +21,22 @@ from ..catalogue import Catalogue
 from ..dense.index import DenseIndex
 from ..entries import Entry
 from ..ranking import Question, Ranked
+from ..ranking.pool import Pool
 from ..ranking.signals import word_signals
+from ..ranking.topic import unknown_share
+from ..text.analysis import tokens
 from .asking import PersonalQuestion, asked
-from .clauses import Reading, last_spoken_of, read
 from .currency import LOOKED_AT, Superseded, Told, superseded
 from .facts import Facts
 from .lending import Memory, lent
-from .people import RELATIONS
-from .signals import Candidates, Floats, rarity_of, share, signals
+from .matters import matters_in
+from .messages import Message, Messages
+from .people import RELATIONS, relations_asked
+from .signals import Candidates, Floats, Rarity, share, signals
 
 READ = 60  # candidates that are looked at again
 _STEP = 1e-3  # what a message has before the one it supersedes
 _NONE: NDArray[np.int64] = np.empty(0, np.int64)
-_NOTHING = Reading((), frozenset(), 0)
 
 
 class Weights(Struct, frozen=True):
@@ -48,20 +51,12 @@ class Look(Struct, frozen=True):
 
     places: NDArray[np.int64]
     rows: NDArray[np.int64]
-    sessions: Sequence[str | None]
+    sessions: NDArray[np.int64]
     question: PersonalQuestion
     candidates: Candidates
-    rarity: Mapping[str, float]
+    rarity: Rarity
     facts: Mapping[tuple[int, int], float]
     vectors: NDArray[np.float32] | None
-
-    @property
-    def is_nobody_known(self) -> bool:
-        """Whether nobody of those whom the question asks for was ever spoken of."""
-        named = (each.names for each in self.candidates.readings)
-        return bool(self.question.people) and self.question.people.isdisjoint(
-            frozenset().union(*named)
-        )
 
     def facts_among(self, some: Sequence[int]) -> dict[tuple[int, int], float]:
         """Return which of some candidates a fact leads from and to, by their places among these."""
@@ -72,19 +67,22 @@ class Look(Struct, frozen=True):
             if old in place and new in place
         }
 
-    def told(self, at: int) -> Told:
-        """Return a candidate as one that may supersede another."""
+    def told(self, some: Sequence[int]) -> list[Told]:
+        """Return some candidates as such that may supersede one another."""
         seen = self.candidates
-        near = seen.cosines if self.vectors is not None else seen.words
-        return Told(
-            reading=seen.readings[at],
-            time=float(seen.times[at]),
-            age=float(seen.ages[at]),
-            session=self.sessions[at],
-            length=len(seen.texts[at]),
-            vector=None if self.vectors is None else self.vectors[at],
-            fit=float(share(near, 0.0)[at]),
-        )
+        fits = share(seen.cosines if self.vectors is not None else seen.words, 0.0)
+        return [
+            Told(
+                reading=seen.messages[at].reading,
+                time=float(seen.times[at]),
+                age=float(seen.ages[at]),
+                session=int(self.sessions[at]),
+                length=seen.messages[at].length,
+                vector=None if self.vectors is None else self.vectors[at],
+                fit=float(fits[at]),
+            )
+            for at in some
+        ]
 
 
 class PersonalReader:
@@ -92,15 +90,17 @@ class PersonalReader:
 
     def __init__(self) -> None:
         self.facts = Facts()
-        self._readings: dict[int, tuple[str, Reading]] = {}
+        self.messages = Messages()
 
     def forget(self, row: int, entry: Entry) -> None:
         """Drop what is known of a row."""
-        self._readings.pop(row, None)
+        self.messages.forget(row)
         self.facts.remove(row, entry)
 
     def wanted(self, ranked: Ranked) -> list[int]:
         """Return the messages behind the best facts that are no candidates themselves."""
+        if not len(self.facts):
+            return []
         behind = {
             source for row in ranked.rows[:READ].tolist() for source in self.facts.sources_of(row)
         }
@@ -120,29 +120,27 @@ class PersonalReader:
         if not len(places):
             return None
         rows = ranked.pool.rows[places]
-        entries = [memory.catalogue.at(row) for row in rows.tolist()]
-        readings = self._read(rows.tolist(), entries)
-        known = frozenset().union(*(each.names for each in readings)) - RELATIONS
-        personal = asked(question, now, known, _aliases(readings))
-        rarity = rarity_of(readings)
-        pair = word_signals(ranked.pool, memory.catalogue, memory.profiles)["words with the reply"][
-            places
-        ]
-        cosines = ranked.pool.cosines[places]
+        catalogue, pool = memory.catalogue, ranked.pool
+        messages = self.messages.at(rows.tolist(), catalogue)
+        names = frozenset().union(*(each.reading.names for each in messages)) - RELATIONS
+        personal = asked(question, now, names, _aliases(messages))
+        rarity = Rarity(messages)
         known_facts, links = lent(self.facts, ranked, rows, personal, rarity, memory)
+        unasked = np.zeros(len(rows))
         candidates = Candidates(
-            texts=[each.text for each in entries],
-            by_user=np.array([is_users(each) for each in entries]),
-            times=memory.catalogue.times[rows],
-            ages=_ages(memory.catalogue, rows),
-            words=ranked.pool.scores[places],
-            cosines=cosines,
-            with_question=pair,
+            messages=messages,
+            times=catalogue.times[rows],
+            ages=catalogue.ages[rows].astype(np.float64),
+            newness=_newness(catalogue, rows) if personal.is_now else unasked,
+            words=pool.scores[places],
+            cosines=pool.cosines[places],
+            with_question=_with_question(pool, memory, places)
+            if personal.of_assistant
+            else unasked,
             facts=known_facts,
-            readings=readings,
         )
-        vectors = _vectors(memory.vectors.index, rows) if ranked.pool.likeness is not None else None
-        sessions = [each.session for each in entries]
+        vectors = _vectors(memory.vectors.index, rows) if pool.likeness is not None else None
+        sessions = catalogue.sessions[rows]
         return Look(places, rows, sessions, personal, candidates, rarity, links, vectors)
 
     def reread(
@@ -159,7 +157,7 @@ class PersonalReader:
         if look is None:
             return ranked
         weights = default_weights(with_vectors=ranked.pool.likeness is not None)
-        seen = signals(look.question, look.candidates, asked_rarity(look))
+        seen = signals(look.question, look.candidates, look.rarity)
         parts = {
             name: weights.signals[name] * each
             for name, each in seen.items()
@@ -176,7 +174,7 @@ class PersonalReader:
             _ranked_anew(ranked, look.places, rest, parts),
             heirs=heirs,
             is_personal=True,
-            is_nobody_known=look.is_nobody_known,
+            unknown=_unknown(ranked, look),
         )
 
     def superseded(self, look: Look, totals: Floats, weights: Weights) -> list[Superseded]:
@@ -184,7 +182,7 @@ class PersonalReader:
         if not (look.question.is_present or look.question.is_former):
             return []
         best = best_told(look, totals)
-        told = [look.told(at) for at in best]
+        told = look.told(best)
         facts = look.facts_among(best)
         found = superseded(look.question, told, look.rarity, facts, weights.signs)
         return [change(each, old=best[each.old], new=best[each.new]) for each in found]
@@ -194,8 +192,12 @@ class PersonalReader:
 
         Where these are few, others follow: who shares no word with a question may answer it.
         """
+        others = _NONE
+        if with_others and len(ranked.order) < min(READ, len(ranked.pool)):
+            others = np.setdiff1d(np.arange(len(ranked.pool)), ranked.order)
+        if not len(self.facts):
+            return np.concatenate([ranked.order, others])[:READ]
         place = {row: at for at, row in enumerate(ranked.pool.rows.tolist())}
-        others = np.setdiff1d(np.arange(len(ranked.pool)), ranked.order) if with_others else _NONE
         found: dict[int, None] = {}
         for at in (*ranked.order.tolist(), *others.tolist()):
             sources = self.facts.sources_of(int(ranked.pool.rows[at]))
@@ -207,35 +209,16 @@ class PersonalReader:
 
     def _rest(self, ranked: Ranked, places: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return who was not looked at again; facts whose messages were candidates are not left."""
+        is_seen = np.zeros(len(ranked.pool), np.bool_)
+        is_seen[places] = True
+        left = ranked.order[~is_seen[ranked.order]]
+        if not len(self.facts):
+            return left
         rows = set(ranked.pool.rows.tolist())
-        left = (
-            at
-            for at in ranked.order[~np.isin(ranked.order, places)].tolist()
-            if rows.isdisjoint(self.facts.sources_of(int(ranked.pool.rows[at])))
+        are_left = (
+            rows.isdisjoint(self.facts.sources_of(row)) for row in ranked.pool.rows[left].tolist()
         )
-        return np.fromiter(left, np.int64)
-
-    def _read(self, rows: Sequence[int], entries: Sequence[Entry]) -> list[Reading]:
-        """Read what the user said, in the order it was said: "she" is who was spoken of before."""
-        found: dict[int, Reading] = {}
-        last: frozenset[str] = frozenset()
-        session: str | None = None
-        order = sorted(range(len(rows)), key=lambda at: (entries[at].time or 0.0, rows[at]))
-        for at in order:
-            entry = entries[at]
-            if entry.session != session:
-                last, session = frozenset(), entry.session
-            found[at] = self._reading(rows[at], entry, last)
-            last = last_spoken_of(found[at], last)
-        return [found[at] for at in range(len(rows))]
-
-    def _reading(self, row: int, entry: Entry, last: frozenset[str]) -> Reading:
-        if not is_users(entry):
-            return _NOTHING
-        known = self._readings.get(row)
-        if known is None or known[0] != entry.text:
-            known = self._readings[row] = (entry.text, read(entry.text, last))
-        return known[1]
+        return left[np.fromiter(are_left, np.bool_, len(left))]
 
 
 def _raised(found: Sequence[Superseded], totals: Floats, *, is_former: bool) -> Floats:
@@ -252,20 +235,32 @@ def _raised(found: Sequence[Superseded], totals: Floats, *, is_former: bool) -> 
     return gained
 
 
-def is_users(entry: Entry) -> bool:
-    """Tell whether an entry is what the user said: whoever has no role is taken for the user."""
-    return entry.role in (None, "user")
+def _unknown(ranked: Ranked, look: Look) -> Floats:
+    """Return how much of what is asked about was never mentioned, for each of the pool.
+
+    A word nobody used is no gap where the candidate is on its matter, or about whom it means.
+    """
+    found = np.full(len(ranked.pool), unknown_share(ranked.terms))
+    missing = [
+        (each.weight, matters_in(each.text, tokens(each.text)), relations_asked(each.text))
+        for each in ranked.terms
+        if not each.is_known
+    ]
+    total = sum(each.weight for each in ranked.terms)
+    for place, message in zip(look.places.tolist(), look.candidates.messages, strict=True):
+        reading = message.reading
+        found[place] = sum(
+            weight
+            for weight, matters, people in missing
+            if not (matters & reading.matters or people & reading.people)
+        ) / max(total, 1e-9)
+    return found
 
 
 def best_told(look: Look, totals: Floats) -> list[int]:
     """Return the best of what the user said."""
     order = np.argsort(-totals, kind="stable")
-    return [int(at) for at in order if look.candidates.by_user[at]][:LOOKED_AT]
-
-
-def asked_rarity(look: Look) -> dict[str, float]:
-    """Return the rarity of the question's words."""
-    return {word: look.rarity.get(word, 1.0) for word in look.question.words}
+    return [int(at) for at in order if look.candidates.messages[at].is_users][:LOOKED_AT]
 
 
 @cache
@@ -276,25 +271,28 @@ def default_weights(*, with_vectors: bool) -> Weights:
     return Weights(chosen["signals"], chosen["signs"])
 
 
-def _aliases(readings: Sequence[Reading]) -> dict[str, frozenset[str]]:
+def _aliases(messages: Sequence[Message]) -> dict[str, frozenset[str]]:
     """Return names by relation and relations by name, where one of each is told in one breath."""
     found: dict[str, frozenset[str]] = {}
-    for reading in readings:
-        for clause in reading.clauses:
-            relations, names = clause.names & RELATIONS, clause.names - RELATIONS
-            if not relations or len(names) != 1:
-                continue
-            for each, others in ((relations, names), (names, relations)):
-                for key in each:
-                    found[key] = found.get(key, frozenset()) | others
+    for message in messages:
+        for relations, name in message.reading.called:
+            found[name] = found.get(name, frozenset()) | relations
+            for each in relations:
+                found[each] = found.get(each, frozenset()) | {name}
     return found
 
 
-def _ages(catalogue: Catalogue, rows: NDArray[np.int64]) -> Floats:
+def _newness(catalogue: Catalogue, rows: NDArray[np.int64]) -> Floats:
     """Return how new rows are, from 0 to 1, by the order in which all entries came."""
-    everyone = np.sort(catalogue.ages[catalogue.allowed()])
+    everyone = np.sort(catalogue.ages[catalogue.allowed()], kind="stable")  # most are in order
     found: Floats = np.searchsorted(everyone, catalogue.ages[rows]) / max(1, len(everyone))
     return found
+
+
+def _with_question(pool: Pool, memory: Memory, places: NDArray[np.int64]) -> Floats:
+    """Return the words of candidates and of what they answer, as a share of the best."""
+    found: Floats = word_signals(pool, memory.catalogue, memory.profiles)["words with the reply"]
+    return found[places]
 
 
 def _vectors(index: DenseIndex | None, rows: NDArray[np.int64]) -> NDArray[np.float32] | None:
@@ -308,16 +306,13 @@ def _ranked_anew(
     parts: Mapping[str, Floats],
 ) -> Ranked:
     """Put the places in the order of their new totals, and the others behind them."""
-    size = len(ranked.pool)
-    whole = {name: np.zeros(size) for name in parts}
-    for name, each in parts.items():
-        whole[name][places] = each
-    totals = np.sum(list(whole.values()), axis=0)
+    table = np.zeros((len(parts) + 1, len(ranked.pool)))
+    table[:-1, places] = list(parts.values())
     if len(rest):
-        behind = float(totals[places].min()) - 1.0
+        behind = float(table[:, places].sum(axis=0).min()) - 1.0
         before = float(ranked.totals[rest].max(initial=0.0))
-        whole["not looked at again"] = np.zeros(size)
-        whole["not looked at again"][rest] = behind + ranked.totals[rest] - before
-        totals = totals + whole["not looked at again"]
+        table[-1, rest] = behind + ranked.totals[rest] - before
+    totals = table.sum(axis=0)
     order = places[np.lexsort((-ranked.pool.rows[places], -totals[places].round(9)))]
+    whole = dict(zip((*parts, "not looked at again"), table, strict=True))
     return replace(ranked, order=np.concatenate([order, rest]), totals=totals, parts=whole)

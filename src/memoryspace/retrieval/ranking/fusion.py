@@ -19,7 +19,7 @@ from .asking import Question
 from .bridging import Bridges, bounded, by_row, trust_in
 from .pool import REACH, Floats, Pool, gather
 from .profiles import Profiles
-from .sharing import BETTER, Links, SharedNames, incomplete, shared
+from .sharing import BETTER, Links, SharedNames, helpful, incomplete, shared
 from .signals import (
     Signals,
     asked_signals,
@@ -28,6 +28,7 @@ from .signals import (
     recency,
     word_signals,
 )
+from .topic import Term, terms_of
 from .weights import Ranking
 
 _NOBODY: Rows = np.empty(0, np.int64)
@@ -60,12 +61,19 @@ class Ranked:
     totals: Floats
     parts: Signals  # weighted; they add up to the totals
     vector: NDArray[np.float32] | None = None  # of the question
+    keywords: str = ""
     heirs: Mapping[int, int] = field(default_factory=dict)  # place → of what supersedes it
     is_personal: bool = False  # the totals are those of a second look
-    is_nobody_known: bool = False  # of those whom the question asks for
+    unknown: Floats | None = None  # how much of what is asked about each leaves unmentioned
 
     def __len__(self) -> int:
         return len(self.order)
+
+    @cached_property
+    def terms(self) -> list[Term]:
+        """What the question is about."""
+        best = self.pool.gains.max(axis=1, initial=0.0).tolist()
+        return terms_of(self.keywords, dict(zip(self.pool.words, best, strict=True)))
 
     @cached_property
     def rows(self) -> Rows:
@@ -146,7 +154,9 @@ class Ranker:
             each: {row: rarity for row, rarity in sharers.items() if self._mask[row]}
             for each, sharers in found
         }
-        return {each: sharers for each, sharers in allowed.items() if sharers}
+        some = {each: sharers for each, sharers in allowed.items() if sharers}
+        keywords = self._question.keywords
+        return helpful(some, pool, lambda rows: memory.sparse.gains(keywords, rows).gains)
 
     def _score(self, rows: Rows, pool: Pool, hops: Signals, best: float) -> Ranked:
         """Score rows; ``best`` is the best total without the hops."""
@@ -164,7 +174,7 @@ class Ranker:
         found = np.flatnonzero(_is_found(pool, parts))
         ages = self._memory.catalogue.ages[rows[found]]
         order = found[np.lexsort((-ages, -totals[found].round(9)))]
-        return Ranked(pool, order, totals, parts, self._vector)
+        return Ranked(pool, order, totals, parts, self._vector, keywords=self._question.keywords)
 
     def _signals(self, rows: Rows, pool: Pool, hops: Signals) -> Signals:
         memory, question = self._memory, self._question

@@ -149,7 +149,7 @@ def spoken_in(text: str) -> dict[str, Name]:
     found: dict[str, Name] = {}
     for match in _SPOKEN.finditer(text[:_SAID_WITHIN]):
         name = match[1] if match[1] is not None else _bare(match[0], _opens(text, match.start()))
-        parts = _telling(name)
+        parts = telling(name)
         if parts and len(parts) <= _LONGEST:
             found.setdefault(name, parts)
         if len(found) == _SAID:
@@ -170,7 +170,7 @@ def _bare(name: str, opens: bool) -> str:
     return "" if opens and len(parts) == 1 else " ".join(parts)
 
 
-def _telling(name: str) -> Name:
+def telling(name: str) -> Name:
     """Return the words of a name that are indexed as they stand: no single letters, no "of"."""
     units = _UNIT.findall(name.lower())
     return tuple(

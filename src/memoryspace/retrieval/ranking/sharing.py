@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from itertools import chain
 
 import numpy as np
 
 from ..catalogue import Rows
 from ..sparse.index import SparseIndex
-from ..text.stopwords import query_words
-from .names import Name, Spoken
+from .names import Name, Spoken, telling
 from .pool import Floats, Pool
 
 TextOf = Callable[[int], str]
@@ -37,8 +37,10 @@ class SharedNames:
 
     def links(self, better: Iterable[int], question: str) -> Links:
         """Return who else speaks of those whom these rows name and the question does not."""
-        asked = frozenset(query_words(question))
+        asked = frozenset(telling(question))
         named = [(row, *each) for row in better for each in self._news_of(row, asked)]
+        if not named:
+            return {}
         holders = self._sparse.holders([parts for _, _, parts in named], _MOST_READ)
         found: Links = {}
         for (row, name, _), may in zip(named, holders, strict=True):
@@ -58,8 +60,28 @@ class SharedNames:
 
 def incomplete(rows: Iterable[int], pool: Pool) -> list[int]:
     """Return those of the rows that lack a word of the question: another may have it."""
-    lacks = (pool.gains_at(0) == 0).any(axis=1)
-    return [row for row in rows if lacks[_places(pool, [row])].any()]
+    some = list(rows)
+    lacks = (pool.gains_at(0)[_places(pool, some)] == 0).any(axis=1)
+    return [row for row, is_lacking in zip(some, lacks.tolist(), strict=True) if is_lacking]
+
+
+def helpful(links: Links, pool: Pool, gains_of: Callable[[Rows], Floats]) -> Links:
+    """Return those of the links that lead to a word of the question which the better one lacks.
+
+    ``gains_of`` rows are what the words of the question give in them, row by row.
+    """
+    if not links:
+        return links
+    everyone = np.unique(np.fromiter(chain(*links.values()), np.int64))
+    has, own = gains_of(everyone) > 0, pool.gains_at(0) > 0
+    found: Links = {}
+    for better, sharers in links.items():
+        lacks = ~own[_places(pool, [better])[0]]
+        helps = dict(zip(everyone.tolist(), (has & lacks).any(axis=1).tolist(), strict=True))
+        kept = {row: rarity for row, rarity in sharers.items() if helps[row]}
+        if kept:
+            found[better] = kept
+    return found
 
 
 def shared(links: Links, trust: dict[int, float], pool: Pool) -> Floats:
