@@ -47,24 +47,29 @@ CAREFUL = [
 ]
 
 
+SALT = [asked("Season the soup with salt."), *called("add_salt", "ok", spoons=9)]
+
+
 async def learn(tasks: TaskMemoryService) -> None:
-    """One attempt fails, another succeeds: a lesson from each, and one from comparing them."""
+    """One attempt fails, another succeeds: one lesson says what to do and what to avoid."""
     await tasks.add_trajectory(USER, HASTY, score=0.0, session_id="monday")
     await tasks.add_trajectory(USER, CAREFUL, score=1.0, session_id="tuesday")
+    await tasks.add_trajectory(USER, SALT, score=1.0, session_id="wednesday")
     for memory in (await tasks.page(USER)).memories:
-        print(f"{memory.details['type']}: {memory.details['lesson']}")
+        print(f"{memory.details['type']}:\n{memory.text}")
 
 
 async def use(tasks: TaskMemoryService) -> None:
-    """Whoever uses a lesson says how it went; what was tried and did not help is pruned."""
-    lessons = await tasks.search(USER, "Reserve a table in a restaurant")
+    """Lessons come where they concern the task; whoever uses one says whether it helped."""
+    lessons = await tasks.search(USER, "Book a table in a restaurant for Sunday")
     print("lessons for a similar task:", len(lessons))
-    of_type = {hit.memory.details["type"]: hit.memory.id for hit in lessons}
-    for went_well in (True, True, False):
-        await tasks.record_use(USER, of_type["success"], succeeded=went_well)
-        await tasks.record_use(USER, of_type["failure"], succeeded=False)
+    print("lessons for one never seen:", len(await tasks.search(USER, "Translate this poem")))
+    salt = await tasks.search(USER, "Season the soup with salt")
+    for helped in (True, True, False):
+        await tasks.record_use(USER, lessons[0].memory.id, helped=helped)
+        await tasks.record_use(USER, salt[0].memory.id, helped=False)
     pruned = await tasks.prune(USER, min_uses=3, min_success_rate=0.5)
-    print("pruned after three uses without success:", int(pruned))
+    print("pruned after three uses without help:", int(pruned))
     for memory in (await tasks.page(USER)).memories:
         details = memory.details
         print(f"  kept: {details['type']}, helped {details['successes']} of {details['uses']}")

@@ -57,13 +57,15 @@ class Hanging(Echo):
 DERIVERS = {"derive": Echo, "hang": Hanging}
 
 
-def service_on(backend: str, url: str, deriver: Echo | None = None) -> StoredMemoryService:
+def service_on(
+    backend: str, url: str, deriver: Echo | None = None, *, settings: ServiceSettings = WORDS
+) -> StoredMemoryService:
     if backend == "redis":
-        return RedisMemoryService(url, settings=WORDS, deriver=deriver)
+        return RedisMemoryService(url, settings=settings, deriver=deriver)
     if backend == "space":
-        return SpaceMemoryService(url, settings=WORDS, deriver=deriver)
+        return SpaceMemoryService(url, settings=settings, deriver=deriver)
     search: Any = "server" if backend == "postgres-server" else "process"
-    return SQLMemoryService(url, search=search, settings=WORDS, deriver=deriver)
+    return SQLMemoryService(url, search=search, settings=settings, deriver=deriver)
 
 
 @asynccontextmanager

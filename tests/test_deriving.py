@@ -12,7 +12,14 @@ from msgspec.structs import replace as change
 
 from memoryspace import MemoryStore, Origin, Record, Scope, Store, Where
 from memoryspace.errors import ModelUnavailable, StoreUnavailable
-from memoryspace.service import ServiceSettings
+from memoryspace.model import Completion
+from memoryspace.service import (
+    PersonalMemoryService,
+    ServiceSettings,
+    Status,
+    TaskMemoryService,
+    ToolMemoryService,
+)
 from memoryspace.service.deriving.contract import (
     Add,
     Adjust,
@@ -436,3 +443,69 @@ async def test_of_a_chain_of_facts_the_last_that_is_left_holds() -> None:
         assert await facts(service, user) == ["lives in Paris"]
         await service.delete(user, ids[3])
         assert await facts(service, user) == ["lives in Rome"]
+
+
+@pytest.mark.parametrize("other", [TaskMemoryService, ToolMemoryService])
+async def test_facts_come_although_another_service_was_started_meanwhile(
+    other: type[TaskMemoryService | ToolMemoryService],
+) -> None:
+    store, user = MemoryStore(), fresh_user()
+    words = ServiceSettings(embedder=None)
+    async with PersonalMemoryService(store, settings=words, model=DownModel()) as service:
+        await service.add_memory(user, ["I live in Oslo"])
+    async with other(store, settings=words) as service:
+        assert await service.settled(user) == Status(0, 0, {})
+    async with PersonalMemoryService(store, settings=words) as service:
+        assert (await service.settled(user)).is_settled
+        assert await facts(service, user) == ["The user lives in Oslo."]
+
+
+class DownModel:
+    name = "down"
+
+    async def complete(self, messages: Any, *, schema: Any = None) -> Completion:
+        raise ModelUnavailable("it is down")
+
+
+_TRAJECTORY = [
+    {"role": "user", "content": "Open the door"},
+    {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [
+            {"id": "a", "type": "function", "function": {"name": "push", "arguments": "{}"}}
+        ],
+    },
+    {"role": "tool", "tool_call_id": "a", "content": "It is open."},
+]
+_CALL = {"tool_name": "grep", "input": {}, "output": "x", "create_time": "2024-05-01"}
+_LEFT: dict[type[StoredMemoryService], Callable[[Any, str], Awaitable[list[str]]]] = {
+    PersonalMemoryService: lambda service, user: service.add_memory(user, ["I live in Oslo"]),
+    TaskMemoryService: lambda service, user: service.add_trajectory(user, _TRAJECTORY, score=1.0),
+    ToolMemoryService: lambda service, user: service.add_tool_call_results(user, [_CALL]),
+}
+
+
+@pytest.mark.parametrize("own", _LEFT)
+async def test_a_job_from_before_jobs_named_their_deriver_is_whose_it_looks_like(
+    own: Any,
+) -> None:
+    store, user, words = MemoryStore(), fresh_user(), ServiceSettings(embedder=None)
+    service = own(store, settings=words)
+    await service.start()
+    await service._worker.stop()  # as if it died here
+    await _LEFT[own](service, user)
+    [job] = await store.select(Scope(user), Where(kind="job"))
+    assert isinstance(job.value, dict)
+    nameless = {name: value for name, value in job.value.items() if name != "deriver"}
+    await store.replace(
+        Scope(user, "default"), Where(ids=frozenset({job.id})), [change(job, value=nameless)]
+    )
+    others: list[Any] = [each for each in _LEFT if each is not own]
+    for other in others:
+        async with other(store, settings=words) as stranger:
+            assert await stranger.settled(user) == Status(0, 0, {})
+    async with own(store, settings=words) as service:
+        assert (await service.status(user)).pending + await service.count(user) > 0
+        assert (await service.settled(user)).is_settled
+        assert await service.count(user) == 1

@@ -581,7 +581,7 @@ def test_a_scored_trajectory_teaches_and_is_found() -> None:
         await ltm.record([*attempt, None], score=0.0)
         assert await ltm.record([*attempt], score=0.0) == []
         text = await ltm.retrieve(said("book a table"))
-        assert "It ended badly (score 0)" in text
+        assert "Avoid (it failed): It was full" in text
         response = await ltm.record_to_memory(
             "Booking a hotel", ["Ask for the floor", "Call early"]
         )

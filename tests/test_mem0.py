@@ -106,7 +106,7 @@ async def test_a_message_whose_id_the_session_has_is_skipped() -> None:
 async def test_what_has_no_text_is_left_out_and_told() -> None:
     events = EventStream()
     async with service(events=events) as mem0:
-        with capture(events) as seen:
+        with capture(events, "messages_without_text") as seen:
             said = [Message(role="user", content=None), "words", "  "]
             assert len(await mem0.add_memory("ann", said)) == 1
         assert [len(each.data["messages"]) for each in seen] == [2]
@@ -334,7 +334,7 @@ async def test_what_a_store_returns_of_others_is_dropped_and_counted() -> None:
             await mem0.add_memory("ann", "tea")
             await mem0.add_memory("bob", "coffee")
             client.vector_store.list = lambda filters=None, **rest: everything(**rest)
-            with capture(events) as seen:
+            with capture(events, "foreign_memories_dropped") as seen:
                 assert await mem0.list_memory("ann") == ["tea"]
             assert mem0.dropped == 1
             assert [each.name for each in seen] == ["foreign_memories_dropped"]

@@ -304,8 +304,7 @@ def test_a_missing_package_says_what_to_install() -> None:
         "sys.path[:0] = ['tests']\n"
         "from mem0_parts import Scripted, Words\n"
         "from memoryspace.service.mem0 import Mem0LongTermMemory\n"
-        "ltm = Mem0LongTermMemory('bot', model=Scripted(), embedding_model=Words())\n"
-        "try: ltm.long_term_working_memory\n"
+        "try: Mem0LongTermMemory('bot', model=Scripted(), embedding_model=Words())\n"
         "except ImportError as error: print(error)\n"
     )
     run = subprocess.run(

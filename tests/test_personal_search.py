@@ -182,7 +182,7 @@ def test_a_name_leads_to_what_was_said_of_a_relative() -> None:
         ("2025-02-10", [("user", "Ines won the chess cup on Sunday, she is unbearable now.")]),
         ("2025-03-10", [("user", "My boss Ada plays the tuba.")]),
     ]
-    assert "chess" in first("Which cup did my sister win?", talk)
+    assert "unbearable" in first("Which chess cup did my sister win?", talk)
 
 
 def test_who_asks_for_the_assistants_words_gets_them() -> None:
@@ -222,7 +222,10 @@ def test_a_hit_tells_what_is_known_from_it() -> None:
 
 
 def test_as_many_hits_as_can_be_asked_for_tell_what_is_known() -> None:
-    talk: Talk = [(f"2025-01-{day:02}", [("user", "I live in Rome.")] * 9) for day in range(1, 31)]
+    talk: Talk = [
+        (f"2025-01-{day:02}", [("user", f"I live in Rome, {day}.{at}.") for at in range(9)])
+        for day in range(1, 31)
+    ]
     hits = using(lambda service: service.search("ann", "Where do I live?", top_k=1000), talk)
     assert len(hits) == 270
     assert any(hit.facts for hit in hits)
@@ -279,7 +282,7 @@ def test_an_unrelated_prompt_gets_nothing() -> None:
     assert "Oslo" in related[0].memory.text
 
 
-@pytest.mark.parametrize("value", [-0.1, 1.1, float("nan"), "high", None, True])
+@pytest.mark.parametrize("value", [-0.1, 1.1, float("nan"), "high", True])
 def test_a_relevance_out_of_range_is_refused(value: Any) -> None:
     with pytest.raises(InvalidInput, match="min_relevance"):
         using(lambda service: service.search("ann", "hello", min_relevance=value))
@@ -313,6 +316,67 @@ def test_a_newer_instruction_takes_the_place_of_an_older_one() -> None:
     newest, other = using(lambda service: service.instructions("ann"), talk)
     assert "English" in newest.text
     assert "short" in other.text
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        ["Always answer in French please.", "Stop answering in French."],
+        ["Always answer in French please.", "please don't reply in French any more"],
+        ["Always answer in French please.", "You can answer in English again."],
+        ["Use bullet points in every answer.", "stop with the bullet points"],
+        ["以后用法语回答我", "别再用法语回答了"],
+        ["以后用法语回答我", "不用法语回答了"],
+        ["以后用法语回答我", "可以用中文回答了"],
+    ],
+)
+def test_an_instruction_that_is_taken_back_stands_no_longer(said: list[str]) -> None:
+    talk: Talk = [(f"2025-0{at + 1}-10", [("user", text)]) for at, text in enumerate(said)]
+    assert len(using(lambda service: service.instructions("ann"), talk[:1])) == 1
+    assert using(lambda service: service.instructions("ann"), talk) == []
+
+
+def test_what_takes_back_an_unknown_instruction_is_one_itself_or_nothing() -> None:
+    stop: Talk = [("2025-01-10", [("user", "Please stop using emojis in your answers.")])]
+    again: Talk = [("2025-01-10", [("user", "You can answer in English again.")])]
+    assert len(using(lambda service: service.instructions("ann"), stop)) == 1
+    assert using(lambda service: service.instructions("ann"), again) == []
+
+
+def test_other_instructions_stand_when_one_is_taken_back() -> None:
+    talk: Talk = [
+        ("2025-01-10", [("user", "Always answer in French.")]),
+        ("2025-02-10", [("user", "Please keep your answers short.")]),
+        ("2025-03-10", [("user", "Stop answering in French.")]),
+    ]
+    (kept,) = using(lambda service: service.instructions("ann"), talk)
+    assert "short" in kept.text
+
+
+@pytest.mark.parametrize("embedder", [None, "best"])
+def test_a_car_that_was_sold_stands_behind_the_one_that_was_bought(embedder: Any) -> None:
+    talk: Talk = [
+        ("2025-01-10", [("user", "I drive a Fiat Panda")]),
+        ("2025-02-10", [("user", "I sold the Fiat and bought a Tesla")]),
+    ]
+    new, old = hits_of("What car do I drive?", talk, embedder=embedder)
+    assert "Tesla" in new.memory.text
+    assert old.superseded_by == new.memory.id
+
+
+def test_what_was_said_several_times_is_one_hit() -> None:
+    often = "I love hiking in the Alps"
+    talk: Talk = [
+        ("2025-01-10", [("user", often)]),
+        ("2025-02-10", [("user", "i love hiking in the  Alps"), ("assistant", often)]),
+        ("2025-03-10", [("user", "My brother hates hiking"), ("user", often)]),
+    ]
+    hits = hits_of("Where do I love hiking?", talk)
+    mine = [each for each in hits if each.memory.role == "user" and "Alps" in each.memory.text]
+    assert len(mine) == 1
+    said = {each.created_at for each in (mine[0].memory, *mine[0].repeated)}
+    assert len(said) == 3
+    assert [len(each.repeated) for each in hits if each.memory.role == "assistant"] == [0]
 
 
 def test_the_same_answers_come_from_a_database() -> None:

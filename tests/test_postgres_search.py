@@ -21,6 +21,7 @@ from memoryspace.errors import InvalidInput
 from memoryspace.message import new_id
 from memoryspace.retrieval import Entry, Only, Recall
 from memoryspace.retrieval.conditions import AllOf, AnyOf, Condition, Item, Not, refusal
+from memoryspace.retrieval.vector_arm import EmbedderStatus
 from memoryspace.service.search import Found, Query
 from memoryspace.service.search.postgres import PostgresSearcher
 from memoryspace.service.search.postgres_tables import entries, progress, vectors
@@ -679,8 +680,11 @@ async def test_an_embedder_that_fails_is_asked_again_later(
         assert len(await at.find("lantern")) == 1
         assert calls == [1]
         assert "lantern" not in caplog.text
+        failing = EmbedderStatus(embedder.name, failures=1, last_error="RuntimeError")
+        assert await at.searcher.embedder_status(at.user) == failing
         is_broken[0], now[0] = False, START + 60
         assert len(await at.find("torch")) == 1  # to it all is alike
+        assert await at.searcher.embedder_status(at.user) == EmbedderStatus(embedder.name, 1)
         assert len(await at.indexed(vectors.c.seq)) == 1
 
 

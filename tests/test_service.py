@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from redis.asyncio import Redis
 from sqlalchemy.ext.asyncio import create_async_engine
@@ -22,7 +24,10 @@ from memoryspace import (
     SQLStore,
     Where,
 )
+from memoryspace.embedding import CallableEmbedder
 from memoryspace.errors import InvalidInput, StoreUnavailable
+from memoryspace.message import new_id
+from memoryspace.retrieval.vector_arm import EmbedderStatus
 from memoryspace.service import (
     InMemoryMemoryService,
     MemoryService,
@@ -109,6 +114,31 @@ async def test_every_backend_gives_the_same_answers_in_the_same_order() -> None:
                 assert await answers(service, user) == found, backend
         expected = found if expected is None else expected
         assert found == expected, backend
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+async def test_a_failing_embedder_shows_in_the_status_and_in_the_hits(backend: str) -> None:
+    is_broken = [False]
+
+    def embed(texts: Sequence[str]) -> Any:
+        if is_broken[0]:
+            raise ConnectionError("no embedder today")
+        return np.ones((len(texts), 2), np.float32)
+
+    embedder = CallableEmbedder(embed, name=f"weak-{new_id()}", dimensions=2)
+    settings = ServiceSettings(embedder=embedder)
+    user, other = fresh_user(), fresh_user()
+    async with service_maker(backend) as make, make(settings=settings) as service:
+        assert (await service.status(user)).embedder == EmbedderStatus(embedder.name)
+        await service.add_memory(user, "a lantern")
+        assert [hit.by_meaning for hit in await service.search(user, "lantern")] == [True]
+        is_broken[0] = True
+        assert [hit.by_meaning for hit in await service.search(user, "lantern")] == [False]
+        failing = (await service.status(user)).embedder
+        assert failing.failures == 1
+        assert "ConnectionError" in (failing.last_error or "")
+        await service.add_memory(other, "a lantern")
+        assert len(await service.search(other, "lantern")) == 1
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -424,6 +424,22 @@ async def test_what_another_deriver_made_is_erased_too() -> None:
     assert await service.store.select(Scope(USER)) == []
 
 
+async def test_a_kind_is_known_once_somebody_on_the_store_makes_it() -> None:
+    async def think(job: Job, known: Known) -> list[Decision]:
+        return [Add(Draft(value="runs daily", text="runs daily", kind="habit"))]
+
+    plain = await started(MemoryStore())
+    with pytest.raises(InvalidInput, match=r"'habit' is no kind of memory.*'fact'.*'memory'"):
+        await plain.count(USER, {"kind": "habit"})
+    deriver = Scripted(think)
+    deriver.kinds = ("habit",)
+    service = await started(plain.store, deriver)
+    await service.add_memory(USER, "word")
+    assert await plain.count(USER, {"kind": "habit"}) == 1
+    with pytest.raises(InvalidInput, match="did you mean 'habit'"):
+        await plain.count(USER, {"OR": [{"kind": "habits"}, {"kind": "fact"}]})
+
+
 async def test_healing_goes_on_after_the_store_was_away_for_a_moment() -> None:
     class Blinking(MemoryStore):
         is_away = False

@@ -9,13 +9,18 @@ from pathlib import Path
 
 import pytest
 
+from counting import CountingEmbedder
+from memoryspace.service import ServiceSettings
+from memoryspace.service.search.ahead import AT_ONCE
 from memoryspace.testing.service_tools import fresh_user
 from service_worker import Echo, service_at, service_on
+from vector_worker import sentences
 
 from services import SHARED_BACKENDS, service_maker
 from shelves import server_url, sql_url
 
 WORKER = Path(__file__).parent / "service_worker.py"
+EMBEDDING_WORKER = Path(__file__).parent / "vector_worker.py"
 DURABLE_BACKENDS = ["space", *SHARED_BACKENDS]
 
 
@@ -26,8 +31,10 @@ def url_of(backend: str, folder: Path) -> str:
     return server_url("redis") if shelf == "redis" else sql_url(shelf, folder)
 
 
-async def start_worker(backend: str, url: str, user: str, *options: object) -> Process:
-    arguments = [str(WORKER), backend, url, user, *map(str, options)]
+async def start_worker(
+    backend: str, url: str, user: str, *options: object, program: Path = WORKER
+) -> Process:
+    arguments = [str(program), backend, url, user, *map(str, options)]
     return await asyncio.create_subprocess_exec(
         sys.executable, *arguments, stdout=PIPE, stderr=PIPE
     )
@@ -85,6 +92,30 @@ async def test_a_process_killed_between_keeping_and_deriving_is_made_up_for_at_t
         [fact] = await service.list_memory(user, {"kind": "fact"})
         assert fact.get_text_content() == "apple 0"
         assert (await service.status(user)).is_settled
+
+
+@pytest.mark.parametrize("backend", ["space", "sqlite", "postgres", "mariadb", "redis"])
+async def test_a_process_killed_between_keeping_and_embedding_leaves_only_the_rest_to_embed(
+    backend: str, tmp_path: Path
+) -> None:
+    url, user, texts = url_of(backend, tmp_path), fresh_user(), sentences(AT_ONCE + 36)
+    worker = await start_worker(backend, url, user, len(texts), program=EMBEDDING_WORKER)
+    assert worker.stdout is not None
+    said = [await worker.stdout.readline() for _ in range(2)]
+    assert sorted(said) == [b"added\n", b"embedding\n"]
+    worker.kill()
+    await worker.communicate()
+    second, third = CountingEmbedder(), CountingEmbedder()
+    for embedder in (second, third):
+        settings = ServiceSettings(embedder=embedder)
+        async with service_on(backend, url, settings=settings) as service:
+            assert await service.count(user) == len(texts)
+            hits = await service.search(user, "which house is in street 7")
+            assert hits
+            assert all(each.by_meaning for each in hits)
+            await service.settled(user)
+    assert len(second.texts) == len(set(second.texts)) == 36
+    assert third.texts == []
 
 
 async def test_four_processes_add_to_one_folder_in_turn_and_not_at_once(tmp_path: Path) -> None:

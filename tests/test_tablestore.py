@@ -146,7 +146,7 @@ async def change_by(store: TablestoreStore, verb: str, scope: Scope) -> None:
 
 async def seen(client: FakeTablestoreClient, scope: Scope) -> list[tuple[str, set[str]]]:
     store = store_on(client)
-    with capture(store.events) as events:
+    with capture(store.events, "record_corrupt") as events:
         found = [(record.id, set(record.marks)) for record in await store.select(scope)]
     assert events == []  # nothing was corrupt
     return found
@@ -280,7 +280,7 @@ async def test_a_reader_never_sees_neither_the_old_nor_the_new(is_same: bool) ->
 
     async def read() -> None:
         while not is_over.is_set():
-            with capture(reader.events) as events:
+            with capture(reader.events, "record_corrupt") as events:
                 assert ids(await reader.select(scope)) == ["a"]
             assert events == []
 
@@ -445,7 +445,7 @@ async def test_a_row_that_does_not_read_back_is_reported_and_skipped() -> None:
         [("memoryspace_record", '{"value":')],
         None,
     )
-    with capture(store.events) as events:
+    with capture(store.events, "record_corrupt") as events:
         assert ids(await store.select(scope)) == ["c"]
     assert [(event.name, event.data["id"]) for event in events] == [
         ("record_corrupt", "a"),

@@ -129,9 +129,11 @@ def test_a_failure_teaches_what_failed_and_what_came_before() -> None:
         await tasks.add(BAD, score=0.0)
         (learnt,) = await tasks.experiences()
         assert learnt.details["type"] == "failure"
-        assert "no free table for 20" in learnt.text
-        assert "after find_restaurant" in learnt.text
-        assert "score 0" in learnt.text
+        _, warned, came_before = learnt.details["lesson"].partition("no free table for 20")
+        assert "Avoid (it failed)" in learnt.text
+        assert warned
+        assert "find_restaurant" in came_before
+        assert "I could not book it" in came_before
 
     run(with_tasks(story))
 
@@ -159,12 +161,13 @@ def test_two_attempts_at_one_task_are_compared(order: int) -> None:
         (one, low), (two, high) = [(BAD, 0.0), (GOOD, 1.0)][::order]
         first = await tasks.add(one, "one", score=low)
         second = await tasks.add(two, "two", score=high)
-        compared = [e for e in await tasks.experiences() if e.details["type"] == "comparison"]
-        (lesson,) = compared
-        better, _, worse = lesson.text.partition("Only the worse one")
+        (lesson,) = await tasks.experiences()
+        assert lesson.details["type"] == "comparison"
+        better, _, worse = lesson.text.partition("Avoid (it failed)")
         assert "check_free_tables" in better
-        assert "find_restaurant" not in better
+        assert "check_free_tables" not in worse
         assert '"people": 20' in worse
+        assert "find_restaurant" not in worse  # both did that
         assert lesson.origin is not None
         assert set(lesson.origin.derived_from) == {*first, *second}
 
@@ -197,10 +200,14 @@ def test_a_lesson_goes_with_what_it_was_learnt_from() -> None:
     async def story(tasks: Tasks) -> None:
         await tasks.add(BAD, "one", score=0.0)
         await tasks.add(GOOD, "two", score=1.0)
-        assert len(await tasks.experiences()) == 3
+        assert len(await tasks.experiences()) == 1
         await tasks.delete_memory("ann", "one")
         (left,) = await tasks.experiences()
         assert left.details["type"] == "success"
+        assert 'people": 20' not in str(left)
+        assert await tasks.history("ann", left.id) == [left]
+        await tasks.delete_memory("ann", "two")
+        assert await tasks.experiences() == []
 
     run(with_tasks(story))
 
@@ -280,6 +287,25 @@ def test_a_model_words_the_lessons_and_one_more_call_checks_them_all() -> None:
     run(with_tasks(story, model=model, spending=spending))
 
 
+def test_what_a_model_claims_must_be_found_in_the_runs() -> None:
+    told = {
+        **CHECK_FIRST,
+        "lesson": "Check the free tables before booking. Call `pay_deposit` with 50 first.",
+        "tools": ["check_free_tables", "pay_deposit"],
+    }
+    made_up = {**CHECK_FIRST, "lesson": "Use the v3 endpoint with an API key."}
+    model = Scripted({"lessons": [told, made_up]}, verdicts(("lesson-1", True, 0.9)))
+
+    async def story(tasks: Tasks) -> None:
+        await tasks.add(GOOD, score=1.0)
+        (learnt,) = await derived(tasks)
+        assert learnt.details["lesson"] == "Check the free tables before booking."
+        assert learnt.details["tools"] == ["check_free_tables"]
+        assert "v3 endpoint" not in model.asked[1]
+
+    run(with_tasks(story, model=model))
+
+
 def test_lessons_of_different_types_are_not_the_same() -> None:
     both = {"lessons": [CHECK_FIRST, CHECK_FIRST, {**CHECK_FIRST, "type": "failure"}]}
     good = verdicts(*((f"lesson-{number}", True, 1.0) for number in (1, 2, 3)))
@@ -309,7 +335,7 @@ def test_a_model_that_gives_nothing_usable_is_stood_in_for_by_the_rules() -> Non
     async def story(tasks: Tasks) -> None:
         await tasks.add(GOOD, score=1.0)
         (learnt,) = await derived(tasks)
-        assert "Steps that worked" in learnt.text
+        assert "Do: find_restaurant" in learnt.text
 
     run(with_tasks(story, model=Scripted("no", "no", "no")))
 
@@ -345,7 +371,11 @@ def test_lessons_by_a_model_go_with_all_attempts_it_was_shown() -> None:
     model = Scripted(
         {"lessons": [CHECK_FIRST]},
         verdicts(("lesson-1", True, 1.0)),
-        {"lessons": [{**CHECK_FIRST, "type": "failure", "lesson": "Twenty people are too many."}]},
+        {
+            "lessons": [
+                {**CHECK_FIRST, "type": "failure", "lesson": "Do not book a table for 20 people."}
+            ]
+        },
         verdicts(("lesson-1", True, 1.0)),
     )
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     )
     from .mem0 import Mem0LongTermMemory, Mem0MemoryService
     from .personal import PersonalMemoryService
+    from .receipt import Receipt
     from .redis import RedisMemoryService
     from .results import Deleted, Erasure, MemoryHit, Page, Status
     from .settings import ServiceSettings
@@ -54,6 +55,7 @@ __all__ = [
     "ReMeTaskLongTermMemory",
     "ReMeTaskMemoryService",
     "ReMeToolLongTermMemory",
+    "Receipt",
     "RedisMemoryService",
     "SQLMemoryService",
     "ServiceLongTermMemory",
@@ -88,8 +90,9 @@ __getattr__ = lazily(
         "PersonalMemoryService": Lazy("personal"),
         "ReMePersonalMemoryService": Lazy("personal"),
         "ReMeTaskMemoryService": Lazy("task"),
+        "Receipt": Lazy("receipt"),
         "RedisMemoryService": Lazy("redis", "redis", "redis"),
-        "SQLMemoryService": Lazy("sql", "sqlalchemy", "sql"),
+        "SQLMemoryService": Lazy("sql", "sqlalchemy", "sql postgres mysql"),
         "ServiceLongTermMemory": Lazy("long_term"),
         "ServiceSettings": Lazy("settings"),
         "SpaceMemoryService": Lazy("space"),

@@ -40,8 +40,17 @@ def check_version(version: int | None) -> None:
         raise InvalidInput(f"version must be a whole number from 1 on, got {version!r}")
 
 
-def check_relevance(value: float) -> float:
-    """Return a least relevance, which is from 0 to 1."""
+def check_relevance(value: float, what: str = "min_relevance") -> float:
+    """Return a least relevance, from 0 to 1: a hit's score is the chance that it answers."""
     if not is_number(value) or not 0 <= value <= 1:
-        raise InvalidInput(f"min_relevance must be a number from 0 to 1, got {value!r}")
+        raise InvalidInput(
+            f"{what} must be a number from 0 to 1, got {value!r}; 0 keeps every hit, "
+            "0.3 those that are likely an answer"
+        )
     return float(value)
+
+
+def least_relevance(*given: float | None) -> float | None:
+    """Return the greatest of several least relevances, as far as they are given."""
+    values = [check_relevance(value) for value in given if value is not None]
+    return max(values, default=None)

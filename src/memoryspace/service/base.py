@@ -9,26 +9,41 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from ..events import EventStream
 from ..lifecycle import Running
+from ..verbs import Observed
 from .forms import query_text
 from .memory import MemoryItem, Said
 
 if TYPE_CHECKING:  # what they are made of takes its time to load
-    from .results import Deleted, Erasure, MemoryHit, Page
+    from ..retrieval.hits import WhyNot
+    from ..store.users import Usage, UserPage
+    from .receipt import Receipt
+    from .results import Deleted, Erasure, MemoryHit, Page, Status
 
 DEFAULT_SESSION = "default"
+
+# The verbs that a service need not have.
+_OPTIONAL = frozenset(
+    {"get", "update", "delete", "count", "history", "search", "why_not", "facts", "page"}
+    | {"quarantined", "release", "verify_erasure", "users", "usage"}
+)
 
 Filters = Mapping[str, Any]
 
 
-class MemoryService(Running, ABC):
+class MemoryService(Observed, Running, ABC):
     """What many users' agents have learnt, each user's apart from all others'.
 
     Messages may be ``Message``, ``Msg``, dicts with ``role`` and ``content``, or plain text; they
-    come back in the form they were given, as copies. ``async with`` starts and stops.
+    come back in the form they were given, as copies. ``async with`` starts and stops. Its verbs are
+    operations: whoever listens to ``events``, where it has that, hears of each call.
     """
+
+    operations = "service"
 
     @abstractmethod
     async def start(self) -> None:
@@ -48,10 +63,13 @@ class MemoryService(Running, ABC):
         user_id: str,
         messages: Sequence[Said] | Said,
         session_id: str | None = None,
-    ) -> list[str]:
+        *,
+        marks: str | Sequence[str] | None = None,
+    ) -> Receipt:
         """Remember messages, at the end of a session (``"default"`` if none is named).
 
-        Returns the ids of those that are new: one whose id is in the session already is skipped.
+        Returns the ids of those that are new, as a list that also tells what became of the others:
+        one whose id is in the session already is skipped. ``marks`` are to ask for them by.
         """
 
     @abstractmethod
@@ -60,12 +78,15 @@ class MemoryService(Running, ABC):
         user_id: str,
         messages: Sequence[Said] | Said,
         filters: Filters | None = None,
+        *,
+        top_k: int | None = None,
     ) -> list[Any]:
         """Return what answers the last of the messages: the best first, equals as they were said.
 
-        ``filters`` may hold ``top_k`` (of equals the newest are taken), ``session_id``, ``role``,
-        ``kind``, ``marks``, ``since``, ``until``, ``min_score``, ``metadata``, and ``AND``, ``OR``,
-        ``NOT`` with lists of such conditions. A key that is not known is an error.
+        At most ``top_k`` of them (100), of equals the newest. ``filters`` may hold that too, and
+        ``session_id``, ``role``, ``kind``, ``marks``, ``since``, ``until``, ``min_score``,
+        ``metadata``, and ``AND``, ``OR``, ``NOT`` with lists of such conditions. A key that is not
+        known is an error.
         """
 
     @abstractmethod
@@ -97,12 +118,14 @@ class MemoryService(Running, ABC):
         *,
         metadata: Mapping[str, Any] | None = None,
         importance: float | None = None,
+        marks: str | Sequence[str] | None = None,
         version: int | None = None,
         session_id: str | None = None,
     ) -> MemoryItem:
         """Change a memory and return its new version; the old one stays in ``history``.
 
-        With ``version``, only if it is still at that one; else ``VersionConflict``.
+        ``marks`` take the place of those it has. With ``version``, only if it is still at that one;
+        else ``VersionConflict``.
         """
         self._not_offered("update")
 
@@ -127,21 +150,44 @@ class MemoryService(Running, ABC):
         user_id: str,
         query: Sequence[Said] | Said,
         *,
-        top_k: int = 10,
+        top_k: int | None = None,
         filters: Filters | None = None,
         neighbours: bool = True,
         explain: bool = False,
         now: float | None = None,
-        min_relevance: float = 0.0,
+        min_relevance: float | None = None,
     ) -> list[MemoryHit]:
-        """Return the best memories with their scores, the best first.
+        """Return the best memories with their scores, the best first; at most ``top_k`` (10).
 
         With ``neighbours``, what was said beside a match may be found for its sake. ``explain``
         tells why each is there. ``now`` is when it is asked: "last week" counts from there.
         What is less relevant than ``min_relevance``, from 0 to 1, is not returned: where nothing
-        answers, nothing is better than the best of what there is.
+        answers, nothing is better than the best of what there is. Without it everything found is,
+        but of lessons only what concerns the task.
         """
         self._not_offered("search")
+
+    async def why_not(
+        self,
+        user_id: str,
+        query: Sequence[Said] | Said,
+        memory_id: str,
+        *,
+        top_k: int | None = None,
+        filters: Filters | None = None,
+        now: float | None = None,
+    ) -> WhyNot:
+        """Say where a memory falls out of such a ``search``, and who is in front of it."""
+        self._not_offered("why_not")
+
+    async def facts(
+        self, user_id: str, *, top_k: int | None = None, filters: Filters | None = None
+    ) -> list[MemoryItem]:
+        """Return what is known of a user, the newest first; at most ``top_k`` (100).
+
+        Facts that hold now, unless ``filters`` ask for others: ``as_of``, ``superseded``.
+        """
+        self._not_offered("facts")
 
     async def page(
         self,
@@ -162,6 +208,55 @@ class MemoryService(Running, ABC):
     async def verify_erasure(self, user_id: str) -> Erasure:
         """Look everywhere for something left of a user, and tell what there is."""
         self._not_offered("verify_erasure")
+
+    async def quarantined(self, user_id: str) -> list[MemoryItem]:
+        """Return what is held back, for review, in the order it was said."""
+        self._not_offered("quarantined")
+
+    async def release(
+        self, user_id: str, memory_ids: str | Sequence[str], *, session_id: str | None = None
+    ) -> list[str]:
+        """Let quarantined memories be recalled, with what was derived from them; return the ids."""
+        self._not_offered("release")
+
+    async def status(self, user_id: str) -> Status:
+        """Return what of deriving waits, what failed and why; and how the embedder does.
+
+        Where nothing is derived, nothing waits.
+        """
+        from .results import Status
+
+        return Status(0, 0, {})
+
+    async def settled(self, user_id: str) -> Status:
+        """Derive now what waits for a user, and return how far that went."""
+        return await self.status(user_id)
+
+    async def retry(self, user_id: str) -> int:
+        """Begin again with derivations that were given up; return how many."""
+        return 0
+
+    async def users(self, *, cursor: str | None = None, limit: int = 100) -> UserPage:
+        """Return users who have something here, page by page.
+
+        Begin without a cursor and go on with the page's until it is ``None``: a page may be short,
+        or empty, before the end. Who is there all the while is named once.
+        """
+        self._not_offered("users")
+
+    async def usage(self, user_id: str) -> Usage:
+        """Return how much a user has in the store, old versions and working memory included."""
+        self._not_offered("usage")
+
+    @cached_property
+    def events(self) -> EventStream:
+        """What happens, for whoever listens."""
+        return EventStream()
+
+    def offers(self, verb: str) -> bool:
+        """Tell whether this service has a verb; one of the contract that it has not raises."""
+        own = getattr(type(self), verb, None)
+        return own is not None and not (verb in _OPTIONAL and own is getattr(MemoryService, verb))
 
     async def get_query_text(self, message: Said) -> str:
         """Return the text that a message asks for."""

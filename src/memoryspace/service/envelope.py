@@ -15,8 +15,8 @@ from ..record import RESERVED_PREFIX, Origin, Record, is_number
 from ..retrieval import Entry
 from ..retrieval.entries import Value, items_of
 from .forms import body_of, said_from
-from .kinds import NO_MEMORIES, SUPERSEDED_BY
-from .memory import Draft, MemoryItem
+from .kinds import FACT, INSIGHT, NO_MEMORIES, SUPERSEDED_BY
+from .memory import RAW, Draft, MemoryItem
 
 VALID_FROM = "memoryspace:valid_from"
 VALID_TO = "memoryspace:valid_to"
@@ -137,6 +137,7 @@ def entry_of(record: Record) -> Entry | None:
         record=record.id,
         sources=() if record.origin is None else record.origin.derived_from,
         superseded_by=_text(details_of(record).get(SUPERSEDED_BY)),
+        is_told_itself=record.kind not in (RAW, FACT, INSIGHT),
     )
 
 

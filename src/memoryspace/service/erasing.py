@@ -17,9 +17,11 @@ from msgspec.structs import replace as change
 
 from ..errors import UnknownMemory
 from ..record import MAX_MARKS, MESSAGE, SUMMARY, Record, Scope, Where
-from ..store import Store
+from ..store import KeepsVectors, Remainder, Store, TellsRemains
+from ..store.remains import UNKNOWN
 from .deriving.jobs import Jobs, Stored, without
-from .envelope import derived_mark, details_of
+from .deriving.task_lessons import session_of_runs, without_runs
+from .envelope import derived_mark, details_of, record_of
 from .kinds import (
     DERIVED,
     JOB,
@@ -105,11 +107,14 @@ class Eraser:
         gone = _Gone()
         said = {each.id for each in await self._store.select(scope, Where(kind=RAW))}
         await self._remove_derived(gone, scope, said)
-        for job_id in await self._store.delete(scope, Where(kind=JOB)):
-            await self._jobs.forget_note(scope.user, job_id)
+        jobs = await self._store.delete(scope, Where(kind=JOB))
+        if jobs:
+            await self._jobs.forget_notes(scope.user, jobs)
         gone.raw += await self._store.delete(scope, Where(kind=RAW))
         for kind in await self._kinds.all():
-            await self._remove(gone, scope.user, await self._store.select(scope, Where(kind=kind)))
+            there = await self._store.select(scope, Where(kind=kind))
+            left = [each for each in there if not await self._is_moved(scope, each)]
+            await self._remove(gone, scope.user, left)
         await self._remove_derived(gone, scope, said - await self._said_again(scope, said))
         gone.versions += len(await self._store.delete(scope, Where(kind=VERSION)))
         return await self._concluded(scope.user, gone, said)
@@ -125,6 +130,7 @@ class Eraser:
         versions = await self._store.delete(scope, Where(kind=VERSION))
         await self._store.delete(Scope(OUTBOX, user))
         await self._searcher.forget(user)
+        await self._remains()  # which removes what can be removed at once
         return Deleted(tuple(raw), tuple(derived), len(versions))
 
     async def verify(self, user: str) -> Erasure:
@@ -137,16 +143,52 @@ class Eraser:
         del left[MESSAGE], left[SUMMARY]
         records = {kind: number for kind, number in left.items() if number > 0}
         await self._searcher.refresh(user)
-        return Erasure(user, records, await self._searcher.traces(user))
+        traces = await self._searcher.traces(user)
+        return Erasure(user, records, traces, await self._vectors_of(user), await self._remains())
 
-    async def forget_derived(self, scope: Scope, sources: Mapping[str, int]) -> None:
-        """Delete what was derived from earlier versions of these memories, which stay."""
-        gone = _Gone()
+    async def _remains(self) -> tuple[Remainder, ...]:
+        store = self._store
+        return await store.remains() if isinstance(store, TellsRemains) else (UNKNOWN,)
+
+    async def _vectors_of(self, user: str) -> int:
+        if not isinstance(self._store, KeepsVectors):
+            return 0
+        return sum(kept.count for kept in (await self._store.vector_spaces(user)).values())
+
+    async def outdated(self, scope: Scope, sources: Mapping[str, int]) -> list[Record]:
+        """Return what was derived directly from earlier versions of these memories."""
         direct = await self._made_from(scope, set(sources))
-        old = [each for each in direct if _is_earlier(each, sources)]
-        later = await self.derived_from(Scope(scope.user), {each.id for each in old})
-        await self._remove(gone, scope.user, [*old, *later])
-        await self._revive(scope.user, gone.derived)
+        return [each for each in direct if _is_earlier(each, sources)]
+
+    async def forget(self, user: str, derived: Sequence[Record]) -> None:
+        """Delete what was derived, while what it comes from stays."""
+        gone = _Gone()
+        await self._remove(gone, user, derived)
+        await self._revive(user, gone.derived)
+
+    async def drop_orphans(
+        self, scope: Scope, derived: Sequence[Record], is_meant: Callable[[Record], bool]
+    ) -> None:
+        """Delete what was derived from memories that were deleted, or changed, meanwhile.
+
+        What it had put an end to holds again.
+        """
+        sources = frozenset(each for record in derived for each in sources_of(record))
+        if not sources:
+            return
+        there = await self._store.select(Scope(scope.user), Where(ids=sources))
+        intact = {each.id for each in there if is_meant(each)}
+        intact |= {record.id for record in derived}
+        orphans = [record.id for record in derived if not intact.issuperset(sources_of(record))]
+        if orphans:
+            where = Where(ids=frozenset(orphans))
+            await self.forget(scope.user, await self._store.select(scope, where))
+
+    async def undo(self, scope: Scope, never_added: Sequence[Record]) -> None:
+        """Let hold again what was superseded by something that was then not added after all."""
+        ids = frozenset(each.id for each in never_added)
+        there = await self._store.select(scope, Where(ids=ids)) if ids else []
+        await self._revive(scope.user, (), ids.difference(each.id for each in there))
 
     async def derived_from(self, scope: Scope, ids: Collection[str]) -> list[Record]:
         """Return what was derived from memories of a session, or of all; directly or not."""
@@ -172,7 +214,24 @@ class Eraser:
         return list(found.values())
 
     async def _remove_derived(self, gone: _Gone, scope: Scope, ids: Collection[str]) -> None:
-        await self._remove(gone, scope.user, await self.derived_from(scope, ids))
+        """Delete what was derived from memories; what has other sources too is made of those."""
+        derived = await self.derived_from(scope, ids)
+        left = [each for each in derived if not await self._is_rebuilt(gone, scope, each, ids)]
+        await self._remove(gone, scope.user, left)
+
+    async def _is_rebuilt(
+        self, gone: _Gone, scope: Scope, record: Record, ids: Collection[str]
+    ) -> bool:
+        """Make something without some of its sources, if it can be, and forget what it was."""
+        lost = frozenset(_sources_in(scope, record)).intersection(ids)
+        there = Scope(scope.user, record.session)
+        memory = await self._shelf.find(there, record.id)
+        if not lost or memory is None or without_runs(memory, lost) is None:
+            return False
+        await self._shelf.edit(there, record.id, lambda seen: without_runs(seen, lost), keep=False)
+        gone.versions += await self._shelf.forget_versions(there, [record.id])
+        found = await self._shelf.find(there, record.id)
+        return found is None or not lost.intersection(_named(found))
 
     async def _remove(self, gone: _Gone, user: str, derived: Sequence[Record]) -> None:
         """Delete derived memories with their versions, and with what was derived from them."""
@@ -180,9 +239,21 @@ class Eraser:
         every = {each.seq: each for each in (*derived, *further)}
         ids = sorted({each.id for each in every.values()})
         if ids:
-            removed = set(await self._store.delete(Scope(user), Where(ids=frozenset(ids))))
+            removed, versions = await self._shelf.remove(Scope(user), ids)
             gone.derived += [each for each in every.values() if each.id in removed]
-            gone.versions += await self._shelf.forget_versions(Scope(user), ids)
+            gone.versions += versions
+
+    async def _is_moved(self, scope: Scope, record: Record) -> bool:
+        """Let what comes from other sessions too stand in one of those."""
+        memory = await self._shelf.find(scope, record.id)
+        session = None if memory is None else session_of_runs(memory)
+        if memory is None or session is None or session == scope.session:
+            return False
+        details = {**memory.details, SOURCE_VERSIONS: {}}
+        moved = change(memory, session_id=session, details=details)
+        await self._store.append(Scope(scope.user, session), [record_of(moved)])
+        await self._store.delete(scope, Where(ids=frozenset({record.id}), kind=record.kind))
+        return True
 
     async def _said_again(self, scope: Scope, ids: Collection[str]) -> set[str]:
         """Return which of the deleted ids somebody has used again since: those are others."""
@@ -196,7 +267,7 @@ class Eraser:
             while stored is not None and not stored.task.memories.keys().isdisjoint(ids):
                 left = without(stored.task, ids)
                 done = (
-                    await self._jobs.revise(stored, left)
+                    await self._jobs.revise(stored, left) is not None
                     if left.memories
                     else await self._jobs.finish(stored, [])
                 )
@@ -240,23 +311,6 @@ def _freed(memory: MemoryItem, heirs: Mapping[str, str | None]) -> MemoryItem | 
     return change(memory, marks=memory.marks - {SUPERSEDED}, valid_to=until, details=details)
 
 
-async def drop_orphans(
-    shelf: Shelf, scope: Scope, derived: Sequence[Record], is_meant: Callable[[Record], bool]
-) -> None:
-    """Delete what was derived from memories that were deleted, or changed, meanwhile."""
-    sources = frozenset(each for record in derived for each in sources_of(record))
-    if not sources:
-        return
-    there = await shelf.store.select(Scope(scope.user), Where(ids=sources))
-    intact = {each.id for each in there if is_meant(each)}
-    intact |= {record.id for record in derived}
-    orphans = frozenset(
-        record.id for record in derived if not intact.issuperset(sources_of(record))
-    )
-    if orphans:
-        await shelf.store.delete(scope, Where(ids=orphans))
-
-
 def is_source(record: Record, session: str | None, own: Collection[str]) -> bool:
     """Tell whether what stands in a session comes from a record, and not from one of the same id.
 
@@ -290,6 +344,10 @@ def _is_earlier(record: Record, versions: Mapping[str, int]) -> bool:
     return any(
         known.get(each, 0) < versions[each] for each in sources_of(record) if each in versions
     )
+
+
+def _named(memory: MemoryItem) -> tuple[str, ...]:
+    return () if memory.origin is None else memory.origin.derived_from
 
 
 def _superseded_by(record: Record) -> str | None:

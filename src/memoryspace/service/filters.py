@@ -6,30 +6,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from math import inf, nextafter
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace as change
 
 from ..errors import InvalidInput
 from ..record import RESERVED_PREFIX, as_marks, check_id, is_number
 from ..retrieval import Only
 from ..retrieval.conditions import ANYTHING, AllOf, AnyOf, Condition, Item, Not
+from .arguments import check_relevance
 from .envelope import VALID_FROM, VALID_TO
-from .kinds import NO_MEMORIES, SUPERSEDED
-from .memory import QUARANTINED
+from .kinds import DERIVED, NO_MEMORIES, SUPERSEDED
+from .memory import QUARANTINED, RAW
 
 MOST_HITS = 1000
 DEFAULT_TOP_K = 100
+DEFAULT_HITS = 10  # of a search that returns more than messages
 DEFAULT_PAGE_SIZE = 10
 
 
 class Asked(Struct, frozen=True, kw_only=True):
     """Filters, read: numbers that are in range, and which memories are meant."""
 
-    top_k: int = DEFAULT_TOP_K
+    top_k: int | None = None  # not said
     page_num: int = 1
     page_size: int = DEFAULT_PAGE_SIZE
     min_score: float | None = None
@@ -38,6 +42,28 @@ class Asked(Struct, frozen=True, kw_only=True):
     kinds: tuple[str, ...] | None = None
     without: frozenset[str] = frozenset({QUARANTINED, SUPERSEDED})
     rest: Condition = ANYTHING  # all that is asked for beside sessions, kinds and ``without``
+    foreign_kinds: frozenset[str] = frozenset()  # named anywhere, and not of our own derivers
+
+    def check_kinds(self, announced: Collection[str] = ()) -> None:
+        """Refuse kinds that neither we make nor anybody else has announced: none would be found."""
+        for kind in sorted(self.foreign_kinds.difference(announced)):
+            raise _unknown_kind(kind, (*_OWN_KINDS, *announced))
+
+    def of_top(self, top_k: int | None, default: int = DEFAULT_TOP_K) -> Asked:
+        """Return the same with a number of hits: as an argument says, or the filters do."""
+        if top_k is not None:
+            count_in("top_k", top_k, MOST_HITS)
+        if None not in (top_k, self.top_k) and top_k != self.top_k:
+            raise InvalidInput(
+                f"top_k is {top_k} as an argument and {self.top_k} in the filters; say it once"
+            )
+        given = self.top_k if top_k is None else top_k
+        return change(self, top_k=default if given is None else given)
+
+    @property
+    def hits(self) -> int:
+        """How many hits there may be."""
+        return DEFAULT_TOP_K if self.top_k is None else self.top_k
 
     @property
     def is_plain(self) -> bool:
@@ -69,6 +95,7 @@ def read(filters: Mapping[str, Any] | None, *, also: Collection[str] = ()) -> As
 def _asked(filters: Mapping[str, Any], also: Collection[str]) -> Asked:
     given = _as_dict("filters", filters)
     _check_known(given, also)
+    foreign = frozenset(_kinds_in(given)) - {*_OWN_KINDS}
     asked = {name: _NUMBERS[name](given.pop(name)) for name in list(given) if name in _NUMBERS}
     sessions, kinds = given.pop("session_id", None), given.pop("kind", None)
     without = _left_out(given)
@@ -78,6 +105,7 @@ def _asked(filters: Mapping[str, Any], also: Collection[str]) -> Asked:
         kinds=None if kinds is None else _kinds(kinds),
         without=without,
         rest=_conditions(given),
+        foreign_kinds=foreign,
     )
 
 
@@ -175,8 +203,27 @@ def _kinds(value: Any) -> tuple[str, ...]:
     kinds = _names("kind", value)
     for kind in kinds:
         if kind in NO_MEMORIES:
-            raise InvalidInput(f"{kind!r} is no kind of memory")
+            raise _unknown_kind(kind, _OWN_KINDS)
     return kinds
+
+
+def _kinds_in(given: Mapping[str, Any]) -> Iterator[str]:
+    """Find every kind that filters name, also inside others."""
+    if given.get("kind") is not None:
+        yield from _kinds(given["kind"])
+    for name in ("AND", "OR", "NOT"):
+        inner = given.get(name, ())
+        for each in (inner,) if isinstance(inner, Mapping) else inner:
+            if isinstance(each, Mapping):
+                yield from _kinds_in(each)
+
+
+def _unknown_kind(kind: str, known: Collection[str]) -> InvalidInput:
+    kinds = sorted({*known})
+    meant = [RAW] if kind in _SAID else get_close_matches(kind, kinds, 1)
+    what = ", ".join(f"{RAW!r} (what was said)" if each == RAW else repr(each) for each in kinds)
+    hint = f"; did you mean {meant[0]!r}?" if meant else "."
+    return InvalidInput(f"{kind!r} is no kind of memory{hint} There are {what}")
 
 
 def moment(what: str, value: Any) -> float:
@@ -203,9 +250,7 @@ def count_in(what: str, value: Any, most: int) -> int:
 
 
 def _score(value: Any) -> float:
-    if not is_number(value):
-        raise InvalidInput(f"min_score must be a number, got {value!r}")
-    return float(value)
+    return check_relevance(value, "min_score")
 
 
 def _flag(what: str, value: Any) -> bool:
@@ -228,6 +273,9 @@ _NUMBERS: Mapping[str, Callable[[Any], Any]] = {
     "neighbours": lambda value: _flag("neighbours", value),
 }
 _FLAGS = ("quarantined", "superseded")
+
+_OWN_KINDS = (RAW, *DERIVED)
+_SAID = frozenset({"raw", "message", "messages", "memories", "said", "turn", "turns", "text"})
 
 FOR_SEARCH = ("top_k", "min_score", "neighbours")
 FOR_LIST = ("page_num", "page_size")

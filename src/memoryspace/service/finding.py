@@ -9,10 +9,12 @@ from msgspec.structs import replace as change
 from ..errors import InvalidInput
 from ..record import MAX_MARKS, Scope, Where, is_number
 from ..retrieval.hits import WhyNot
+from ..retrieval.lessons import LESSON_KINDS
 from .envelope import derived_mark
 from .filters import Asked
 from .forms import query_text
 from .kinds import FACT
+from .lessons import LOOKED_AT, handed_over
 from .memory import RAW, MemoryItem, Said
 from .results import MemoryHit
 from .search import Found, Query, Searcher
@@ -36,6 +38,7 @@ class Finding:
         self._searcher = searcher
         self._kinds = tuple(kinds)
         self._with_facts = with_facts
+        self._has_lessons = not LESSON_KINDS.isdisjoint(kinds)
 
     def query(
         self,
@@ -51,7 +54,7 @@ class Finding:
             raise InvalidInput(f"now must be a number of seconds since 1970, got {now!r}")
         return Query(
             text=query_text(said),
-            top_k=asked.top_k,
+            top_k=asked.hits,
             only=asked.condition(self._kinds),
             now=now,
             neighbours=neighbours,
@@ -61,9 +64,17 @@ class Finding:
     async def hits(
         self, scope: Scope, query: Query, *, min_score: float | None = None
     ) -> list[MemoryHit]:
-        """Return the best memories; where some of those named cannot be read, the next best."""
+        """Return the best memories; where some of those named cannot be read, the next best.
+
+        Without ``min_score``, all that is found; of lessons those that concern what is asked.
+        """
         if not query.text.strip():
             return []
+        looked_at = LOOKED_AT if self._has_lessons else 1
+        hits = await self._readable(scope, change(query, top_k=looked_at * query.top_k))
+        return handed_over(hits, min_score)[: query.top_k]
+
+    async def _readable(self, scope: Scope, query: Query) -> list[MemoryHit]:
         hits: list[MemoryHit] = []
         wanted = query
         for _ in range(_ASKED_AGAIN):
@@ -72,8 +83,7 @@ class Finding:
             if len(hits) >= query.top_k or len(found) < wanted.top_k:
                 break
             wanted = change(wanted, top_k=wanted.top_k + len(found) - len(hits))
-        least = float("-inf") if min_score is None else min_score
-        return [hit for hit in hits[: query.top_k] if hit.score >= least]
+        return hits[: query.top_k]
 
     async def why_not(self, scope: Scope, query: Query, memory_id: str) -> WhyNot:
         """Say where a memory falls out of a search, and who is in front of it."""
@@ -88,17 +98,19 @@ class Finding:
         ids = frozenset(each.id for each in found)
         by_seq = {each.seq: each for each in await self._shelf.select(scope, Where(ids=ids))}
         facts = await self._facts(scope, [each.id for each in by_seq.values() if each.kind == RAW])
-        return [
+        hits = [
             MemoryHit(
                 by_seq[each.seq],
                 each.score,
                 each.why,
                 tuple(facts.get(each.id, ())),
                 each.superseded_by,
+                each.by_meaning,
             )
             for each in found
             if each.seq in by_seq
         ]
+        return _said_once(hits) if self._with_facts else hits
 
     async def _facts(self, scope: Scope, ids: Sequence[str]) -> dict[str, list[MemoryItem]]:
         """Return what is known from messages, those facts too that no longer hold."""
@@ -114,3 +126,21 @@ class Finding:
                 for source in set(some).intersection(each.origin.derived_from):
                     facts.setdefault(source, []).append(each)
         return facts
+
+
+def _said_once(hits: Sequence[MemoryHit]) -> list[MemoryHit]:
+    """Make one hit of what the same person said several times in the same words."""
+    found: dict[tuple[str, ...], MemoryHit] = {}
+    for hit in hits:
+        key = _words_of(hit.memory)
+        best = found.setdefault(key, hit)
+        if best is not hit:
+            found[key] = change(best, repeated=(*best.repeated, hit.memory))
+    return list(found.values())
+
+
+def _words_of(memory: MemoryItem) -> tuple[str, ...]:
+    if memory.kind != RAW:
+        return (memory.id,)
+    who = (memory.role or "", memory.name or "")
+    return (*who, " ".join(memory.text.casefold().split()))

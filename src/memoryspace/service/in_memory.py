@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..store import MemoryStore
 from .deriving.contract import Deriver
 from .settings import ServiceSettings
@@ -16,5 +18,6 @@ class InMemoryMemoryService(StoredMemoryService):
         *,
         settings: ServiceSettings | None = None,
         deriver: Deriver | None = None,
+        derivers: Sequence[Deriver] = (),
     ) -> None:
-        super().__init__(MemoryStore(), settings=settings, deriver=deriver)
+        super().__init__(MemoryStore(), settings=settings, deriver=deriver, derivers=derivers)

@@ -19,6 +19,7 @@ async def standing(shelf: Shelf, scope: Scope) -> list[MemoryItem]:
     where = Where(kind=FACT, without=frozenset({QUARANTINED, SUPERSEDED}))
     known = await shelf.select(scope, where)
     told = [each for each in known if each.details.get("type") == INSTRUCTION]
+    told = [each for each in told if not each.details.get("ended")]
     return _newest_on_each(sorted(told, key=lambda each: -each.seq))
 
 

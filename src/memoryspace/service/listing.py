@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Sequence
 
+from msgspec.structs import replace as change
+
 from ..errors import InvalidInput
 from ..record import Record, Scope, Where
 from ..retrieval.conditions import Condition, refusal
@@ -51,6 +53,15 @@ class Listing:
         page = records[:limit]
         end = str(page[-1].seq) if len(records) > limit else None
         return Page(tuple(self._shelf.read(scope.user, page)), end)
+
+    async def newest(self, scope: Scope, asked: Asked) -> list[MemoryItem]:
+        """Return as many as there may be hits, the newest first."""
+        direct = self._direct(scope, asked)
+        if direct is None:
+            return list((await self.after(scope, asked, None, asked.hits, newest=True)).memories)
+        scope, where = direct
+        found = await self._shelf.select(scope, change(where, limit=asked.hits, newest=True))
+        return found[::-1]
 
     async def count(self, scope: Scope, asked: Asked) -> int:
         """Return how many there are."""

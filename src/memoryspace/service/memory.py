@@ -6,11 +6,14 @@ Both are frozen values and copies: nothing done to them reaches the store.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
+import msgspec
 from msgspec import Struct
 
+from ..errors import CorruptData, InvalidInput
 from ..message import Msg
+from ..portable import Portable, portable, restored
 from ..record import Origin
 from .schema import Message, TextContent
 
@@ -47,7 +50,7 @@ class Draft(Struct, frozen=True, kw_only=True):
     origin: Origin | None = None
 
 
-class MemoryItem(Struct, frozen=True, kw_only=True):
+class MemoryItem(Portable, frozen=True, kw_only=True):
     """Something remembered.
 
     ``value`` is what was put in, in its own form; ``text`` what a search sees of it. ``metadata``
@@ -79,6 +82,37 @@ class MemoryItem(Struct, frozen=True, kw_only=True):
     version: int = 1
     seq: int = 0
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data that any JSON encoder can write, whatever was said.
+
+        ``form`` says what ``value`` is: a ``message``, ``msg``, ``dict`` or ``text``.
+        """
+        from .forms import body_of
+
+        form, body = body_of(self.value)
+        told = {name: getattr(self, name) for name in self.__struct_fields__ if name != "value"}
+        return {**portable(told), "value": portable(body), "form": form}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Return the memory that ``to_dict`` told."""
+        if not isinstance(data, Mapping):
+            raise TypeError(f"a {cls.__name__} is read from a dict, got {type(data).__name__}")
+        return cls.built({key: restored(value) for key, value in data.items()})
+
+    @classmethod
+    def built(cls, data: Mapping[str, Any]) -> Self:
+        """Return a memory made of its fields, in plain data that was restored."""
+        from .forms import said_from
+
+        try:
+            told = msgspec.convert(data, _Told)
+            value = said_from(told.form, told.value)
+        except (msgspec.ValidationError, CorruptData) as error:
+            raise InvalidInput(f"this is no {cls.__name__}: {error}") from None
+        fields = {name: getattr(told, name) for name in _FIELDS}
+        return cls(value=value, **fields)
+
     def said(self) -> Said:
         """Return it as a message: what was put in, or for what was derived, a message about it."""
         if self.kind == RAW:
@@ -103,3 +137,33 @@ class MemoryItem(Struct, frozen=True, kw_only=True):
     def holds_secret(self) -> bool:
         """Whether it is kept out of contexts: it holds a password, a card number or the like."""
         return SECRET in self.marks
+
+
+class _Told(Struct, kw_only=True):
+    """A memory as ``to_dict`` tells it."""
+
+    id: str
+    user_id: str
+    session_id: str
+    value: Any
+    form: str
+    text: str
+    kind: str = RAW
+    role: str | None = None
+    name: str | None = None
+    title: str | None = None
+    metadata: Mapping[str, Any] = {}
+    details: Mapping[str, Any] = {}
+    marks: frozenset[str] = frozenset()
+    importance: float = 0.5
+    created_at: float
+    updated_at: float
+    expires_at: float | None = None
+    valid_from: float | None = None
+    valid_to: float | None = None
+    origin: Origin | None = None
+    version: int = 1
+    seq: int = 0
+
+
+_FIELDS = tuple(name for name in MemoryItem.__struct_fields__ if name != "value")

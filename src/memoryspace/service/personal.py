@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ..model import ChatModel, Spending
-from ..store import MemoryStore, Store
+from ..store import Address, MemoryStore, Store
 from .deriving.personal import PersonalDeriver
+from .search.placing import SearchPlace
 from .settings import ServiceSettings
 from .stored import StoredMemoryService
 
@@ -12,26 +13,27 @@ from .stored import StoredMemoryService
 class PersonalMemoryService(StoredMemoryService):
     """Facts, preferences and events, and insights over many of them; superseded, not erased.
 
-    What was said stands in ``store`` (in RAM if none is given) before it is thought about. Without
-    a ``model`` rules find what lasts; with one more is found, and ``spending`` counts what that
-    costs. A search is about what was said, with what is known from it (``MemoryHit.facts``); lists
-    are about what is known. ``{"kind": "fact"}`` and ``{"kind": "memory"}`` ask for one alone.
+    What was said stands in ``store`` (in RAM if none is given; an address or a folder is opened and
+    closed here) before it is thought about. Without a ``model`` rules find what lasts; with one
+    more is found, and ``spending`` counts what that costs. A search is about what was said, with
+    what is known from it (``MemoryHit.facts``); lists are about what is known. ``{"kind": "fact"}``
+    and ``{"kind": "memory"}`` ask for one alone.
     """
 
     def __init__(
         self,
-        store: Store | None = None,
+        store: Store | Address | None = None,
         *,
         model: ChatModel | None = None,
         spending: Spending | None = None,
+        search: SearchPlace = "process",
         settings: ServiceSettings | None = None,
     ) -> None:
-        store = MemoryStore() if store is None else store
         super().__init__(
-            store,
+            MemoryStore() if store is None else store,
             settings=settings,
-            deriver=PersonalDeriver(model, spending=spending),
-            is_personal=True,
+            derivers=[PersonalDeriver(model, spending=spending)],
+            search=search,
         )
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from redis.asyncio import Redis
 
-from ..record import RESERVED_PREFIX
+from ..store.opening import REDIS_PREFIX
 from ..store.redis import RedisStore
-from .arguments import not_started
 from .deriving.contract import Deriver
 from .settings import ServiceSettings, limited
 from .stored import StoredMemoryService
 
-PREFIX = "memoryspace:service:"
+PREFIX = REDIS_PREFIX
 
 
 class RedisMemoryService(StoredMemoryService):
@@ -38,6 +39,7 @@ class RedisMemoryService(StoredMemoryService):
         prefix: str = PREFIX,
         settings: ServiceSettings | None = None,
         deriver: Deriver | None = None,
+        derivers: Sequence[Deriver] = (),
     ) -> None:
         self._owns_client = redis_client is None
         if redis_client is None:
@@ -52,7 +54,7 @@ class RedisMemoryService(StoredMemoryService):
             )
         settings = limited(settings, ttl_seconds, max_messages_per_session)
         self._redis_store = RedisStore(redis_client, prefix=prefix)
-        super().__init__(self._redis_store, settings=settings, deriver=deriver)
+        super().__init__(self._redis_store, settings=settings, deriver=deriver, derivers=derivers)
         self._client = redis_client
 
     async def delete_user_memory(self, user_id: str) -> None:
@@ -64,11 +66,13 @@ class RedisMemoryService(StoredMemoryService):
 
         One user after the other: who is added meanwhile may stay.
         """
-        if not self._is_started:
-            raise not_started(self)
-        users = await self._redis_store.users()
-        own = [user for user in users if not user.startswith(RESERVED_PREFIX)]
-        return sum([len(await self.delete_memory(user)) for user in own])
+        cursor, gone = None, 0
+        while True:
+            page = await self.users(cursor=cursor)
+            gone += sum([len(await self.delete_memory(user)) for user in page.users])
+            cursor = page.cursor
+            if cursor is None:
+                return gone
 
     async def _let_go(self) -> None:
         if self._owns_client:

@@ -21,7 +21,10 @@ MAX_INDEXED = 500_000
 class ServiceSettings(Struct, frozen=True, kw_only=True):
     """How a service searches, what it lets in, and how long it keeps it.
 
-    ``embedder``, ``ranking``, ``reranker`` and ``zone`` are those of ``Recall``. At most about
+    ``embedder``, ``ranking``, ``reranker`` and ``zone`` are those of ``Recall``. With
+    ``keep_vectors``, what was added is embedded in the background and its vector kept in the store,
+    if that can keep them, for every process and the next start. After a change of the embedder,
+    what ``former_embedder`` has made serves until the new one has made it anew. At most about
     ``max_indexed`` memories are held in this process's indexes; users not asked for lately make
     room. ``ttl_seconds`` after it was said a memory is gone (never, if ``None``); of each session
     only the newest ``max_messages_per_session`` are kept. ``quarantine`` holds back text that
@@ -33,6 +36,8 @@ class ServiceSettings(Struct, frozen=True, kw_only=True):
     """
 
     embedder: Embedder | Literal["best"] | None = "best"
+    keep_vectors: bool = True
+    former_embedder: Embedder | None = None
     ranking: Ranking | None = None
     reranker: Reranker | None = None
     zone: tzinfo = UTC
@@ -47,7 +52,14 @@ class ServiceSettings(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.embedder not in ("best", None) and not isinstance(self.embedder, Embedder):
-            raise TypeError(f'embedder must be an Embedder, "best" or None, got {self.embedder!r}')
+            raise TypeError(
+                f'embedder must be an Embedder, "best" or None, got {self.embedder!r}; '
+                "as_embedder() makes one of an embedding model"
+            )
+        if self.former_embedder is not None and not isinstance(self.former_embedder, Embedder):
+            raise TypeError(
+                f"former_embedder must be an Embedder or None, got {self.former_embedder!r}"
+            )
         if self.secrets not in get_args(Policy):
             known = ", ".join(map(repr, get_args(Policy)))
             raise InvalidInput(f"secrets must be one of {known}, got {self.secrets!r}")

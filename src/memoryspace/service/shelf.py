@@ -21,16 +21,22 @@ from .memory import MemoryItem
 
 MAX_VERSIONS = 100  # of a memory, before its oldest go
 
+_ALL = 2**31  # as a limit
+
 Edit = Callable[[MemoryItem], MemoryItem | None]
+Heard = Callable[[Scope, Sequence[str]], None]
 Beside = Callable[[MemoryItem, MemoryItem], Sequence[Record]]
 
 
 class Shelf:
-    """A store, seen as memories."""
+    """A store, seen as memories. ``heard`` is told of those that were changed."""
 
-    def __init__(self, store: Store, *, max_versions: int = MAX_VERSIONS) -> None:
+    def __init__(
+        self, store: Store, *, max_versions: int = MAX_VERSIONS, heard: Heard | None = None
+    ) -> None:
         self.store = store
         self._max_versions = max_versions
+        self._heard = heard
 
     def now(self) -> float:
         """Return the store's time."""
@@ -65,18 +71,23 @@ class Shelf:
     ) -> bool:
         """Put a memory in the place of the very version that was seen; tell whether it was there.
 
-        The old version is kept, unless it is not to be; of very many the oldest goes. What is to
-        stand ``beside`` the new one is added with it.
+        The old version is kept, unless it is not to be; of very many the oldest go, also such as
+        were left when that failed before. What is to stand ``beside`` the new one is added with it.
         """
         scope = Scope(seen.user_id, seen.session_id)
         new = change(new, version=seen.version + 1, updated_at=self.now())
         old = [_as_version(seen)] if keep else []
         records = [*old, record_of(new), *beside]
         swapped = bool(await self.store.replace(scope, at(seen), records, if_found=True))
-        if swapped and seen.version > self._max_versions:
-            oldest = _version_id(seen.id, seen.version - self._max_versions)
-            await self.store.delete(scope, Where(ids=frozenset({oldest})))
+        if swapped and self._heard is not None:
+            self._heard(scope, [new.id])
+        if swapped and keep and seen.version > self._max_versions:
+            await self.store.delete(scope, self._too_old(seen.id))
         return swapped
+
+    def _too_old(self, memory_id: str) -> Where:
+        """Return the choice of all old versions but the newest; they stand in their order."""
+        return change(_versions_of(memory_id), skip=self._max_versions, limit=_ALL)
 
     async def edit(
         self,
@@ -95,9 +106,7 @@ class Shelf:
         What only counts need not ``keep`` what it was.
         """
         while True:
-            seen = await self.find(scope, memory_id)
-            if seen is None:
-                raise UnknownMemory(f"user {scope.user!r} has no memory {memory_id!r}")
+            seen = await self._present(scope, memory_id)
             if version is not None and seen.version != version:
                 raise VersionConflict(
                     f"memory {memory_id!r} is at version {seen.version}, not at {version}; "
@@ -111,13 +120,46 @@ class Shelf:
                 changed = await self.find(Scope(scope.user, seen.session_id), memory_id)
                 return changed if changed is not None else new  # somebody has deleted it since
 
+    async def amend(
+        self,
+        scope: Scope,
+        memory_id: str,
+        edit: Edit,
+        *,
+        seen: MemoryItem | None = None,
+        keep: bool = True,
+    ) -> None:
+        """Change a memory like ``edit``; one that was ``seen`` is not read if it is still so."""
+        while True:
+            seen = await self._present(scope, memory_id) if seen is None else seen
+            new = edit(seen)
+            if new is None or await self.swap(seen, new, keep=keep):
+                return
+            seen = None
+
+    async def _present(self, scope: Scope, memory_id: str) -> MemoryItem:
+        found = await self.find(scope, memory_id)
+        if found is None:
+            raise UnknownMemory(f"user {scope.user!r} has no memory {memory_id!r}")
+        return found
+
     async def versions(self, memory: MemoryItem) -> list[MemoryItem]:
-        """Return the old versions of a memory, the oldest first."""
+        """Return the old versions of a memory that are kept, the oldest first."""
         scope = Scope(memory.user_id, memory.session_id)
-        where = Where(kind=VERSION, marks=frozenset({_mark(memory.id)}))
+        where = change(_versions_of(memory.id), limit=self._max_versions)
         records = await self.store.select(scope, where)
         old = self.read(memory.user_id, map(_as_it_was, records))
         return sorted((each for each in old if each.version < memory.version), key=_version)
+
+    async def remove(self, scope: Scope, memory_ids: Sequence[str]) -> tuple[list[str], int]:
+        """Delete memories; return the ids that were there, and how many old versions went too.
+
+        Those go first: should it break off, whoever repeats it finds the memories still. And once
+        more afterwards, for what somebody has changed meanwhile.
+        """
+        versions = await self.forget_versions(scope, memory_ids)
+        removed = await self.store.delete(scope, Where(ids=frozenset(memory_ids)))
+        return removed, versions + await self.forget_versions(scope, memory_ids)
 
     async def forget_versions(self, scope: Scope, memory_ids: Sequence[str]) -> int:
         """Delete all old versions of memories of a session."""
@@ -136,6 +178,10 @@ def at(memory: MemoryItem) -> Where:
 def version_at(record_id: str, seq: int) -> Where:
     """Return the choice of the record of this id, if it is still the one of this seq."""
     return Where(ids=frozenset({record_id}), after=seq - 1, before=seq + 1)
+
+
+def _versions_of(memory_id: str) -> Where:
+    return Where(kind=VERSION, marks=frozenset({_mark(memory_id)}), newest=True)
 
 
 def _as_version(memory: MemoryItem) -> Record:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from os import PathLike
 
 from ..kernel import Durability
@@ -27,9 +28,10 @@ class SpaceMemoryService(StoredMemoryService):
         durability: Durability | None = None,
         settings: ServiceSettings | None = None,
         deriver: Deriver | None = None,
+        derivers: Sequence[Deriver] = (),
     ) -> None:
         self._space_store = SpaceStore(folder, hot_capacity=hot_capacity, durability=durability)
-        super().__init__(self._space_store, settings=settings, deriver=deriver)
+        super().__init__(self._space_store, settings=settings, deriver=deriver, derivers=derivers)
 
     async def scrub(self) -> None:
         """Rewrite the folder so that nothing deleted is left in any file.

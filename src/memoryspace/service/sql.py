@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Sequence
 
-from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.ext.asyncio import AsyncEngine
 
-from ..errors import InvalidInput
 from ..store.sql import SQLStore
+from .arguments import not_started
 from .deriving.contract import Deriver
-from .envelope import entry_of
-from .search import Searcher
+from .search.placing import SearchPlace
 from .settings import ServiceSettings
 from .stored import StoredMemoryService
 
@@ -18,50 +17,35 @@ from .stored import StoredMemoryService
 class SQLMemoryService(StoredMemoryService):
     """Memories in a relational database, for any number of processes.
 
-    ``bind`` is an engine, which stays the caller's, or a URL. ``search`` says where the index is:
-    ``"process"`` (each process holds those of the users it is asked for), or ``"server"``
-    (PostgreSQL alone: full text and, where the extension exists, vectors in the database).
+    ``bind`` is an engine, which stays the caller's, or an address such as
+    ``postgresql://user:password@host/name``. ``search`` says where the index is: ``"process"``
+    (each process holds those of the users it is asked for), or ``"server"`` (PostgreSQL alone: full
+    text and, where the extension exists, vectors in the database).
     """
 
     def __init__(
         self,
         bind: AsyncEngine | str,
         *,
-        search: Literal["process", "server"] = "process",
+        search: SearchPlace = "process",
         settings: ServiceSettings | None = None,
         deriver: Deriver | None = None,
+        derivers: Sequence[Deriver] = (),
     ) -> None:
-        self._own_engine = create_async_engine(bind) if isinstance(bind, str) else None
-        engine = bind if not isinstance(bind, str) else self._own_engine
-        assert engine is not None  # one or the other
-        settings = ServiceSettings() if settings is None else settings
-        store = SQLStore(engine)
-        searcher = _searcher(engine, store, search, settings)
-        super().__init__(store, settings=settings, deriver=deriver, searcher=searcher)
+        self._sql_store = SQLStore(bind)
+        super().__init__(
+            self._sql_store, settings=settings, deriver=deriver, derivers=derivers, search=search
+        )
+
+    async def scrub(self) -> None:
+        """Write a SQLite file anew, so that nothing deleted before is left in it or in its log.
+
+        It takes time in proportion to the file, in which nobody can write. A server's files are its
+        own: ``verify_erasure`` tells what rewrites these.
+        """
+        if not self._is_started:
+            raise not_started(self)
+        await self._sql_store.scrub()
 
     async def _let_go(self) -> None:
-        await self.store.close()  # leaves a SQLite file complete
-        if self._own_engine is not None:
-            await self._own_engine.dispose()
-
-
-def _searcher(
-    engine: AsyncEngine, store: SQLStore, search: str, settings: ServiceSettings
-) -> Searcher | None:
-    if search == "process":
-        return None
-    if search != "server":
-        raise InvalidInput(f'search must be "process" or "server", got {search!r}')
-    if engine.dialect.name != "postgresql":
-        raise InvalidInput(f'search="server" needs PostgreSQL, this is {engine.dialect.name}')
-    from .search.postgres import PostgresSearcher
-
-    return PostgresSearcher(
-        engine,
-        entry_of,
-        embedder=settings.embedder,
-        ranking=settings.ranking,
-        reranker=settings.reranker,
-        zone=settings.zone,
-        clock=store.clock,
-    )
+        await self.store.close()  # leaves a SQLite file complete, and an engine that was given open

@@ -7,7 +7,7 @@ backend is this class with another store.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace as change
@@ -15,66 +15,85 @@ from msgspec.structs import replace as change
 from ..errors import InvalidInput, StoreError
 from ..events import EventStream
 from ..loops import PerLoop
-from ..record import RESERVED_PREFIX, Scope, Where, check_id, is_number
+from ..record import RESERVED_PREFIX, Scope, Where, is_number
 from ..retrieval.hits import WhyNot
-from ..store import Store
-from .admission import Admission, own_marks, remarked
-from .arguments import as_ids, check_own, check_relevance, check_version, not_started
-from .base import DEFAULT_SESSION, Filters, MemoryService
+from ..store import Address, KeepsVectors, Store, open_store
+from ..store.users import USERS_AT_ONCE, Usage, UserPage
+from .admission import SUSPICION, Admission, own_marks, remarked
+from .arguments import as_ids, check_own, check_version, least_relevance, not_started
+from .base import DEFAULT_SESSION, Filters
+from .deriving.choosing import all_of, is_about_people, kinds_of
 from .deriving.contract import Deriver
-from .deriving.worker import Worker
-from .envelope import entry_of, record_of
+from .deriving.worker import Outcome, Recorded, Worker
+from .envelope import record_of
 from .erasing import DerivedKinds, Eraser
-from .filters import FOR_LIST, FOR_SEARCH, MOST_HITS, count_in, read
+from .filters import DEFAULT_HITS, FOR_LIST, FOR_SEARCH, MOST_HITS, Asked, count_in, read
 from .finding import Finding
 from .instructing import standing
-from .kinds import NO_MEMORIES
+from .kinds import FACT
 from .listing import Listing
 from .memory import RAW, MemoryItem, Said
+from .receipt import Receipt
 from .results import Deleted, Erasure, MemoryHit, Page, Status
 from .review import Review
 from .search import Searcher
-from .search.resident import ResidentSearcher
+from .search.placing import SearchPlace, searcher_on
 from .secrecy import purged
 from .settings import ServiceSettings
 from .shelf import Shelf
+from .tool_calls import ToolCalls
+from .trajectories import Trajectories
 
 _PROBE = Scope(RESERVED_PREFIX + "health", "probe")
 _EQUAL = 9  # significant digits of scores that are told apart
 
 
-class StoredMemoryService(MemoryService):
-    """Long-term memory in a store, which stays the caller's to close.
+class StoredMemoryService(Trajectories, ToolCalls):
+    """Long-term memory in a store, which stays the caller's to close; or at an address or in a
+    folder (see ``open_store``), which this service opens and closes.
 
-    With a ``deriver``, what was said is also thought about: it makes memories of its own kinds,
-    and these are what searches and lists are about, unless another ``kind`` is asked for. A
-    *personal* service searches what was said, with what is known from it: a fact leads to the
-    messages it came from, and tells whether they still hold.
+    With ``derivers`` (or one ``deriver``), what was said is also thought about: they make memories
+    of their own kinds, and these are what searches and lists are about, unless another ``kind`` is
+    asked for. A *personal* service searches what was said, with what is known from it: a fact leads
+    to the messages it came from, and tells whether they still hold. Whether it is one goes by its
+    derivers, unless ``is_personal`` says so.
+
+    ``search`` says where the index is: in this ``"process"``, or in the ``"server"``, which
+    PostgreSQL alone can. A ``searcher`` of one's own takes its place.
     """
 
     def __init__(
         self,
-        store: Store,
+        store: Store | Address,
         *,
         settings: ServiceSettings | None = None,
         deriver: Deriver | None = None,
+        derivers: Sequence[Deriver] = (),
+        search: SearchPlace = "process",
         searcher: Searcher | None = None,
-        is_personal: bool = False,
+        is_personal: bool | None = None,
     ) -> None:
-        self.store = store
+        self._owns_store = not isinstance(store, Store)
+        self.store = store = store if isinstance(store, Store) else open_store(store)
         self.settings = ServiceSettings() if settings is None else settings
-        self._is_personal = is_personal
-        self.searcher = self._resident() if searcher is None else searcher
-        self._shelf = Shelf(store, max_versions=self.settings.max_versions)
+        derivers = all_of(deriver, derivers)
+        if is_personal is None:
+            is_personal = any(map(is_about_people, derivers))
+        if searcher is None:
+            searcher = searcher_on(store, self.settings, search, personal=is_personal)
+        self.searcher = searcher
+        self._shelf = Shelf(
+            store, max_versions=self.settings.max_versions, heard=self.searcher.expect
+        )
         self._admission = Admission(self.settings)
-        self._kinds = (RAW,) if deriver is None else _own_kinds(deriver)
+        self._kinds = kinds_of(derivers) if derivers else (RAW,)
         searched = (RAW, *self._kinds) if is_personal else self._kinds
         self._finding = Finding(self._shelf, self.searcher, searched, with_facts=is_personal)
         self._listing = Listing(self._shelf, self._kinds)
-        self._derived = DerivedKinds(store, () if deriver is None else deriver.kinds)
+        self._derived = DerivedKinds(store, self._kinds if derivers else ())
         self._eraser = Eraser(self._shelf, self.searcher, self._derived)
         self._review = Review(self._shelf, self._eraser)
-        self._worker = None if deriver is None else self._worker_for(deriver)
+        self._worker = self._worker_for(derivers) if derivers else None
         self._is_started = False
         self._turn = PerLoop(asyncio.Lock)  # to start or to stop
 
@@ -124,6 +143,8 @@ class StoredMemoryService(MemoryService):
 
     async def _let_go(self) -> None:
         """Close what this service opened; a store that was given is not."""
+        if self._owns_store:
+            await self.store.close()
 
     # -- writing -----------------------------------------------------------------------------------
 
@@ -134,11 +155,7 @@ class StoredMemoryService(MemoryService):
         session_id: str | None = None,
         *,
         marks: str | Sequence[str] | None = None,
-    ) -> list[str]:
-        """Remember messages at the end of a session, with marks to ask for them by.
-
-        Returns the ids of those that are new: one whose id is in the session already is skipped.
-        """
+    ) -> Receipt:
         scope = self._session(user_id, session_id)
         return await self._add(scope, messages, {}, marks=own_marks(marks))
 
@@ -149,19 +166,23 @@ class StoredMemoryService(MemoryService):
         details: Mapping[str, Any],
         *,
         marks: frozenset[str] = frozenset(),
-    ) -> list[str]:
-        memories = await self._admission.admit(scope, messages, self._shelf.now(), marks)
-        if any(each.marks for each in memories):
-            memories = await self._new_among(scope, memories)
+    ) -> Receipt:
+        given = await self._admission.admit(scope, messages, self._shelf.now(), marks)
+        is_marked = any(each.marks for each in given)
+        new = await self._new_among(scope, given) if is_marked else given
+        recorded = await self._recorded(scope, new, details) if new else Recorded([], [])
+        if new:
+            self.searcher.expect(scope, recorded.added)
+            await self._keep_newest(scope)
+        return receipt_of(given, recorded, is_durable=self.store.is_durable)
+
+    async def _recorded(
+        self, scope: Scope, memories: Sequence[MemoryItem], details: Mapping[str, Any]
+    ) -> Recorded:
+        if self._worker is not None:
+            return await self._worker.record(scope, memories, purged(details))
         records = [record_of(each) for each in memories]
-        if not records:
-            return []
-        if self._worker is None:
-            added = await self.store.append(scope, records)
-        else:
-            added = await self._worker.record(scope, records, purged(details))
-        await self._keep_newest(scope)
-        return added
+        return Recorded(await self.store.append(scope, records), [])
 
     async def _new_among(self, scope: Scope, memories: Sequence[MemoryItem]) -> list[MemoryItem]:
         """Leave out what is there, which a store would give the marks of its repetition.
@@ -179,7 +200,8 @@ class StoredMemoryService(MemoryService):
     async def _keep_newest(self, scope: Scope) -> None:
         """Delete all but the newest of a session, once they have been thought about.
 
-        It is said from where on they are to go, not how many: any number may do this at once.
+        It is said from where on they are to go, not how many: any number may do this at once. Their
+        old versions go first: who breaks off there leaves memories, which the next one deletes.
         """
         most = self.settings.max_messages_per_session
         if most is None:
@@ -188,8 +210,10 @@ class StoredMemoryService(MemoryService):
         last = await self.store.select(scope, beyond)
         if not last or (self._worker is not None and await self._worker.is_waited_for(scope)):
             return
-        gone = await self.store.delete(scope, Where(kind=RAW, before=last[0].seq + 1))
-        await self._shelf.forget_versions(scope, gone)
+        too_old = Where(kind=RAW, before=last[0].seq + 1)
+        there = [each.id for each in await self.store.select(scope, too_old)]
+        await self._shelf.forget_versions(scope, there)
+        gone = await self.store.delete(scope, too_old)
         self.events.emit("memories_evicted", scope=scope, ids=gone)
 
     async def update(
@@ -204,10 +228,6 @@ class StoredMemoryService(MemoryService):
         version: int | None = None,
         session_id: str | None = None,
     ) -> MemoryItem:
-        """Change a memory and return its new version; ``marks`` take the place of those it has.
-
-        With ``version``, only if it is still at that one; else ``VersionConflict``.
-        """
         scope = self._scope(user_id, session_id)
         if (value, metadata, importance, marks) == (None, None, None, None):
             raise InvalidInput(
@@ -230,7 +250,6 @@ class StoredMemoryService(MemoryService):
     async def release(
         self, user_id: str, memory_ids: str | Sequence[str], *, session_id: str | None = None
     ) -> list[str]:
-        """Let quarantined memories be recalled, with what was derived from them; return the ids."""
         scope = self._scope(user_id, session_id)
         return await self._review.release(scope, as_ids(memory_ids))
 
@@ -241,8 +260,11 @@ class StoredMemoryService(MemoryService):
         user_id: str,
         messages: Sequence[Said] | Said,
         filters: Filters | None = None,
+        *,
+        top_k: int | None = None,
     ) -> list[Any]:
-        scope, asked = self._scope(user_id, None), read(filters, also=FOR_SEARCH)
+        scope = self._scope(user_id, None)
+        asked = (await self._asked(filters, FOR_SEARCH)).of_top(top_k)
         query = self._finding.query(messages, asked, neighbours=bool(asked.neighbours))
         hits = await self._finding.hits(scope, query, min_score=asked.min_score)
         hits.sort(key=lambda hit: (-rounded(hit.score), hit.memory.seq))
@@ -253,17 +275,17 @@ class StoredMemoryService(MemoryService):
         user_id: str,
         query: Sequence[Said] | Said,
         *,
-        top_k: int = 10,
+        top_k: int | None = None,
         filters: Filters | None = None,
         neighbours: bool = True,
         explain: bool = False,
         now: float | None = None,
-        min_relevance: float = 0.0,
+        min_relevance: float | None = None,
     ) -> list[MemoryHit]:
-        scope, asked = self._scope(user_id, None), read(filters, also=("min_score",))
-        asked = change(asked, top_k=count_in("top_k", top_k, MOST_HITS))
+        scope = self._scope(user_id, None)
+        asked = (await self._asked(filters, ("top_k", "min_score"))).of_top(top_k, DEFAULT_HITS)
         wanted = self._finding.query(query, asked, neighbours=neighbours, explain=explain, now=now)
-        least = max(check_relevance(min_relevance), asked.min_score or 0.0)
+        least = least_relevance(min_relevance, asked.min_score)
         return await self._finding.hits(scope, wanted, min_score=least)
 
     async def why_not(
@@ -272,20 +294,27 @@ class StoredMemoryService(MemoryService):
         query: Sequence[Said] | Said,
         memory_id: str,
         *,
-        top_k: int = 10,
+        top_k: int | None = None,
         filters: Filters | None = None,
         now: float | None = None,
     ) -> WhyNot:
-        """Say where a memory falls out of a search, and who is in front of it."""
-        scope, asked = self._scope(user_id, None), read(filters)
-        asked = change(asked, top_k=count_in("top_k", top_k, MOST_HITS))
+        scope = self._scope(user_id, None)
+        asked = (await self._asked(filters, ("top_k",))).of_top(top_k, DEFAULT_HITS)
         return await self._finding.why_not(
             scope, self._finding.query(query, asked, now=now), memory_id
         )
 
+    async def facts(
+        self, user_id: str, *, top_k: int | None = None, filters: Filters | None = None
+    ) -> list[MemoryItem]:
+        scope, asked = self._scope(user_id, None), await self._asked(filters, ("top_k",))
+        if asked.kinds is not None:
+            raise InvalidInput("facts() is about facts; ask page() for another kind")
+        return await self._listing.newest(scope, change(asked.of_top(top_k), kinds=(FACT,)))
+
     async def list_memory(self, user_id: str, filters: Filters | None = None) -> list[Any]:
-        asked = read(filters, also=FOR_LIST)
-        memories = await self._listing.numbered(self._scope(user_id, None), asked)
+        scope, asked = self._scope(user_id, None), await self._asked(filters, FOR_LIST)
+        memories = await self._listing.numbered(scope, asked)
         return [each.said() for each in memories]
 
     async def page(
@@ -297,13 +326,14 @@ class StoredMemoryService(MemoryService):
         newest: bool = False,
         filters: Filters | None = None,
     ) -> Page:
-        scope, asked = self._scope(user_id, None), read(filters)
+        scope, asked = self._scope(user_id, None), await self._asked(filters)
         return await self._listing.after(
             scope, asked, cursor, count_in("limit", limit, MOST_HITS), newest
         )
 
     async def count(self, user_id: str, filters: Filters | None = None) -> int:
-        return await self._listing.count(self._scope(user_id, None), read(filters))
+        scope, asked = self._scope(user_id, None), await self._asked(filters)
+        return await self._listing.count(scope, asked)
 
     async def instructions(self, user_id: str) -> list[MemoryItem]:
         """Return the standing instructions that hold now ("always answer in French"), newest first.
@@ -313,7 +343,6 @@ class StoredMemoryService(MemoryService):
         return await standing(self._shelf, self._scope(user_id, None))
 
     async def quarantined(self, user_id: str) -> list[MemoryItem]:
-        """Return what is held back, for review, in the order it was said."""
         return await self._review.held_back(self._scope(user_id, None))
 
     async def get(
@@ -346,6 +375,24 @@ class StoredMemoryService(MemoryService):
     async def verify_erasure(self, user_id: str) -> Erasure:
         return await self._eraser.verify(self._scope(user_id, None).user)
 
+    async def users(self, *, cursor: str | None = None, limit: int = USERS_AT_ONCE) -> UserPage:
+        if not self._is_started:
+            raise not_started(self)
+        page = await self.store.users(cursor=cursor, limit=limit)
+        own = (user for user in page.users if not user.startswith(RESERVED_PREFIX))
+        return UserPage(tuple(own), page.cursor)
+
+    async def usage(self, user_id: str) -> Usage:
+        usage = await self.store.usage(self._scope(user_id, None).user)
+        if not isinstance(self.store, KeepsVectors):
+            return usage
+        kept = (await self.store.vector_spaces(user_id)).values()
+        return change(
+            usage,
+            vectors=sum(each.count for each in kept),
+            vector_bytes=sum(each.size for each in kept),
+        )
+
     def _told(self, scope: Scope, deleted: Deleted) -> Deleted:
         self.events.emit("memories_deleted", scope=scope, ids=deleted.ids)
         return deleted
@@ -353,19 +400,22 @@ class StoredMemoryService(MemoryService):
     # -- deriving ----------------------------------------------------------------------------------
 
     async def status(self, user_id: str) -> Status:
-        """Return how far derivation is: what waits, what failed and why."""
         self._scope(user_id, None)
-        return Status(0, 0, {}) if self._worker is None else await self._worker.status(user_id)
+        found = Status(0, 0, {}) if self._worker is None else await self._worker.status(user_id)
+        return change(found, embedder=await self.searcher.embedder_status(user_id))
 
     async def settled(self, user_id: str) -> Status:
-        """Derive now what waits for a user, and return how far that went."""
+        """Derive now what waits for a user, and return how far that went.
+
+        What the index does in the background is waited for, too.
+        """
         self._scope(user_id, None)
         if self._worker is not None:
             await self._worker.settle(user_id)
+        await self.searcher.settle(user_id)
         return await self.status(user_id)
 
     async def retry(self, user_id: str) -> int:
-        """Begin again with derivations that were given up; return how many."""
         self._scope(user_id, None)
         return 0 if self._worker is None else await self._worker.retry(user_id)
 
@@ -379,44 +429,48 @@ class StoredMemoryService(MemoryService):
             check_own("session id", session_id)
         return Scope(user_id, session_id)
 
+    async def _asked(self, filters: Filters | None, also: Collection[str] = ()) -> Asked:
+        """Read filters; a kind that is not ours is one that somebody announced on this store."""
+        asked = read(filters, also=also)
+        if asked.foreign_kinds:
+            asked.check_kinds(await self._derived.all())
+        return asked
+
     def _session(self, user_id: str, session_id: str | None) -> Scope:
         return self._scope(user_id, DEFAULT_SESSION if session_id is None else session_id)
 
-    def _resident(self) -> ResidentSearcher:
-        settings = self.settings
-        return ResidentSearcher(
-            self.store,
-            entry_of,
-            embedder=settings.embedder,
-            ranking=settings.ranking,
-            reranker=settings.reranker,
-            zone=settings.zone,
-            max_entries=settings.max_indexed,
-            personal=self._is_personal,
-        )
-
-    def _worker_for(self, deriver: Deriver) -> Worker:
+    def _worker_for(self, derivers: Sequence[Deriver]) -> Worker:
         return Worker(
             self._shelf,
             self.searcher,
             self._eraser,
-            deriver,
+            derivers,
             judge=self._admission.judged,
             max_attempts=self.settings.max_attempts,
             afterwards=self._keep_newest,
         )
 
 
+def receipt_of(
+    given: Sequence[MemoryItem], recorded: Recorded, *, is_durable: bool | None
+) -> Receipt:
+    """Return what became of memories that were given to be stored."""
+    new = frozenset(recorded.added)
+    held_back = [each for each in given if each.is_quarantined and each.id in new]
+    jobs: dict[Outcome, list[str]] = {}
+    for name, outcome in recorded.jobs:
+        jobs.setdefault(outcome, []).append(name)
+    return Receipt(
+        recorded.added,
+        ids=[each.id for each in given],
+        held_back={each.id: str(each.details.get(SUSPICION, "")) for each in held_back},
+        is_durable=is_durable,
+        derived=jobs.get(Outcome.DONE, ()),
+        pending=jobs.get(Outcome.LEFT, ()),
+        failed=jobs.get(Outcome.FAILED, ()),
+    )
+
+
 def rounded(score: float) -> float:
     """Return a score as far as it tells two apart."""
     return float(f"{score:.{_EQUAL}g}")
-
-
-def _own_kinds(deriver: Deriver) -> tuple[str, ...]:
-    taken = {RAW, *NO_MEMORIES}
-    for kind in deriver.kinds:
-        if check_id("a deriver's kind", kind) in taken:
-            raise InvalidInput(f"{deriver.name} makes {kind!r}, which is taken; name it otherwise")
-    if not deriver.kinds:
-        raise InvalidInput(f"{deriver.name} names no kind of memory that it makes")
-    return tuple(deriver.kinds)

@@ -136,7 +136,10 @@ async def check_filters_that_mean_nothing_are_errors(make: ServiceMaker) -> None
         {"session_id": ""},
         {"session_id": []},
         {"since": "yesterday-ish"},
-        {"min_score": "high"},
+        *({"min_score": value} for value in ("high", 2, -0.1, float("nan"), True)),
+        *({"kind": value} for value in ("raw", "facts", "message", ["memory", "no such kind"], [])),
+        {"OR": [{"kind": "raw"}]},
+        {"NOT": {"AND": [{"kind": "raw"}]}},
         {"metadata": {}},
         {"metadata": {"a": {}}},
         {"metadata": {"a": {"like": 1}}},
@@ -160,6 +163,8 @@ async def check_filters_that_mean_nothing_are_errors(make: ServiceMaker) -> None
                     continue
                 raise AssertionError(f"{filters} was accepted")
         await refuses(service.search_memory(user, "hello", {"topk": 1}), "topk", "top_k")
+        await refuses(service.search(user, "hello", filters={"kind": "raw"}), "'raw'", "'memory'")
+        await refuses(service.search(user, "hello", min_relevance=1.5), "min_relevance", "1.5")
 
 
 async def check_filters_narrow_searches_lists_and_counts(make: ServiceMaker) -> None:
@@ -288,6 +293,31 @@ async def check_a_cursor_is_not_shifted_by_what_comes_and_goes(make: ServiceMake
         rest = await service.page(user, cursor=(await service.page(user, limit=3)).cursor)
         assert [each.value for each in rest.memories] == [f"note {n}" for n in range(4, 10)]
         await refuses(service.page(user, cursor="x"), "cursor")
+
+
+async def check_top_k_means_the_same_wherever_it_is_given(make: ServiceMaker) -> None:
+    async with make() as service:
+        user = fresh_user()
+        added = await service.add_memory(user, [f"apple {n}" for n in range(5)])
+        assert len(await service.search_memory(user, "apple", top_k=2)) == 2
+        assert len(await service.search_memory(user, "apple", {"top_k": 2})) == 2
+        assert len(await service.search(user, "apple", top_k=2)) == 2
+        assert len(await service.search(user, "apple", filters={"top_k": 2})) == 2
+        found = {hit.memory.id for hit in await service.search(user, "apple", top_k=2)}
+        left_out = next(each for each in added if each not in found)
+        for how in ({"top_k": 2}, {"filters": {"top_k": 2}}):
+            assert (await service.why_not(user, "apple", left_out, **how)).reason == "outranked"
+        assert (await service.why_not(user, "apple", left_out, top_k=5)).reason == "found"
+        for wrong in (0, -1, 10_000, True, "2", 2.0):
+            for call in (
+                service.search_memory(user, "apple", top_k=wrong),  # type: ignore[arg-type]  # so it is
+                service.search(user, "apple", top_k=wrong),  # type: ignore[arg-type]  # so it is
+                service.search(user, "apple", filters={"top_k": wrong}),
+                service.facts(user, top_k=wrong),  # type: ignore[arg-type]  # so it is
+            ):
+                await refuses(call, "top_k")
+        twice = service.search(user, "apple", top_k=2, filters={"top_k": 3})
+        await refuses(twice, "2 as an argument", "3 in the filters")
 
 
 FINDING_CONTRACT: list[ServiceCheck] = [

@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 from ..errors import InvalidInput
 from ..message import new_id
+from ..service.base import MemoryService
 from ..service.schema import Message, TextContent
-from ..service.stored import StoredMemoryService
 
-ServiceMaker = Callable[..., StoredMemoryService]
+ServiceMaker = Callable[..., MemoryService]
 ServiceCheck = Callable[[ServiceMaker], Awaitable[None]]
 
 

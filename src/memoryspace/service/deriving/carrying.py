@@ -31,9 +31,25 @@ Judge = Callable[[MemoryItem], MemoryItem]  # holds back what looks like an atta
 
 
 class Carrier:
-    """Carries out the decisions of one job."""
+    """Carries out the decisions of one job.
 
-    def __init__(self, shelf: Shelf, stored: Stored, deriver: Deriver, judge: Judge) -> None:
+    ``seen`` are memories that were read for it: one that is to be changed is not read again unless
+    somebody else has changed it. If ``handed`` are the memories of the job itself, just stored,
+    what comes from them and from what was seen alone needs no reading of its sources.
+    """
+
+    def __init__(
+        self,
+        shelf: Shelf,
+        stored: Stored,
+        deriver: Deriver,
+        judge: Judge,
+        *,
+        seen: Mapping[str, MemoryItem] | None = None,
+        handed: Sequence[MemoryItem] = (),
+    ) -> None:
+        self._seen = {} if seen is None else dict(seen)
+        self._handed = {each.id: each for each in handed}
         self._shelf = shelf
         self._judge = judge
         self._stored = stored
@@ -95,7 +111,7 @@ class Carrier:
             done = list(memory.details.get(ADJUSTED_BY, ()))
             if decision["by"] in done:
                 return None
-            details = {**memory.details, **decision.get("details", {})}
+            details = _merged(memory.details, decision.get("details", {}))
             for name, by in decision.get("counters", {}).items():
                 before = memory.details.get(name, 0)
                 details[name] = before + by if is_number(before) else by
@@ -125,23 +141,30 @@ class Carrier:
 
     async def _edit(self, memory_id: str, edit: Edit, *, keep: bool = True) -> None:
         try:
-            await self._shelf.edit(self._everywhere, memory_id, edit, keep=keep)
+            seen = self._seen.pop(memory_id, None)
+            await self._shelf.amend(self._everywhere, memory_id, edit, seen=seen, keep=keep)
         except UnknownMemory:
             return  # it was deleted in the meantime, and what is deleted stays so
 
     async def _drop(self, memory_id: str) -> None:
         found = await self._shelf.find(self._everywhere, memory_id)
         if found is not None and found.kind in self._deriver.kinds:
-            scope = Scope(found.user_id, found.session_id)
-            await self._shelf.store.delete(scope, Where(ids=frozenset({memory_id})))
-            await self._shelf.forget_versions(scope, [memory_id])
+            await self._shelf.remove(Scope(found.user_id, found.session_id), [memory_id])
 
     async def _sources(self, plan: Plan) -> _Sources:
         named = {each for decision in plan for each in self._sources_of(decision)}
-        ids = frozenset({*named, *self._stored.task.memories})
-        there = await self._shelf.store.select(self._everywhere, Where(ids=ids))
+        made = {each["draft"]["id"] for each in plan if "draft" in each}
+        ids = frozenset({*named, *self._stored.task.memories} - made)
+        there = await self._records(ids)
         session, own = self._stored.scope.session, self._stored.task.memories
         return _Sources({each.id: each for each in there if is_source(each, session, own)})
+
+    async def _records(self, ids: frozenset[str]) -> list[Record]:
+        known = {**self._seen, **self._handed} if self._handed else {}
+        if ids <= known.keys():
+            memories = (known[each] for each in ids)
+            return [change(record_of(each), session=each.session_id) for each in memories]
+        return await self._shelf.store.select(self._everywhere, Where(ids=ids))
 
     def _memories(self, drafts: Sequence[Draft], sources: _Sources) -> list[MemoryItem]:
         """Return drafts as memories; one may name another that is made with it as its source."""
@@ -191,6 +214,19 @@ class _Sources:
         ends = [self.there[each].expires_at for each in ids if each in self.there]
         given = [each for each in ends if each is not None]
         return max(given) if given and len(given) == len(ends) else None
+
+
+def _merged(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """Return details with others merged into them: what is a dict in both is merged itself."""
+    merged = dict(old)
+    for name, value in new.items():
+        before = merged.get(name)
+        if isinstance(value, Mapping) and isinstance(before, Mapping):
+            both = {**before, **value}
+            merged[name] = {key: each for key, each in both.items() if each is not None}
+        else:
+            merged[name] = value
+    return merged
 
 
 def _drafts(plan: Plan) -> list[Draft]:

@@ -33,6 +33,7 @@ class Supersede(Struct, frozen=True, tag="supersede"):
 class Adjust(Struct, frozen=True, tag="adjust"):
     """Change a memory that is there: merge ``details`` into its own; add to its counters.
 
+    A dict among the details is merged member by member; a member that becomes ``None`` goes.
     ``counters`` are added to the numbers of the same names in its details (0 if absent), so two
     who count at the same time are both counted. ``text`` and ``importance`` replace if given.
     ``derived_from`` names the memories this comes from; all of the job's if it is empty.
@@ -104,7 +105,10 @@ class Deriver(Protocol):
 
     @property
     def name(self) -> str:
-        """Who it is; kept as the author of what it derives."""
+        """Who it is; kept as the author of what it derives, and with what is still to be done.
+
+        What follows a slash (with which model it thinks) may change: jobs stay its own.
+        """
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -116,3 +120,23 @@ class Deriver(Protocol):
 
     async def derive(self, job: Job, known: Known) -> list[Decision]:
         """Return what to remember. Raises ``ModelUnavailable`` for what may pass."""
+
+
+@runtime_checkable
+class Selective(Protocol):
+    """A deriver that can tell beforehand whether there is something in it for it.
+
+    It is asked where several derivers share a service: what does not concern it costs nothing.
+    """
+
+    def concerns(self, memories: Sequence[MemoryItem], details: Mapping[str, Any]) -> bool:
+        """Tell whether something may be derived from what is about to be stored, at once."""
+
+
+@runtime_checkable
+class AboutPeople(Protocol):
+    """A deriver whose memories are an index over what people told of themselves."""
+
+    @property
+    def is_about_people(self) -> bool:
+        """Whether searches should be about what was said, with what it has made of it."""

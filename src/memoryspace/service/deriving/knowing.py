@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from ...record import Scope, Where
 from ...retrieval import Only
@@ -25,6 +25,7 @@ class KnownMemories:
         self._scope = Scope(user)
         self._shelf = shelf
         self._searcher = searcher
+        self.seen: dict[str, MemoryItem] = {}  # what was read, as it is stored
 
     async def similar(
         self, text: str, *, kinds: Sequence[str], top_k: int = 5
@@ -36,10 +37,8 @@ class KnownMemories:
         found = await self._searcher.search(
             self._scope.user, Query(text=text, top_k=top_k * _LOOKED_AT, only=only)
         )
-        seqs = {each.seq for each in found}
-        ids = frozenset(each.id for each in found)
-        memories = await self._select(Where(ids=ids)) if ids else []
-        rated = [(each, likeness(text, each.text)) for each in memories if each.seq in seqs]
+        memories = await self._read({each.seq: each.id for each in found})
+        rated = [(each, likeness(text, each.text)) for each in memories]
         rated.sort(key=lambda pair: (-pair[1], -pair[0].seq))
         return rated[:top_k]
 
@@ -58,8 +57,18 @@ class KnownMemories:
         found = await self._shelf.find(self._scope, memory_id)
         return None if found is None or found.marks & _OUT else _clean(found)
 
+    async def _read(self, ids: Mapping[int, str]) -> list[MemoryItem]:
+        """Return memories by their seqs; what was read before is not read again."""
+        known = {each.seq: each for each in self.seen.values()}
+        if ids.keys() <= known.keys():
+            return [_clean(known[seq]) for seq in ids]
+        found = await self._select(Where(ids=frozenset(ids.values())))
+        return [each for each in found if each.seq in ids]
+
     async def _select(self, where: Where) -> list[MemoryItem]:
-        return [_clean(each) for each in await self._shelf.select(self._scope, where)]
+        found = await self._shelf.select(self._scope, where)
+        self.seen.update((each.id, each) for each in found)
+        return list(map(_clean, found))
 
 
 def _clean(memory: MemoryItem) -> MemoryItem:

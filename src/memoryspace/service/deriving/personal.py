@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from heapq import nlargest
+from typing import Any
 
 from ...errors import InvalidInput, ModelFailed, ModelUnavailable
 from ...model import ChatModel, Spending
+from ..likeness import likeness
 from ..memory import MemoryItem
 from .contract import Decision, Job, Known
+from .language import is_chinese
 from .personal_comparing import FACT, Ledger
 from .personal_entries import Entry, Relation
 from .personal_facts import Fact, slot_of
@@ -24,6 +28,9 @@ from .personal_reading import facts_in, is_said_by_user
 logger = logging.getLogger(__name__)
 
 _LIKE = 5  # known facts that are looked at for each new one
+_AT_HAND = 1000  # facts that are read; where there are more, like ones are searched for
+_COMPARED = 20  # of them that are looked at closely
+_NEAR = 0.5  # of their words that two texts share which may say the same
 
 
 class PersonalDeriver:
@@ -33,6 +40,7 @@ class PersonalDeriver:
     """
 
     kinds = (FACT, INSIGHT)
+    is_about_people = True
 
     def __init__(
         self,
@@ -64,15 +72,19 @@ class PersonalDeriver:
         """Whether only rules are at work."""
         return self._model is None
 
+    def concerns(self, memories: Sequence[MemoryItem], details: Mapping[str, Any]) -> bool:
+        """Tell whether a user said something."""
+        return any(map(is_said_by_user, memories))
+
     async def derive(self, job: Job, known: Known) -> list[Decision]:
         """Return what to remember of what a user said, against what is known of them."""
         said = [memory for memory in job.memories if is_said_by_user(memory)]
-        kept = await known.of_kind(FACT) if said else []
+        kept = await known.of_kind(FACT, limit=_AT_HAND) if said else []
         names = names_of([slot_of(memory.details)[0] for memory in kept])
         facts = _distinct(await self._facts(said, names))
         if not facts:
             return []
-        like = [await _like(fact, known) for fact in facts]
+        like = [await self._like(fact, kept, known) for fact in facts]
         stored = {each.id: each for some in (*like, kept) for each in some}
         ledger = Ledger(job.id, _in_order(stored.values()), self.name)
         ids = [[memory.id for memory in some] for some in like]
@@ -80,6 +92,17 @@ class PersonalDeriver:
         for number, fact in enumerate(facts):
             ledger.take(fact, like=ids[number], verdict=verdicts.get(number))
         return [*ledger.decisions, *await self._insights(ledger, known, job.now)]
+
+    async def _like(self, fact: Fact, kept: Sequence[MemoryItem], known: Known) -> list[MemoryItem]:
+        """Return known facts with similar words. What is held back is not compared with anything.
+
+        Rules ask only for what says the same; where all facts are at hand, that needs no search.
+        """
+        if fact.quarantined:
+            return []
+        if self._model is None and len(kept) < _AT_HAND:
+            return _nearly_the_same(fact, kept)
+        return [memory for memory, _ in await known.similar(fact.text, kinds=[FACT], top_k=_LIKE)]
 
     async def _facts(self, said: Sequence[MemoryItem], names: Mapping[str, str]) -> list[Fact]:
         """Return the facts in the order they were said. What is held back no model sees."""
@@ -144,11 +167,27 @@ def _distinct(facts: Sequence[Fact]) -> list[Fact]:
     )
 
 
-async def _like(fact: Fact, known: Known) -> list[MemoryItem]:
-    """Return known facts with similar words. What is held back is not compared with anything."""
-    if fact.quarantined:
-        return []
-    return [memory for memory, _ in await known.similar(fact.text, kinds=[FACT], top_k=_LIKE)]
+def _nearly_the_same(fact: Fact, kept: Sequence[MemoryItem]) -> list[MemoryItem]:
+    """Return facts that have nearly the words of a new one, the likest first."""
+    words = _words(fact.text)
+    shares = ((_share(words, _words(each.text)), each.seq, each) for each in kept)
+    near = nlargest(_COMPARED, (each for each in shares if each[0] >= _NEAR), key=_first_two)
+    best = [each for _, _, each in near]
+    best.sort(key=lambda each: (-likeness(fact.text, each.text), -each.seq))
+    return best[:_LIKE]
+
+
+def _first_two(rated: tuple[float, int, MemoryItem]) -> tuple[float, int]:
+    return rated[:2]
+
+
+def _words(text: str) -> frozenset[str]:
+    """Return what texts are quickly compared by: words, or in Chinese the characters."""
+    return frozenset(text if is_chinese(text) else text.casefold().split())
+
+
+def _share(one: frozenset[str], other: frozenset[str]) -> float:
+    return len(one & other) / max(1, len(one), len(other))
 
 
 def _near(fact: Fact, like: Sequence[str], ledger: Ledger) -> list[Entry]:

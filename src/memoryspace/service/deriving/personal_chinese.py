@@ -6,11 +6,11 @@ A clause is a fact if a row reads a value out of it, or if it touches a matter o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import takewhile
 
 from .personal_chinese_clauses import SIMPLER, UNREAL, Clause, clauses, end_of, matter_of
-from .personal_chinese_matters import ENDS, NEGATED, TURNS
+from .personal_chinese_matters import ENDS, NEGATED, RELATIONS, TURNS
 from .personal_chinese_values import ADVERBS, ROWS
 from .personal_english_matters import Matter
 from .personal_english_values import Row
@@ -34,28 +34,15 @@ _AROUND = re.compile(
     r"|越来越|哈+|呀|啦)$"
 )
 _SAYS_MORE = re.compile("[很都吧了让是的我会就有]|因为|非常|特别|感觉|觉得|但")  # no item of a list
+_MY_PERSON = re.compile(rf"我(?={RELATIONS})")
 _CALL_ME = re.compile(
     r"(?:叫|称呼)我(?P<v>[\u4e00-\u9fffA-Za-z]{1,8}?)(?:吧|就好|就行|就可以了?|啦)?(?=[，。！,!]|$)"
 )
-_STANDING = re.compile(r"以后|今后|从现在|从今|每次|一律|永远|记住|尽量|固定|别再|不要再")
-_ANSWERS = re.compile(
-    r"回答|回复|跟我说话|和我说话|用(?:中|英|日|法|德|粤|繁|简)[文语体]|写|称呼|叫我|推荐|感叹号"
-    r"|文案|语气|简洁|简短|解释|提醒|表情|食谱|菜谱|啰嗦|废话"
-)
-
-
-def is_standing(sentence: str) -> bool:
-    """Tell whether a sentence is a lasting wish about the answers."""
-    plain = sentence.translate(SIMPLER)
-    return bool(_STANDING.search(plain) and _ANSWERS.search(plain)) and not UNREAL.search(plain)
 
 
 def statements(sentence: str, who: str, people: People) -> Iterator[Statement]:
     """Yield what a sentence states about its speaker, who is called ``who``, or their people."""
     plain = sentence.translate(SIMPLER)
-    if is_standing(sentence):
-        yield Statement("instruction", trimmed(sentence), f"{who}：{sentence}")
-        return
     if _CORRECTS.search(plain) and not UNREAL.search(plain):
         yield Statement(
             CORRECTION,
@@ -70,18 +57,18 @@ def statements(sentence: str, who: str, people: People) -> Iterator[Statement]:
         text = in_third_person(sentence[called.start() :], who)
         yield Statement("nickname", called["v"], text, change=True)
         return
-    told = ""
+    told = set()
     for clause in clauses(sentence, people):
         for statement in _stated(clause, who):
-            told += statement.text.lower()
+            told.add(statement.subject)
             yield statement
     yield from _introduced(people, told, who)
 
 
-def _introduced(people: People, told: str, who: str) -> Iterator[Statement]:
+def _introduced(people: People, told: Collection[str], who: str) -> Iterator[Statement]:
     """Yield who was named on the way."""
     for relation, name in people.met:
-        if name not in told:
+        if f"{relation} {name}" not in told:
             text = f"{who}的{relation}叫{name}。"
             yield Statement("family", name, text, f"{relation} {name}", is_exact=False)
     people.met.clear()
@@ -92,7 +79,7 @@ def in_third_person(clause: str, who: str) -> str:
     said = clause.strip("，,；;：:。！!~～ ") + "。"
     if re.search(r"我们|咱|你|您", said) is not None or "我" not in said:
         return f"{who}：{said}"
-    return said.replace("我", who)
+    return _MY_PERSON.sub(f"{who}的", said).replace("我", who)
 
 
 def _stated(clause: Clause, who: str) -> Iterator[Statement]:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .personal_chinese_matters import MATTERS, RELATIONS
+from .personal_chinese_matters import ANIMALS, MATTERS, RELATIONS
 from .personal_chinese_values import SURNAMES
 from .personal_english_matters import Matter
 from .personal_people import People
@@ -54,9 +54,16 @@ _RELATED = re.compile(
     rf"|阿拉)(?:家)?(?:的)?(?:那)?|(?!哥|姐(?!姐)|弟(?!弟)|妹(?!妹)|叔|舅|姑(?!姑)|娃))"
     rf"(?P<relation>{RELATIONS})(?:们|家的?|俩)?[，]?(?P<name>{_NAME})?"
 )
+_OUR_ANIMAL = re.compile(
+    rf"我们?(?:家的?|的)(?:那?[只条])?(?P<animal>[^，。]{{0,2}}?{ANIMALS}{{1,2}})"
+)
+# Who follows without a subject may be whom this brings up: 我养了只猫，特别怕打雷.
+_BRINGS_UP = re.compile(
+    rf"(?:养|有|捡|领|买|送|认识)[^，。]*(?:{ANIMALS}|{RELATIONS})|(?<!我)叫[^，。我]{{1,4}}$"
+)
 # Somebody who was not introduced: 老周也被裁了, Priya毕业了.
 _SOMEBODY = re.compile(
-    r"(?!老[家板师是早房婆公伴人年样实大二]|小[时区孩学心吃说组]|大[家学概的夫约早部半伙]"
+    r"(?!老[家板师是早房婆公伴人年样实大二]|小[时区孩学心吃说组]|大[家学概的夫约早部半伙一二三四]"
     r"|[小大老]的|阿[姨]|[A-Z]+[\d ])"
     r"(?P<name>[小阿老大][\u4e00-\u9fff]"
     r"|(?![天刚常慢渐偏仅往谢哈呵嘿看试想聊人家好多早通统明恰轻悄白听说走等个样])(?P<twice>[\u4e00-\u9fff])(?P=twice)|[A-Z][a-z]+)(?=[\u4e00-\u9fff])(?!的|店|校|学|班)"
@@ -67,12 +74,12 @@ _CALLED = re.compile(rf"(?:名字)?叫做?(?P<name>{_NAME}|[\u4e00-\u9fff]{{2,3}
 _SPEAKER = re.compile(r"我们?|咱们?|本人|俺")
 _PRONOUN = re.compile(r"他|她|佢|伊|TA")
 _OTHERS = re.compile(
-    r"别人|有人|大家|人家|客[人户]|甲方|领导|老板|医生|大夫|店长|房东|站长|校长|网上|谁|你|您|它"
+    r"别人|有人|大的|小的|大家|人家|客[人户]|甲方|领导|老板|医生|大夫|店长|房东|站长|校长|网上|谁|你|您|它"
     r"|这|那|人们|朋友都|老师|护士|经理|主管|导演|村里|隔壁|某"
 )
 _SAYS = re.compile(
     r"[^，]{0,6}?(?:老)?(?:说|问|讲|话|劝|喊|嚷|催|觉得|以为|认为|建议|笑我|告诉)(?!话|明|服"
-    r"|得)(?!他|她|自己|要)"
+    r"|得)(?!他|她|自己|要(?!我))"
 )
 _TIMES = re.compile(
     r"(?:每|天天|周|星期|礼拜|早上|晚上|下午|上午|从|\d|[一二三四五六七八九十]+[点号月天年])"
@@ -90,6 +97,9 @@ _IDLE = re.compile(
 _REACHED = re.compile("电话|手机|邮箱")
 _GONE = re.compile(r"走了|去世|过世|病逝")
 _SECRET = re.compile(r"密码|卡号|银行卡|验证码|\d{6,}")
+
+
+UNSURE = "?"  # the heir of a clause that brings up somebody else
 
 
 @dataclass
@@ -129,6 +139,8 @@ def clauses(sentence: str, people: People) -> Iterator[Clause]:
             people.meet(mention["relation"])
         if clause.subject and _turns_to_speaker(plain, clause):
             clause.heir = ""
+        if _BRINGS_UP.search(plain) is not None:
+            clause.heir = UNSURE
         before = clause
     yield from found
 
@@ -184,7 +196,7 @@ def _about(said: str, plain: str, people: People, before: Clause | None) -> Clau
             return None
         return Clause(said, speaker.end())
     if _PRONOUN.match(plain, at):
-        return None
+        return Clause(said, at, is_thing=True)
     if _OTHERS.match(plain, at):
         return Clause(said, at, is_thing=True)
     if _IDLE.match(plain, at):
@@ -192,7 +204,8 @@ def _about(said: str, plain: str, people: People, before: Clause | None) -> Clau
     if before is None:
         return Clause(said, at, told=False)
     subject = before.subject if before.heir is None else before.heir
-    return Clause(said, at, subject, is_bare=True, is_thing=before.is_thing, told=False)
+    is_thing = before.is_thing or before.heir == UNSURE
+    return Clause(said, at, subject, is_bare=True, is_thing=is_thing, told=False)
 
 
 def _person(said: str, plain: str, at: int, people: People) -> Clause | None:
@@ -201,8 +214,13 @@ def _person(said: str, plain: str, at: int, people: People) -> Clause | None:
             return Clause(said, at + len(name), people.named(name) or "", told=False)
     related = _RELATED.match(plain, at)
     if related is not None:
-        who = people.meet(related["relation"], related["name"])
-        return Clause(said, related.end(), who)
+        name = related["name"]
+        is_name = name is not None and matter_of(name) is None  # 我妈高血压 names nobody
+        who = people.meet(related["relation"], name if is_name else None)
+        return Clause(said, related.end() if is_name else related.end("relation"), who)
+    animal = _OUR_ANIMAL.match(plain, at)
+    if animal is not None:
+        return Clause(said, animal.end(), people.meet(animal["animal"]))
     ours = _OUR_NAMED.match(plain, at)
     if ours is not None:
         return Clause(said, ours.end(), people.meet("", ours["name"]))

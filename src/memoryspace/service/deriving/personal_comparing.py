@@ -28,7 +28,7 @@ from .personal_entries import (
     says_more,
     says_the_same,
 )
-from .personal_facts import CORRECTION, IMPORTANCE, Fact, label_of, spoken_of
+from .personal_facts import CORRECTION, IMPORTANCE, INSTRUCTION, Fact, label_of, spoken_of
 
 FACT = "fact"  # the kind of memory
 
@@ -91,6 +91,8 @@ class Ledger:
         """Let a fact hold from now on in the place of others, or beside all."""
         if rivals and fact.needs_rival:
             fact = spoken_of(fact, rivals[0].subject)
+        if rivals and fact.attribute == INSTRUCTION and fact.polarity < 0:
+            fact = change(fact, ended=True)  # what is taken back leaves no wish behind
         if rivals:
             self._supersede({entry.id: entry for entry in rivals}.values(), fact)
         elif not fact.needs_rival:

@@ -7,7 +7,7 @@ of a mere thing counts only if it puts an end to something known.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from ...retrieval.times.reading import lowered
 from .personal_english_clauses import IS_NAMED, OWN, Clause, clauses, matter_of
@@ -15,10 +15,8 @@ from .personal_english_matters import ENDS, NEGATED, TURNS, Matter
 from .personal_english_values import ROWS, Row
 from .personal_english_voice import in_third_person
 from .personal_english_words import (
-    ANSWERS,
     DENIES,
     INTENDS,
-    STANDING,
     SUBORDINATE,
     UNREAL,
     plain,
@@ -51,8 +49,8 @@ _CALL_ME = re.compile(
     r"\b(?:(?:just |pls |please )?call me|address me as)\s(?P<v>[A-Z][\w-]+)(?=[.!,;]|$|\s(?:by"
     r"|if|now|from|please|pls))"
 )
-_IF = re.compile(
-    r"\bif (?:i|we|you) (?:were|was|had|could)\b|\bimagine\b|\bwhat if\b", re.IGNORECASE
+_ADJUNCT = re.compile(
+    r"\b(?:before|after|from|to|at) (?:work|school)\b|\bwith (?:my|our|the) (?:[\w-]+ )?\w+"
 )
 _DIGITS = re.compile(r"\d{6,}")  # a number to keep rather than to tell
 _SHORTENED = re.compile(r"^'(?:m|ve|re|s|ll|d)\s+")
@@ -60,26 +58,17 @@ _AGE = re.compile(r"[1-9]\d[.!]?$")
 _LONGEST_LIST = 12
 
 
-def is_standing(sentence: str) -> bool:
-    """Tell whether a sentence is a lasting wish about the answers."""
-    text = plain(sentence)
-    return bool(STANDING.search(text) and ANSWERS.search(text)) and _IF.search(text) is None
-
-
 def statements(sentence: str, who: str, people: People) -> Iterator[Statement]:
     """Yield what a sentence states about its speaker, who is called ``who``, or their people."""
     text = plain(sentence)
-    if is_standing(sentence):
-        yield Statement("instruction", trimmed(text), in_third_person(f"{text}", f"{who} asks"))
-        return
     if _CORRECTS.search(text) and not UNREAL.search(text):
         yield _corrected(text, who)
         return
     yield from _names(text, who, people)
-    told = " "
+    told = set()
     for clause in clauses(text, people):
         for statement in _stated(text, clause, who):
-            told += statement.text.lower()
+            told.add(statement.subject)
             yield statement
     yield from _introduced(people, told, who)
 
@@ -91,10 +80,13 @@ def _corrected(text: str, who: str) -> Statement:
     )
 
 
-def _introduced(people: People, told: str, who: str) -> Iterator[Statement]:
-    """Yield who was named on the way: "my brother Callum would eat that" tells of a brother."""
+def _introduced(people: People, told: Collection[str], who: str) -> Iterator[Statement]:
+    """Yield who was named on the way: "my brother Callum would eat that" tells of a brother.
+
+    Of whom something is told a fact speaks already: they are known by it from now on.
+    """
     for relation, name in people.met:
-        if name not in told:
+        if f"{relation} {name}" not in told:
             text = f"{who}'s {relation} is called {name.title()}."
             yield Statement("family", name.title(), text, f"{relation} {name}", is_exact=False)
     people.met.clear()
@@ -166,13 +158,20 @@ def _turns(matter: Matter, main: str) -> bool:
     )
 
 
+def _matter(main: str, words: str, clause: Clause) -> Matter | None:
+    """Return what a clause is about; with whom or before what somebody does it tells little."""
+    predicate = main[clause.at - clause.begin :] if clause.subject else main
+    looked_at = (_ADJUNCT.sub("", predicate), predicate, main, words)
+    return next(filter(None, map(matter_of, looked_at)), None)
+
+
 def _general(said: str, clause: Clause, text: str) -> Statement | None:
     """Return a clause as a fact about a matter of life; a thing's only if it ends something."""
     words = lowered(said)
     rest = trimmed(_SHORTENED.sub("", said[clause.at - clause.begin :]))
     value = rest if rest else trimmed(said)
     main = SUBORDINATE.split(words)[0]
-    matter = matter_of(words)
+    matter = _matter(main, words, clause)
     turns = matter is not None and _turns(matter, main)
     ends, changes = ENDS.search(main) is not None, TURNS.search(main) is not None
     is_own = not clause.is_thing or (turns and _AFFECTED.search(said) is not None)

@@ -39,7 +39,7 @@ _RELATED = re.compile(
     rf"(?:(?i:my|our)\s(?i:(?:\w+\s){{0,2}}?)|(?i:the\s)(?=(?i:wife|husband|hubby|missus|kids"
     rf"|lad|boyfriend|girlfriend)\b)"
     r"|(?=(?i:mum|dad|mom|sis|hubby|gran|granny|nan|ma|moms|mums)\b)|(?=(?i:\w+)\s[A-Z][a-z]))"
-    rf"(?P<relation>(?i:{RELATIONS}))\b(?!\s(?i:is|was"
+    rf"(?P<relation>(?i:{RELATIONS})|(?<=\s)(?i:{ANIMALS}))\b(?!\s(?i:is|was"
     rf"|name)\s(?i:off)\b)(?:,?\s\(?(?P<name>[A-Z][\w-]+|"
     r"(?!who|that|and|just|also|still|already|now|she|he|is|was|has|had|never|always|really"
     r"|keeps|got|says|said|thinks|works|lives|in|on|for|with|from|will)"
@@ -48,14 +48,28 @@ _RELATED = re.compile(
     r"(?P<of>'s\s(?:name|birthday|job|favou?rite\s[a-z ]{2,20}?)(?=\s(?:is|are)\b))?"
 )
 IS_NAMED = re.compile(
-    rf"(?i:my|our)\s(?i:\w+\s)?(?P<relation>(?i:{RELATIONS}|{ANIMALS}))(?:'s\sname)?"
+    rf"(?:(?i:my|our|the new)\s(?i:\w+\s)?|new\s)"
+    rf"(?P<relation>(?i:{RELATIONS}|{ANIMALS}))(?:'s\sname)?"
     r"\s(?i:is|was)\s(?i:called\s|named\s)?(?P<name>[A-Z][a-z]+)\b"
 )
 _MENTIONED = re.compile(
-    rf"(?i:my|our|new)\s(?i:(?:\w+\s)?)(?P<relation>(?i:{RELATIONS})),?\s\(?(?P<name>[A-Z][a-zà-ÿ]+)\b"
+    rf"(?i:my|our|new|an?)\s(?i:(?:\w+\s)?)(?P<relation>(?i:{RELATIONS})),?\s\(?(?P<name>[A-Z][a-zà-ÿ]+)\b"
+)
+# "We have a hound called Biscuit", "my daughters Anya and Katya".
+_HAD = re.compile(
+    r"(?i:(?:have|'ve|just)\s)?(?i:have|has|got|adopted|rescued|had|bought)\s(?i:an?|this|one|two|our)\s(?:[\w'-]+\s){0,3}?"
+    r"(?P<relation>[a-z]+),?\s(?i:called|named)\s(?P<name>[A-Z][\w-]+)"
+)
+_SEVERAL = re.compile(
+    rf"(?P<relation>(?i:{RELATIONS}))s,?\s(?i:called\s|named\s)?"
+    r"(?P<name>[A-Z][a-z]+)(?:,\s(?P<third>[A-Z][a-z]+))?,?\s(?:and|&)\s(?P<other>[A-Z][a-z]+)\b"
 )
 _HIS_NAME = re.compile(r"(?i:his|her|their)\sname(?:'s|\sis)\s(?P<name>[A-Z]\w+)")
 OWN = re.compile(r"(?:my|our)\s(?P<what>[a-z][a-z' -]{1,40}?)\s(?=(?:is|are|was|were|will be)\b)")
+# "Sam and I" are the speaker, with somebody.
+_JOINT = re.compile(
+    r"(?:(?i:my|the)(?:\s(?!(?i:is|was|are|has|name)\b)\w+){1,3}?|[A-Z]\w+)\sand\sI(?='|\s)"
+)
 _MINE = re.compile(r"(?:my|our|mine)\b", re.IGNORECASE)
 _PRONOUN = re.compile(r"(?:he|she|his|her|hers|him)\b", re.IGNORECASE)
 _WOMEN = re.compile(
@@ -117,8 +131,7 @@ def clauses(text: str, people: People) -> Iterator[Clause]:
             continue
         is_lost = False
         people.topic = "?" if clause.is_thing and text[begin].isupper() else clause.subject
-        for mention in _MENTIONED.finditer(text, clause.at, end):
-            people.meet(mention["relation"], mention["name"])
+        _meet_mentioned(text, clause, people)
         is_more = clause.is_bare and before is not None and before.end <= begin
         if is_more and before is not None and not _has_own_matter(text, clause, before):
             before.end = end
@@ -129,12 +142,27 @@ def clauses(text: str, people: People) -> Iterator[Clause]:
         yield from _parts(text, clause)
 
 
+def _meet_mentioned(text: str, clause: Clause, people: People) -> None:
+    """Get to know who is named in what is said of somebody."""
+    for mention in _MENTIONED.finditer(text, clause.at, clause.end):
+        people.meet(mention["relation"], mention["name"])
+    had = None if clause.subject else _HAD.match(text, clause.at, clause.end)
+    if had is not None:
+        people.meet(had["relation"], had["name"])
+    several = _SEVERAL.search(text, clause.at)  # the names stand behind commas
+    if several is not None and several.start() < clause.end:
+        for name in filter(None, several.group("name", "third", "other")):
+            people.meet(several["relation"], name)
+
+
 def _pieces(text: str) -> Iterator[tuple[int, int]]:
     begin = 0
     for cut in [*_BREAK.finditer(text), None]:
         end = len(text) if cut is None else cut.start()
         opener = OPENER.match(text, begin, end)
         begin = begin if opener is None else opener.end()
+        if cut is not None and (joint := _JOINT.match(text, begin)) and joint.end() > cut.end():
+            continue
         if text[begin:end].strip(" .!"):
             yield begin, end
         begin = end if cut is None else cut.end()
@@ -142,15 +170,21 @@ def _pieces(text: str) -> Iterator[tuple[int, int]]:
 
 def _about(text: str, begin: int, end: int, people: People, before: Clause | None) -> Clause | None:
     """Return a piece with whom it is about, or nothing if it states nothing."""
-    if ASKS.match(text, begin, end):
+    # "my wife, Ann, is a nurse": of her nothing was said yet
+    is_open = before is not None and before.subject and before.at >= before.end
+    if ASKS.match(text, begin, end) and not is_open:
         return None
     lead = LEAD.match(text, begin, end)
     speaker = _SPEAKER.match(text, begin if lead is None else lead.end(), end)
+    if speaker is None and (speaker := _JOINT.match(text, begin, end)) is not None:
+        _person(text, begin, end, people)  # "she" may mean them from now on
     if speaker is not None:
         return None if IDLE.match(text, speaker.end(), end) else Clause(begin, end, speaker.end())
     person = _person(text, begin, end, people)
     if person is not None:
         return None if _are_their_words(text, person) else person
+    if before is not None and is_open:
+        return Clause(begin, end, begin, before.subject, told=False)
     if _PRONOUN.match(text, begin, end):
         return None
     if _MINE.match(text, begin, end):
@@ -167,24 +201,40 @@ def _person(text: str, begin: int, end: int, people: People) -> Clause | None:
     if named is not None:
         who = people.meet(named["relation"], named["name"])
         return Clause(begin, end, begin, who)
-    related = _RELATED.match(text, begin, end)
+    related = _related(text, begin, end)
     if related is not None:
-        return Clause(begin, end, related.end(), people.meet(related["relation"], related["name"]))
+        who = people.meet(related["relation"], related["name"])
+        return Clause(begin, end, min(related.end(), end), who)
     pronoun = _PRONOUN.match(text, begin, end)
-    if pronoun is not None and people.last is not None:
-        if not _may_mean(pronoun.group().lower(), people.last):
-            return None
+    meant = None if pronoun is None else _meant(pronoun.group().lower(), people)
+    if pronoun is not None and meant is not None:
         his = _HIS_NAME.match(text, begin, end)
-        who = people.last if his is None else people.meet(people.last.split()[0], his["name"])
+        who = meant if his is None else people.meet(meant.split()[0], his["name"])
         at = pronoun.end() if pronoun.group().lower() in ("he", "she") else begin
         return Clause(begin, end, at, who, told=False)
     name = _NAME.match(text, begin, end)
     known = None if name is None else people.named(name.group().removesuffix("'s"))
-    if known is None and begin > 0 and (stranger := _STRANGER.match(text, begin, end)) is not None:
+    stranger = None if known is not None else _STRANGER.match(text, begin)
+    if stranger is not None and begin > 0 and stranger.end() <= end:
         return Clause(begin, end, stranger.end(), people.meet("", stranger.group()))
+    if stranger is not None:  # "Ben" or "Rent": who knows; "he" may mean it
+        people.doubt()
     if name is None or known is None:
         return None
     return Clause(begin, end, name.end(), known, told=False)
+
+
+def _related(text: str, begin: int, end: int) -> re.Match[str] | None:
+    """Return a relation with the name that follows: "the missus (Anneke, she's Dutch)"."""
+    wide = _RELATED.match(text, begin)
+    is_named = wide is not None and wide["name"] is not None and wide["name"][0].isupper()
+    return wide if is_named else _RELATED.match(text, begin, end)
+
+
+def _meant(pronoun: str, people: People) -> str | None:
+    """Return whom "he" means: the only one it may; of several, nobody."""
+    may = [who for who in people.here if _may_mean(pronoun, who)]
+    return may[0] or None if len(may) == 1 else None
 
 
 def _may_mean(pronoun: str, person: str) -> bool:

@@ -30,7 +30,11 @@ def _matter(name: str, words: str, turns: str | None = None) -> Matter:
 
 
 RELATIONS = either(r"""
-mother | mom | mum(?:my)? | mam | ma(?=\s|'s) | moms | pa(?=\s) | father | dad(?:dy)? | parents
+(?:older | younger | big | little | elder | eldest | youngest | oldest
+middle)\s(?:sister|brother|son
+daughter | boy | girl | kid)
+[a-z]+[- ]in[- ]law | mother | mom | mum(?:my)? | mam | ma(?=\s|'s) | moms | pa(?=\s) | father
+dad(?:dy)? | parents
 sister | sis | brother | bro
 (?:ex-?\s?)?(?:wife | husband | girlfriend | boyfriend | gf | bf) | hubby | missus | partner
 spouse
@@ -39,10 +43,9 @@ nan(?:a|ny)? | granny | roomie | lil (?:bro|sis) | uncle | aunt(?:ie|y)? | cousi
 niece | boss | manager | roommate | flatmate
 housemate | neighbou?r | colleague | co-?worker | workmate | (?:best |close |old )?(?:friend
 mate | pal)
+toddler
 bestie | buddy | teacher | tutor | coach | mentor | therapist | doctor | landlord | landlady | twin
-(?:older | younger | big | little | elder | eldest | youngest | oldest
-middle)\s(?:sister|brother|son
-daughter | boy | girl | kid) | [a-z]+[- ]in[- ]law | ex | family | girl | boy | baby
+ex | family | girl | boy | baby
 """)
 ANIMALS = either("""
 dogs? | cats? | pupp(?:y|ies) | pups? | kittens? | rabbits? | hamsters? | parrots? | birds? | fish
@@ -51,6 +54,10 @@ bunn(?:y|ies) | poodle | labrador | lab | retriever | husky | beagle | chickens?
 ferrets? | greyhound | terrier | collie | spaniel | corgi | mutt | geckos? | rats? | ducks? | goats?
 whippet | tabby | dachshund | rescue | canary | cockatiel | gerbils? | donkeys? | alpacas?
 """)
+# What is moved to a day or an hour is no household.
+_NO_TIME = (
+    r"(?! (?:mon|tue|wed|thu|fri|sat|sun|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|\d))"
+)
 _OCCUPATION = r"(?:an? |the )?(?:[\w'-]+ ){0,3}?" + either(r"""
 \w+(?:ist|ician|grapher|keeper|worker|driver|teacher|engineer|officer|analyst|assistant|operator)
 nurse | chef | cook | pilot | electrician | plumber | mechanic | barista | baker | vet | physio
@@ -95,7 +102,7 @@ MATTERS = (
         r" coeliac"
         r" | celiac | jain | diet | can(?:not|'t)? (?:only )?eat | only eat | anything (?:except"
         r"|but) | everything (?:except|but) | (?:green )?tea only | (?:no|don't eat|can't eat"
-        r"|eating|eats?) (?:meat|fish|pork|sugar|eggs)",
+        r"|eating|eats?) (?:meat|fish|pork|sugar|eggs|chicken|beef)",
         r"went (?:vegan|vegetarian|veggie) | (?:turned|became) (?:a )?veg\w+ | eat(?:ing)?"
         r" (?:meat|fish|eggs"
         r"|dairy) (?:again|now) | (?:not|no longer) (?:a )?(?:vegan|vegetarian) | started eating"
@@ -141,7 +148,7 @@ MATTERS = (
         r" | propos\w+"
         r" | wedding | fianc[eé]e? | getting back together | back together | (?:my|the) (?:wife"
         r"|husband|gf|bf"
-        r"|girlfriend|boyfriend|partner|hubby|missus|ex)",
+        r"|girlfriend|boyfriend|partner|hubby|missus|ex)(?!'s)",
         r"broke up | broken up | split (?:up|with) | separat\w+ | divorc\w+ | dumped | got"
         r" (?:married|engaged)"
         r" | (?:back|got back) together | wedding(?:'s| is) off | called off | made up | (?:we"
@@ -158,12 +165,12 @@ MATTERS = (
         r" | teach\w* | nights at | days at | part[- ]time | full[- ]time | salary | start(?:ed"
         r"|ing|s)? (?:at|as)"
         r" | made me(?! (?:\w+ing|feel|want|laugh|cry|think|do|so|go|look|sick|happy|sad|a"
-        r" \w*(?:cake|coffee|tea))\b) | training as"
+        r" \w*(?:cake|coffee|tea))\b) | training as | for a living | joined [\w ]{2,30}? as"
         r" | business | i do [a-z ]{2,25}? (?:for|at) (?:an?|the|my) | i (?:run|manage) (?:an?"
         r"|the) | run my own | apprenticeship |"
         r" internship | new post"
-        r" | by day | i do (?:payroll|accounts|admin|it) | i drive (?:a|an|the|trams?|buses"
-        r"|trains?|trucks?|lorries)"
+        r" | by day | i do (?:payroll|accounts|admin|it) | i drive (?:an? |the )?(?:trams?|bus"
+        r"|buses|trains?|trucks?|lorr(?:y|ies)|taxis?|cabs?|ambulances?|forklifts?)\b"
         r" | (?:i'm|i am) (?:an? |the )[\w -]{2,40}? (?:at|for|with)(?! (?:the moment|least|home"
         r"|the same))"
         rf" | ^{_OCCUPATION} (?:at|in|for|by)\b | (?:farm|shop|garage|pub|salon|stall)\b(?!"
@@ -203,18 +210,17 @@ MATTERS = (
     ),
     _matter(
         "home",
-        r"lives? | living (?:in|on|with|at|here|near) | lived | mov(?:e|ed|ing) (?:\w+ )?(?:in"
-        r"|to|out|into|back|from|house|here"
-        r"|house) | flat | apartment | house(?!work) | landlord | rent(?:ing)? | mortgage | home"
-        r" ?town | grew up"
+        r"lives? | (?<!for a )living (?:in|on|with|at|here|near) | lived"
+        rf" | mov(?:e|ed|ing) (?:\w+ )?(?:in|to{_NO_TIME}|out|into|back|from|house|here) | flat"
+        r" | apartment | house(?!work) | landlord | rent(?:ing)? | mortgage | home ?town | grew up"
         r" | relocat\w+ | (?:i'm|we're|i am|we are|still|based) (?:based )?in (?!(?:the|a|an|my"
         r"|bed|love|pain|bits"
         r"|trouble|tears|shock|two|time|no|charge|need|touch|case)\b)\w+ | (?:come|comes|i'm|am"
         r"|originally|are"
         r"|is) from | born and raised | two-bed | one-bed | studio | postcode | our place | my"
         r" place | the keys",
-        r"mov(?:ed|ing) (?:\w+ )?(?:in\b|to|out|into|back|house|here) | relocat\w+ | bought (?:a"
-        r"|an|the|our|my) (?:\w+ )?(?:flat|house|place"
+        rf"mov(?:ed|ing) (?:\w+ )?(?:in\b|to{_NO_TIME}|out|into|back|house|here)"
+        r" | relocat\w+ | bought (?:a|an|the|our|my) (?:\w+ )?(?:flat|house|place"
         r"|apartment|home|cottage) | new (?:flat|house|place|apartment|home) | living (?:here|in"
         r" \w+) now"
         r" | (?:i'm|we're|i am|we are) (?:all )?(?:together )?in [\w ]+? (?:now|since) |"
@@ -248,7 +254,7 @@ MATTERS = (
         r" each (?:day"
         r"|week|month|morning|night) | (?:once|twice|three times|\d+ times) an? | weekdays |"
         r" weekends | nightly"
-        r" | on (?:mon|tue|wed|thu|fri|sat|sun)\w* | at (?:half )?\d+(?::\d+)?\s?(?:am|pm)? |"
+        r" | on (?:mon|tue|wed|thu|fri|sat|sun)\w*s | at (?:half )?\d+(?::\d+)?\s?(?:am|pm)? |"
         r" (?:mornings|evenings)",
     ),
     _matter(
@@ -290,7 +296,7 @@ got rid of | used to | ran away | went missing | gave (?:him|her|it|them) away |
 expired | fell through
 didn't (?:happen|work out|get|go) | not (?:happening|going) | gone | wrapped up | shut
 scrapped | is over
-binned | jacked in | left (?!over|to|the (?:house|room)|home|it|early|me) | died on | no more
+binned | jacked in | left (?!over|to|the (?:house|room)|home|it|early|me|hand) | died on | no more
 (?:days|are|is|'s) (?:over|done|finished)(?= *$| *[,.!]) | retired | never mind | ended
 broke down | written off | stolen | back on | let go
 """)

@@ -31,7 +31,7 @@ as (?:it|i|they)
 if | for (?:the (?:past|last)|about|over|nearly|almost|\w+ (?:year|month|week|day)s?)
 these days | now(?:adays)?
 at the moment | right now | currently | too | as well | a lot | so much | very much
-with (?:my|an?|the|some|two)
+with (?:my|our|an?|the|some|two)
 and (?:i|it|they|we|he|she|my|that|have|am|yes) | lately | recently | any\s?more
 (?:last|next) (?:week|month|year)
 (?:two|three|\d+|a few) \w+ ago | tbh | lol | btw | atm
@@ -112,20 +112,7 @@ ROWS = (
     _own("(?:phone|mobile|cell|telephone)(?: number)?", "phone", r"(?P<v>[+\d][\d ()-]{4,})"),
     _own("(?:biggest |other |main )?(?:hobby|hobbies|interests?|passions?)", "likes", is_list=True),
     _own(r"(?:all-time )?favourites?(?: \w+){1,4}", "*", rf"(?!the one|one\b){_SHORT}"),
-    # what was so, and is no longer
-    row(rf"(?:used to live|no longer lives?|{_NOT}live|lived) in {_PLACE}", "home", ended=True),
-    row(
-        rf"(?:used to work|no longer works?|{_NOT}work) (?:at|for) {_SHORT}", "employer", ended=True
-    ),
-    row(rf"used to (?:work as|be) an? {_SHORT}", "job", ended=True),
-    row(
-        rf"{_ADVERBS}(?:quit|left|lost) (?:my|her|his|their|the) (?:\w+ )?job (?:at|with) {_PLACE}",
-        "employer",
-        ended=True,
-        change=True,
-    ),
     # who somebody is
-    row(rf"{_BE}(?:called|named) {_NAME}", "name"),
     row(
         rf"{_BE}{_ADVERBS}(?:an? )?(?P<v>\d{{1,3}})(?=[.!,;]|\s(?:years?\sold|now|and|this year"
         rf"|today)"
@@ -134,15 +121,9 @@ ROWS = (
     ),
     row(rf"{_ADVERBS}{_DONE}turn(?:ed|s)? (?P<v>\d{{1,3}})\b", "age", change=True),
     row(
-        rf"(?:was|were) born (?:on|in) (?P<v>(?:(?:january|february|march|april|may|june|july"
-        rf"|august|september"
-        rf"|october|november|december)\b|\d)[^\n.!;]*?){_STOP}",
-        "birthday",
-    ),
-    row(
         rf"(?:(?:was|were)\s(?:born(?: and raised)?|raised)|grew up|{_BE}{_ADVERBS}(?:originally"
         rf" )?from|comes?"
-        rf" from)(?: in)? {_PLACE}",
+        rf" from)(?! (?:in )?\d)(?: in)? {_PLACE}",
         "hometown",
     ),
     row(
@@ -168,7 +149,6 @@ ROWS = (
         change=True,
     ),
     row(rf"{_BE}{_ADVERBS}(?P<v>married|single|divorced|engaged|widowed|separated)\b", "marital"),
-    row(rf"{_ADVERBS}{_DONE}got (?P<v>married|engaged|divorced)\b", "marital", change=True),
     row(rf"{_BE}{_ADVERBS}(?:an? )?(?:strict |lifelong )?(?P<v>{_DIETS})\b", "diet"),
     row(rf"{_BE}{_ADVERBS}allergic to (?!the\b){_SHORT}", "allergy", is_list=True),
     row(rf"{_BE}{_ADVERBS}(?P<v>{_TRAITS})\b", "trait"),
@@ -180,13 +160,6 @@ ROWS = (
         rf" (?!home\b|it\b|night|least|a living|the (?:moment|same)|my ){_PLACE}",
         "employer",
     ),
-    row(
-        rf"{_ADVERBS}{_DONE}(?:started|got) (?:a |my )?(?:new )?(?:job|position|role) (?:at"
-        rf"|with) {_PLACE}",
-        "employer",
-        change=True,
-    ),
-    row(rf"(?:{_ADVERBS}stud(?:y|ies)|{_BE}{_ADVERBS}studying)(?: [\w ]+?)? at {_PLACE}", "school"),
     row(
         rf"{_BE}{_ADVERBS}an? {_NO_WORK}(?P<v>{_WORK})(?=[.!,;]|\s(?:at|in|for|from|by|and|who"
         rf"|with|but|of|now)\b|$)",
@@ -214,8 +187,6 @@ ROWS = (
         polarity=-1,
         is_list=True,
     ),
-    row(rf"(?:{_BE}{_ADVERBS}(?:afraid|scared|terrified) of) {_SHORT}", "fears", is_list=True),
-    row(rf"{_ADVERBS}prefers? (?:to )?(?!not to){_NOTHING}{_SHORT}", "prefers"),
     row(
         rf"{_ADVERBS}(?:likes?|loves?|enjoys?|adores?) (?:to )?{_NOTHING}{_SHORT}",
         "likes",
@@ -234,10 +205,5 @@ ROWS = (
         rf"|this)\s(?:[\w'-]+\s){{0,3}}?"
         rf"{ANIMALS}\b[^\n.!;]*?){_STOP}",
         "pets",
-    ),
-    row(
-        rf"{_ADVERBS}plays? (?!it\b|a role|a part|\w+ (?:every|on)\b){_SHORT}",
-        "plays",
-        is_list=True,
     ),
 )

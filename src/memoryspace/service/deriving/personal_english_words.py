@@ -14,9 +14,14 @@ _AS_TYPED = {"i": "I"} | {each.lower().replace("'", ""): each for each in _SHORT
 _TYPED = re.compile(r"(?<![\w'])(?:" + "|".join(_AS_TYPED) + r")(?!\w)", re.IGNORECASE)
 
 
+# What somebody adds without saying more.
+_SIGHS = re.compile(r",?\s(?:lol|haha|ugh|btw|tbh|obviously|poor thing)(?=[.!]*$)", re.IGNORECASE)
+
+
 def plain(text: str) -> str:
-    """Return a text with the apostrophes that people leave out, and a capital I."""
-    return _TYPED.sub(lambda match: _AS_TYPED[match.group().lower()], text)
+    """Return a text with the apostrophes that people leave out, a capital I and no last sigh."""
+    typed = _TYPED.sub(lambda match: _AS_TYPED[match.group().lower()], text)
+    return _SIGHS.sub("", typed)
 
 
 def _start(lines: str) -> re.Pattern[str]:
@@ -37,6 +42,7 @@ great | cool | nice | wow | ugh | sorry | alright | even though | although | tho
 for the record | me(?= I\b) | unrelated
 which is why | not that
 (?:(?:please |pls )?(?:note|remember|keep in mind)|just so you know) (?:that )?(?=I\b|my\b|we\b)
+turns out (?=my\b|our\b|(?-i:[A-Z][a-z]))
 as for me | personally | luckily | fortunately | so far | big step | one correction | correction
 """)
 OPENER = re.compile(rf"(?>(?:{_OPENINGS})\b[\s,.!:;-]*|[^\w\s]+\s*)*+", re.IGNORECASE)
@@ -130,26 +136,3 @@ boss | phone | role | year new)
 (?!wedding|morning|evening|something|nothing|anything|everything|thing|building|meeting|king|spring|need)[a-z]+(?:ing|[^e]ed)
 due | sober since | cancelled | swapped | changed | sober | vegan | vegetarian
 """)
-# A lasting wish about the answers; what is asked for once is none.
-STANDING = re.compile(
-    r"\b(?:always|never|from now on|in (?:the )?future|going forward|every (?:answer|reply|time)"
-    r"|each time|remember|note that|"
-    r"keep (?:every|your|all|the|it|things|answers|replies)|when(?:ever)? you (?:send|give|write"
-    r"|answer|reply|suggest)|(?:can|could) (?:you|u) (?:talk|speak)|(?:bullets?|points|emojis?"
-    r"|essays?|paragraphs),? (?:only|please|pls)|no (?:emojis?|essays|paragraphs|fluff)|don't"
-    r" ever|stop (?:using|calling|with|saying)|no more|only ever|"
-    r"I (?:want|prefer|like|need) (?:short|long|brief|concise|detailed|direct|plain|bullet"
-    r"|answers|replies|you to)|"
-    r"(?:please|pls|can you|could you|just) (?:don't|do not|use|answer|reply|stick|keep|avoid"
-    r"|skip))\b",
-    re.IGNORECASE,
-)
-ANSWERS = re.compile(
-    r"\b(?:answers?|repl(?:y|ies)|respon(?:d|ses?)|spelling|bullet(?:s| points)?|emojis?|essays?"
-    r"|tone|spell|metric|celsius|imperial|"
-    r"(?:in|speak|write in|use) (?:english|french|spanish|german|chinese|italian|portuguese"
-    r"|british|american)|sugar-?coat|jargon|"
-    r"exclamation|small talk|call me|address me|talk to me|speak to me|paragraphs|sentences?"
-    r"|recipes?|simple words|list first|units|formal|informal|abbreviations|step by step)\b",
-    re.IGNORECASE,
-)

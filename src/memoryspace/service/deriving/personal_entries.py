@@ -7,10 +7,21 @@ from enum import Enum
 
 from ..likeness import likeness
 from ..memory import MemoryItem
-from .language import overlap, value_words
-from .personal_facts import EVENT, EXCLUSIVE_MATTERS, HABIT_MATTERS, PLAN, Fact, matter_of, slot_of
+from .language import overlap, value_words, word_set
+from .personal_facts import (
+    EVENT,
+    EXCLUSIVE_MATTERS,
+    HABIT_MATTERS,
+    INSTRUCTION,
+    PLAN,
+    Fact,
+    matter_of,
+    slot_of,
+)
 from .personal_sharing import is_other_time, shares_a_matter, shares_a_word, tells_days
+from .personal_wishes import is_one_thing, names_language
 
+_OF_PEOPLE = word_set("pets family partner")  # matters that are over when who is named has died
 _SAME_TEXT = 0.92  # likeness from which on two sentences say the same
 _SAME_VALUE = 0.75  # overlap of words from which on two values are one
 
@@ -79,13 +90,15 @@ def related(entry: Entry, fact: Fact, words: frozenset[str]) -> Relation:
         return Relation.CONTRADICTED if is_one else Relation.OTHER
     if is_one:
         return Relation.SAME if _at_one_time(entry, fact) else Relation.OTHER
-    is_rival = fact.is_exclusive and entry.is_exclusive and not fact.ended
+    has_come = entry.event is not None and entry.event[0] <= fact.said_at
+    is_rival = fact.is_exclusive and (entry.is_exclusive or has_come) and not fact.ended
     return Relation.CONTRADICTED if is_rival else Relation.OTHER
 
 
 def may_end(fact: Fact) -> bool:
     """Tell whether a fact could put an end to another: most need not be compared with all."""
-    return fact.ended or fact.change or fact.polarity < 0 or tells_days(fact.text)
+    is_wish = fact.attribute == INSTRUCTION
+    return is_wish or fact.ended or fact.change or fact.polarity < 0 or tells_days(fact.text)
 
 
 def is_over(entry: Entry, fact: Fact) -> bool:
@@ -96,23 +109,35 @@ def is_over(entry: Entry, fact: Fact) -> bool:
     """
     if entry.said_at > fact.said_at or not entry.sources.isdisjoint(fact.sources):
         return False
+    if INSTRUCTION in (entry.attribute, fact.attribute):
+        return entry.attribute == fact.attribute and _ends_wish(entry, fact)
     is_one = entry.subject == fact.subject
     is_about = matter_of(entry.attribute) == matter_of(fact.attribute)
-    if fact.attribute == "death" and is_one and "/" in fact.subject:
-        return True
+    if fact.attribute == "death" and "/" in fact.subject:
+        return is_one or (matter_of(entry.attribute) in _OF_PEOPLE and _names(entry, fact))
     is_sure = not fact.needs_rival or fact.attribute in HABIT_MATTERS
     if fact.change and is_sure and matter_of(fact.attribute) in EXCLUSIVE_MATTERS:
         return is_one and is_about
     if not is_one and not fact.needs_rival and not _names(entry, fact):
         return False
+    person = fact.subject.partition("/")[2]
     if fact.change and is_about:
-        return shares_a_matter(entry.text, fact.text)
+        return shares_a_matter(entry.text, fact.text, besides=person)
     if fact.ended or fact.change:
-        return shares_a_word(entry.text, fact.text)
+        return shares_a_word(entry.text, fact.text, besides=person)
     if is_about and is_other_time(entry.text, fact.text):
         return shares_a_word(entry.text, fact.text)
     is_denied = fact.polarity < 0 < entry.polarity and is_about and not entry.ended
     return is_denied and shares_a_word(entry.text, fact.text)
+
+
+def _ends_wish(entry: Entry, fact: Fact) -> bool:
+    """Whether a wish about the answers takes the place of another, or takes it back."""
+    if entry.ended:
+        return False
+    if fact.polarity < 0 < entry.polarity:
+        return is_one_thing(entry.value, fact.value)
+    return names_language(entry.value) and names_language(fact.value)
 
 
 def is_meant(entry: Entry, fact: Fact) -> bool:

@@ -74,6 +74,7 @@ _LABELS = {
     "pets": ("pets (animals)", "宠物（养了什么）"),
     "diet": ("diet (eats)", "饮食（吃什么）"),
     "health": ("health (illness)", "健康（生病）"),
+    "belongings": ("belongings (car, things bought)", "东西（车、买的）"),
     "doing": ("activity (does)", "活动（在做什么）"),
 }
 

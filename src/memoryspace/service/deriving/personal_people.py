@@ -16,7 +16,8 @@ class People:
         self, known: Mapping[str, str] | None = None, own: Collection[str] = frozenset()
     ) -> None:
         self.own = own
-        self.last: str | None = None  # whom "he" and "she" mean
+        self.last: str | None = None  # who was spoken of last
+        self.here: dict[str, None] = {}  # who was spoken of: "he" and "she" may mean them
         self.topic = ""  # whom the last clause was about; the speaker if it is empty
         self.is_first = True  # until a name was looked for in a sentence
         self.met: list[tuple[str, str]] = []  # relations and names that were told
@@ -26,6 +27,7 @@ class People:
         """Return the person that a relation and perhaps a name stand for; "she" is them now."""
         relation, name = relation.lower(), None if name is None else name.lower()
         self.last = self._who(relation, name)
+        self._speak_of(self.last)
         if name is not None:
             if relation and name not in self._named:
                 self.met.append((relation, name))
@@ -35,13 +37,25 @@ class People:
     def named(self, name: str) -> str | None:
         """Return the person with a name, if one is known; "she" is them now."""
         found = self._named.get(name.lower())
-        self.last = found if found is not None else self.last
+        if found is not None:
+            self.last = found
+            self._speak_of(found)
         return found
+
+    def doubt(self) -> None:
+        """Somebody may have been spoken of who is not known: "he" could be them."""
+        self.here[""] = None
 
     @property
     def names(self) -> Collection[str]:
         """The names known, in lower case."""
         return self._named.keys()
+
+    def _speak_of(self, who: str) -> None:
+        """Add somebody; "brother" is "brother callum" as soon as his name is told."""
+        for known in [each for each in self.here if who.startswith(f"{each} ")]:
+            del self.here[known]
+        self.here[who] = None
 
     def _who(self, relation: str, name: str | None) -> str:
         if name is not None:

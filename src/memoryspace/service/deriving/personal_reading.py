@@ -14,13 +14,27 @@ from ...retrieval.times import TimeSpan, times_in
 from ..memory import MemoryItem
 from . import personal_chinese, personal_english
 from .language import is_chinese, sentences, stated_part
-from .personal_facts import USER, Fact, Statement, is_exclusive, type_of
+from .personal_dating import dated
+from .personal_facts import (
+    EXCLUSIVE_MATTERS,
+    INSTRUCTION,
+    USER,
+    Fact,
+    Statement,
+    is_exclusive,
+    matter_of,
+    trimmed,
+    type_of,
+)
 from .personal_people import People
+from .personal_wishes import Wish, wish_in
 
 _USERS = frozenset({None, "user", "human"})  # the roles whose words are a user's
 _NO_NAMES = frozenset({"", "user", "human", "me", "用户"})
 _YEAR = re.compile(r"\d{4}")
-_LEADS_TO_TIME = re.compile(r"[\s,，]*(?:\b(?:in|on|at|since|from|around|back in))?[\s,，]*$")
+_LEADS_TO_TIME = re.compile(
+    r"[\s,，]*(?:\b(?:in|on|at|since|from|around|back in|in the|over the))?[\s,，]*$"
+)
 _SPEAK_OF_TIME = frozenset({"event", "plan", "habit", "birthday", "instruction"})
 _NEVER_TIMED = frozenset({"birthday", "age"})  # their dates are values, not when something happened
 _JOKE = re.compile(
@@ -28,7 +42,7 @@ _JOKE = re.compile(
 )
 # "I changed my name. It's Wren now.": the second sentence goes on with the first.
 _NEW = re.compile(
-    r"\b(?:changed|new|moved|joined|bought|adopted|started|got|engaged)\b|[换改新搬养签]|考上",
+    r"\b(?:changed|new|opened|moved|joined|bought|adopted|started|got|engaged)\b|[换改新搬养签]|考上",
     re.IGNORECASE,
 )
 _GOES_ON = re.compile(
@@ -98,11 +112,31 @@ def _read(sentence: str, memory: MemoryItem, people: People) -> Iterator[Fact]:
     language = personal_chinese if chinese else personal_english
     said = datetime.fromtimestamp(memory.created_at, UTC)
     times = times_in(sentence, said)
-    stated = sentence if language.is_standing(sentence) else stated_part(sentence)
+    wish = wish_in(sentence)
+    if wish is not None:
+        yield _wished(wish, sentence, memory, chinese=chinese)
+        return
+    stated = stated_part(sentence)
     for statement in language.statements(stated, called(memory, chinese=chinese), people):
         fact = _fact(statement, memory, times, chinese=chinese)
         if fact is not None:
             yield fact
+
+
+def _wished(wish: Wish, sentence: str, memory: MemoryItem, *, chinese: bool) -> Fact:
+    who, said = called(memory, chinese=chinese), trimmed(sentence)
+    return Fact(
+        text=f"{who}：{said}。" if chinese else f"{who} asks: {said[:1].upper()}{said[1:]}.",
+        subject=subject_of(memory),
+        attribute=INSTRUCTION,
+        value=said,
+        polarity=1 if wish is Wish.STANDS else -1,
+        type=INSTRUCTION,
+        said_at=memory.created_at,
+        sources=(memory.id,),
+        quarantined=memory.is_quarantined,
+        needs_rival=wish is Wish.ALLOWS,
+    )
 
 
 def _fact(
@@ -110,11 +144,17 @@ def _fact(
 ) -> Fact | None:
     attribute, _, need = statement.attribute.partition(":")
     told = [time for time in times if time.text in statement.text]
-    time = told[0] if told and attribute not in _NEVER_TIMED else None
+    said = datetime.fromtimestamp(memory.created_at, UTC)
+    is_timed = attribute not in _NEVER_TIMED and not (attribute == "habit" and statement.change)
+    time = dated(told[0], said, statement.text) if told and is_timed else None
     if need == "dated":  # what touches no matter of life is an event, or a plan, if it has a time
-        if time is None:
+        if not told:
             return None
-        attribute = "plan" if time.start.timestamp() > memory.created_at else "event"
+        attribute = "plan" if time is not None and time.start > said else "event"
+    # Who will move next month still lives where they live.
+    is_to_come = (
+        time is not None and time.start > said and matter_of(attribute) in EXCLUSIVE_MATTERS
+    )
     subject = subject_of(memory) + (f"/{statement.subject}" if statement.subject else "")
     return Fact(
         text=_dated(statement.text, time, chinese=chinese),
@@ -123,9 +163,10 @@ def _fact(
         value=_without_time(statement.value, attribute, times),
         polarity=statement.polarity,
         ended=statement.ended,
-        change=statement.change,
+        change=statement.change and not is_to_come,
         type=type_of(attribute),
         is_exclusive=statement.is_exact
+        and not is_to_come
         and is_exclusive(subject, attribute, change=statement.change),
         event=None if time is None else (time.start.timestamp(), time.end.timestamp()),
         said_at=memory.created_at,

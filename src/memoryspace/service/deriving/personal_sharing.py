@@ -31,14 +31,19 @@ _LITTLE = frozenset(
 )
 
 
-def shares_a_word(one: str, other: str) -> bool:
-    """Tell whether two texts share a telling word: a name, a thing, two characters in a row."""
-    return not _telling(one).isdisjoint(_telling(other))
+def shares_a_word(one: str, other: str, *, besides: str = "") -> bool:
+    """Tell whether two texts share a telling word: a name, a thing, two characters in a row.
+
+    Those of ``besides`` do not count, such as the name of whom both speak of.
+    """
+    shared = _telling(one) & _telling(other)
+    return bool(shared - _telling(besides)) if besides else bool(shared)
 
 
-def shares_a_matter(one: str, other: str) -> bool:
+def shares_a_matter(one: str, other: str, *, besides: str = "") -> bool:
     """Tell the same of two texts on one matter of life, where a single character is enough."""
-    return shares_a_word(one, other) or not _characters(one).isdisjoint(_characters(other))
+    shared = _characters(one) & _characters(other)
+    return shares_a_word(one, other, besides=besides) or bool(shared - _characters(besides))
 
 
 def is_other_time(one: str, other: str) -> bool:

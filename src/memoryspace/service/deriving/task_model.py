@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct, to_builtins
 
 from ...model import ChatModel, Spending, ask, prompt_messages, read_prompt
+from .task_grounding import Sources
 from .task_rules import Lesson
 from .task_trajectory import Trajectory, clipped
 
@@ -60,14 +61,18 @@ class Teacher:
         outcome: Mapping[str, Any],
         earlier: Sequence[Mapping[str, Any]],
     ) -> list[Lesson]:
-        """Return lessons that a second look found worth keeping. Raises ``ModelFailed``."""
+        """Return lessons whose claims are found in the runs, and that a second look keeps.
+
+        Raises ``ModelFailed``.
+        """
         data = {"trajectory": _told(trajectory), "outcome": outcome, "earlier_attempts": earlier}
         prompt = prompt_messages(read_prompt(_PACKAGE, "task_lessons.md"), data)
         answer = await ask(
             self._model, prompt, Lessons, spending=self._spending, purpose="task lessons"
         )
-        found = [_lesson(each) for each in answer.lessons[:_MAX_LESSONS]]
-        return await self._checked([each for each in found if each.lesson], data)
+        sources = Sources(_words_in(data))
+        found = [sources.grounded(_lesson(each)) for each in answer.lessons[:_MAX_LESSONS]]
+        return await self._checked([each for each in found if each is not None], data)
 
     async def _checked(self, lessons: Sequence[Lesson], data: Mapping[str, Any]) -> list[Lesson]:
         if not lessons:
@@ -80,6 +85,19 @@ class Teacher:
         )
         kept = {each.id for each in answer.verdicts if each.keep and each.score >= self._min_score}
         return [lesson for name, lesson in named.items() if name in kept]
+
+
+def _words_in(data: Any) -> Iterator[str]:
+    """Yield all that is said somewhere in data."""
+    if isinstance(data, Mapping):
+        for name, value in data.items():
+            yield str(name)
+            yield from _words_in(value)
+    elif isinstance(data, list | tuple):
+        for value in data:
+            yield from _words_in(value)
+    elif data is not None:
+        yield str(data)
 
 
 def _lesson(taught: TaughtLesson) -> Lesson:

@@ -1,17 +1,23 @@
-"""Lessons without a model: taken from what happened, in its own words."""
+"""Lessons without a model: what good runs did, what bad ones did instead, in their own words."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from .task_trajectory import Step, Trajectory, clipped
+from .task_runs import Kinship, Run, all_words_in, is_same_call, is_same_failure, overlap
+from .task_trajectory import Step, clipped
 
 SUCCESS, FAILURE, COMPARISON = "success", "failure", "comparison"
 
-_MAX_STEPS = 12  # that are told of a long trajectory
-_BEFORE = 3  # steps that are told of what came before a failure
+_MAX_TASKS = 3  # statements that say when a lesson applies
+_MAX_STATEMENT = 200
+_MAX_STEPS = 10  # calls that are told of one run
+_MAX_FAILURES = 4  # that are warned of
+_MAX_REASON = 200  # characters of an error, a correction or a conclusion
+_MAX_ANSWER = 90  # of what a tool answered where nothing failed
+_REPEATS = 0.8  # overlap from which a text says nothing new
 
 
 class Lesson(Struct, frozen=True):
@@ -28,77 +34,155 @@ class Lesson(Struct, frozen=True):
         return f"{self.when_to_use}\n{self.lesson}"
 
 
-def lesson_of(trajectory: Trajectory, score: float, *, is_success: bool) -> Lesson | None:
-    """Return what one trajectory teaches; ``None`` if nothing happened in it."""
-    if not trajectory.statement or not (trajectory.steps or trajectory.conclusion):
+def lesson_of(runs: Sequence[Run], kinship: Kinship) -> Lesson | None:
+    """Return what runs of one lesson teach together, the oldest first; ``None`` if nothing."""
+    runs = standing(runs, kinship)
+    good = [run for run in reversed(runs) if run.is_success]
+    bad = [run for run in reversed(runs) if not run.is_success]
+    words = _words_for(runs)
+    advice = [words.do.format(_done(run)) for run in _ways(good) if _done(run)]
+    advice += [words.avoid.format(each) for each in _warnings(good, bad, words)][:_MAX_FAILURES]
+    if not advice or not any(run.task for run in runs):
         return None
-    body = _what_worked(trajectory) if is_success else _what_failed(trajectory, score)
-    kind = SUCCESS if is_success else FAILURE
-    return Lesson(kind, when_to_use(trajectory.statement), body, tuple(trajectory.tools))
+    kind = COMPARISON if good and bad else SUCCESS if good else FAILURE
+    tools = [tool for run in (*good, *bad) for tool in run.tools]
+    return Lesson(kind, _when(runs, words), "\n".join(advice), tuple(dict.fromkeys(tools)))
 
 
-def comparison_of(
-    statement: str, better: Sequence[str], worse: Sequence[str], scores: tuple[float, float]
-) -> Lesson | None:
-    """Return what the better of two lists of calls has that the worse has not, and the reverse."""
-    only_better = [call for call in dict.fromkeys(better) if call not in set(worse)]
-    only_worse = [call for call in dict.fromkeys(worse) if call not in set(better)]
-    if not only_better and not only_worse:
-        return None
-    parts = [f"Two attempts scored {scores[0]:g} and {scores[1]:g}."]
-    if only_better:
-        parts.append(f"Only the better one called {_listed(only_better)}.")
-    if only_worse:
-        parts.append(f"Only the worse one called {_listed(only_worse)}.")
-    tools = tuple(dict.fromkeys(call.partition("(")[0] for call in only_better))
-    return Lesson(COMPARISON, when_to_use(statement), " ".join(parts), tools)
+def standing(runs: Sequence[Run], kinship: Kinship) -> list[Run]:
+    """Return runs without those whose way a later one has shown to fail since."""
+    return [
+        run
+        for at, run in enumerate(runs)
+        if not any(is_contradicted(run, later, kinship) for later in runs[at + 1 :])
+    ]
 
 
-def when_to_use(statement: str) -> str:
-    """Return when a lesson on a task is of use."""
-    return f"For a task like: {statement}"
+def is_contradicted(run: Run, later: Run, kinship: Kinship) -> bool:
+    """Tell whether what worked in a run fails in a later one at the same task."""
+    if not run.is_success or not kinship.is_same_task(run, later):
+        return False
+    failed = {_form_of(step, later) for step in later.steps if step.is_failure}
+    return any(_form_of(step, run) in failed for step in run.steps if not step.is_failure)
 
 
-def _what_worked(trajectory: Trajectory) -> str:
-    steps = [step for step in trajectory.steps if not step.is_failure]
-    if not steps:
-        return f"What was answered: {trajectory.conclusion}"
-    told = f"Steps that worked: {_chain(steps)}."
-    failures = [step for step in trajectory.steps if step.is_failure]
-    if failures:
-        told += f" What failed on the way: {_failure(failures[-1])}."
-    return told
+def _form_of(step: Step, run: Run) -> frozenset[int]:
+    """Return the words of a call without those of the task, which vary from one run to the next."""
+    return all_words_in(step.call) - all_words_in(run.task)
 
 
-def _what_failed(trajectory: Trajectory, score: float) -> str:
-    told = f"It ended badly (score {score:g})."
-    places = [place for place, step in enumerate(trajectory.steps) if step.is_failure]
-    if places:
-        last = places[-1]
-        told += f" The last failure was {_failure(trajectory.steps[last])}"
-        before = trajectory.steps[max(0, last - _BEFORE) : last]
-        return told + (f", after {_chain(before)}." if before else ".")
-    if trajectory.steps:
-        return (
-            f"{told} No tool failed, but these steps were not enough: {_chain(trajectory.steps)}."
-        )
-    return f"{told} What was answered: {trajectory.conclusion}"
+class _Words(Struct, frozen=True):
+    """How a lesson is put in one language."""
+
+    when: str
+    do: str
+    avoid: str
+    not_enough: str
+    said: str
 
 
-def _chain(steps: Sequence[Step]) -> str:
-    calls = [step.call for step in steps]
+_ENGLISH = _Words(
+    "For a task like: {}",
+    "Do: {}",
+    "Avoid (it failed): {}",
+    "{} (no error, but not what was wanted)",
+    "The user said: {}",
+)
+_CHINESE = _Words(
+    "适用于这样的任务：{}",
+    "应当：{}",
+    "避免（失败过）：{}",
+    "{}（没有报错，但结果不对）",
+    "用户指出：{}",
+)
+
+
+def _words_for(runs: Sequence[Run]) -> _Words:
+    text = "".join(run.task for run in runs)
+    ideographs = sum("一" <= letter <= "鿿" for letter in text)
+    return _CHINESE if 4 * ideographs > len(text) else _ENGLISH
+
+
+def _when(runs: Sequence[Run], words: _Words) -> str:
+    """Return the statements of the tasks, the newest first, without what says the same."""
+    told: list[str] = []
+    for run in reversed(runs):
+        task = clipped(run.task, _MAX_STATEMENT)
+        if task and all(overlap(task, other) < _REPEATS for other in told):
+            told.append(task)
+    return words.when.format(" | ".join(told[:_MAX_TASKS]))
+
+
+def _ways(good: Sequence[Run]) -> list[Run]:
+    """Return the newest success, and of the others those that go another way, two at most."""
+    ways: list[Run] = []
+    for run in sorted(good, key=lambda run: -run.score):
+        if all(_is_new(run, other) for other in ways):
+            ways.append(run)
+    return ways[:2]
+
+
+def _is_new(run: Run, other: Run) -> bool:
+    if not run.steps or not other.steps:
+        return overlap(run.conclusion, other.conclusion) < _REPEATS
+    return any(not _has(other.steps, step) for step in run.steps if not step.is_failure)
+
+
+def _done(run: Run) -> str:
+    """Return the calls of a run that worked, and what it came to."""
+    worked = [step.call for step in run.steps if not step.is_failure]
+    told = [_chain(worked)] if worked else []
+    told += [clipped(each, _MAX_REASON) for each in (run.conclusion, run.correction) if each]
+    return _sentences(told)
+
+
+def _warnings(good: Sequence[Run], bad: Sequence[Run], words: _Words) -> Iterator[str]:
+    """Yield what to avoid: calls that failed, then what bad runs did that seemed fine."""
+    told: list[Step] = []
+    right = [step for run in good for step in run.steps if not step.is_failure]
+    for run in (*bad, *good):
+        for step in reversed(run.steps):
+            if step.is_failure and not any(_is_told(step, each) for each in told):
+                told.append(step)
+                yield _answered(step, _MAX_REASON)
+    for run in bad:
+        yield from _seeming(run, right, words)
+
+
+def _seeming(run: Run, right: Sequence[Step], words: _Words) -> Iterator[str]:
+    """Yield what a bad run did without an error that the good ones did not."""
+    wrong = [step for step in run.steps if not step.is_failure and not _has(right, step)]
+    if run.steps and not wrong and not run.correction:
+        return
+    told = [_chain([_answered(step, _MAX_ANSWER) for step in wrong])] if wrong else []
+    if run.conclusion:
+        told.append(clipped(run.conclusion, _MAX_REASON))
+    said = [words.said.format(clipped(run.correction, _MAX_REASON))] if run.correction else []
+    yield _sentences([words.not_enough.format(_sentences(told)), *said])
+
+
+def _is_told(step: Step, other: Step) -> bool:
+    return is_same_call(step, other) or is_same_failure(step, other)
+
+
+def _has(steps: Sequence[Step], step: Step) -> bool:
+    return any(each.tool == step.tool and each.arguments == step.arguments for each in steps)
+
+
+def _answered(step: Step, most: int) -> str:
+    answer = clipped(step.output or "", most).strip()
+    return f"{step.call} ⇒ {answer}" if answer.strip("\"'") else step.call
+
+
+def _sentences(parts: Sequence[str]) -> str:
+    """Join what may or may not end as a sentence does."""
+    told = [part.rstrip(".。 ") for part in parts]
+    ended = [part if part[-1:] in ("?", "!", "？", "！") else f"{part}." for part in told]
+    return " ".join(ended).removesuffix(".")
+
+
+def _chain(calls: Sequence[str]) -> str:
     if len(calls) > _MAX_STEPS:
         half = _MAX_STEPS // 2
-        left_out = len(calls) - 2 * half
-        calls = [*calls[:half], f"({left_out} more)", *calls[-half:]]
+        calls = [*calls[:half], f"({len(calls) - 2 * half} more)", *calls[-half:]]
     return " → ".join(calls)
-
-
-def _failure(step: Step) -> str:
-    return f"{step.call}, which answered: {clipped(step.output or '', 160)}"
-
-
-def _listed(calls: Sequence[str]) -> str:
-    shown = [*calls[:_MAX_STEPS]]
-    more = len(calls) - len(shown)
-    return ", ".join(shown) + (f" and {more} more" if more else "")

@@ -17,8 +17,8 @@ from ..forms import body_of
 from ..memory import MemoryItem, Said
 from ..schema.reading import text_of_content
 
-MAX_ARGUMENTS = 160  # characters of a call's arguments, and of an answer, that are kept
-MAX_OUTPUT = 200
+MAX_ARGUMENTS = 240  # characters of a call's arguments that are kept
+MAX_OUTPUT = 200  # of what it answered
 MAX_STATEMENT = 400
 
 _FAILS_AT_START = re.compile(
@@ -34,6 +34,12 @@ _FAILS_ANYWHERE = re.compile(
     r"|\bpermission denied\b|\bno such file or directory\b",
     re.IGNORECASE,
 )
+_COMPLAINS = re.compile(  # as programs do: who, perhaps where, and what is wrong
+    r"^[\w./-]{1,40}: [^\n]{0,160}?\b(?:invalid|illegal|unknown|unrecogni[sz]ed|unexpected|missing"
+    r"|not found|no such|cannot|can't|unable|denied|refused|failed|fatal|error|usage)\b",
+    re.IGNORECASE,
+)
+_COMPLAINT = 300  # characters that it has at most
 _LOOKED_AT = 2000  # characters of an answer, from either end
 _CALLED_OFF = {"", "none", "null", "false", "0", "[]", "{}"}
 
@@ -53,11 +59,15 @@ class Step(Struct, frozen=True):
 
 
 class Trajectory(Struct, frozen=True):
-    """One way in which a task was done, well or badly."""
+    """One way in which a task was done, well or badly.
+
+    ``conclusion`` is the last answer, ``correction`` what the user had to say to that.
+    """
 
     statement: str
     steps: tuple[Step, ...]
     conclusion: str
+    correction: str = ""
 
     @property
     def tools(self) -> list[str]:
@@ -73,7 +83,10 @@ def read_trajectory(memories: Sequence[MemoryItem], task: str | None = None) -> 
     statement = task if task else next((text for text in asked if text.strip()), "")
     conclusion = next((text for text in reversed(answered) if text.strip()), "")
     return Trajectory(
-        clipped(statement, MAX_STATEMENT), tuple(_steps(bodies)), clipped(conclusion, MAX_STATEMENT)
+        clipped(statement, MAX_STATEMENT),
+        tuple(_steps(bodies)),
+        clipped(conclusion, MAX_STATEMENT),
+        clipped(_said_last(bodies), MAX_STATEMENT),
     )
 
 
@@ -87,6 +100,8 @@ def is_failure(output: str) -> bool:
     if (told := _told_outcome(output)) is not None:
         return told
     if _FAILS_AT_START.match(output):
+        return True
+    if len(output) <= _COMPLAINT and _COMPLAINS.match(output):
         return True
     ends = output if len(output) <= 2 * _LOOKED_AT else output[:_LOOKED_AT] + output[-_LOOKED_AT:]
     return _FAILS_ANYWHERE.search(ends) is not None
@@ -115,6 +130,18 @@ def _words(body: Mapping[str, Any]) -> str:
     if isinstance(content, list):
         content = [part for part in content if not isinstance(part, dict) or _is_text(part)]
     return text_of_content(content)
+
+
+def _said_last(bodies: Sequence[Mapping[str, Any]]) -> str:
+    """Return what the user said after an answer in words, the last of it."""
+    is_answered, said = False, ""
+    for body in bodies:
+        text = _words(body).strip()
+        if body.get("role") == "assistant" and text:
+            is_answered = True
+        elif body.get("role") == "user" and text and is_answered:
+            said = text
+    return said
 
 
 def _is_text(part: Mapping[str, Any]) -> bool:

@@ -7,7 +7,7 @@ so it goes when one of them is deleted, and a call recorded twice counts once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -58,6 +58,10 @@ class ToolDeriver:
     def is_quick(self) -> bool:
         """Whether it takes milliseconds: without a model."""
         return self._model is None
+
+    def concerns(self, memories: Sequence[MemoryItem], details: Mapping[str, Any]) -> bool:
+        """Tell whether a call of a tool is among them."""
+        return any(call_of(memory) is not None for memory in memories)
 
     async def derive(self, job: Job, known: Known) -> list[Decision]:
         """Return, for each tool that was called, its memory made anew.

@@ -6,6 +6,7 @@ collections that were made apart are united call by call, so nothing is counted 
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,14 +18,18 @@ from msgspec import Struct
 from ...record import is_number
 from .task_trajectory import clipped
 from .tool_call import ToolCallResult
+from .tool_causes import cause_of
 
 KEPT_CALLS = 100  # of each tool
 
 _MAX_VALUE = 60  # characters of an argument's value, and of an error, that are kept
 _MAX_ERROR = 120
 _MAX_ARGUMENTS = 12  # of one call
-_SHOWN = 5  # errors, and remarks on arguments, that are told
-_ENOUGH = 2  # calls that must speak for a remark
+_MAX_OUTPUT = 60  # of an answer
+_SHOWN = 5  # errors that are told
+_EXAMPLES = 3  # calls that worked
+_LEAST_APART = 3  # calls before and after a change that is told
+_SURE = 10.0  # how unlikely a change by chance must be (G statistic; about one in 600)
 
 _VARYING = re.compile(r"\b(?:0x[0-9a-f]+|[0-9a-f]{8,}(?:-[0-9a-f]{4,}){0,4}|\d[\d.,:]*)\b", re.I)
 _QUOTED = re.compile(r"'[^'\n]{1,80}'|\"[^\"\n]{1,80}\"|`[^`\n]{1,80}`")
@@ -41,17 +46,31 @@ class KeptCall(Struct, frozen=True, omit_defaults=True):
     seconds: float | None = None
     tokens: int | None = None
     score: float | None = None
+    output: str | None = None
+    at: str | None = None
+
+
+class Drift(Struct, frozen=True):
+    """That a tool began to fail, or to work: its success rates before and since a call."""
+
+    since: str | None
+    before: float
+    after: float
+    calls: int  # since then
 
 
 class Statistics(Struct, frozen=True):
-    """The sums over some calls; a mean is ``None`` where nothing was measured."""
+    """The figures of some calls; one is ``None`` where nothing was measured."""
 
     calls: int
     successes: int
+    p50_seconds: float | None
+    p95_seconds: float | None
     mean_seconds: float | None
     mean_tokens: float | None
     mean_score: float | None
     errors: dict[str, int]
+    drift: Drift | None = None
 
     @property
     def success_rate(self) -> float:
@@ -61,19 +80,21 @@ class Statistics(Struct, frozen=True):
 
 def kept(call: ToolCallResult, source: str) -> KeptCall:
     """Return what is kept of a call."""
-    arguments = list(call.arguments.items())[:_MAX_ARGUMENTS]
+    arguments = {
+        clipped(str(name), _MAX_VALUE): clipped(_shown(value), _MAX_VALUE)
+        for name, value in list(call.arguments.items())[:_MAX_ARGUMENTS]
+    }
     return KeptCall(
         call.call_hash,
         source,
         call.success,
-        {
-            clipped(str(name), _MAX_VALUE): clipped(_shown(value), _MAX_VALUE)
-            for name, value in arguments
-        },
-        None if call.success else error_group(call.output_text),
+        arguments,
+        None if call.success else error_group(call.output_text, arguments),
         call.time_cost if call.time_cost > 0 else None,
         call.token_cost if call.token_cost >= 0 else None,
         call.score,
+        clipped(call.output_text, _MAX_OUTPUT) if call.success else None,
+        None if call.create_time is None else str(call.create_time),
     )
 
 
@@ -94,87 +115,141 @@ def united(*collections: Iterable[KeptCall]) -> list[KeptCall]:
     return list({call.hash: call for calls in collections for call in calls}.values())
 
 
-def error_group(output: str) -> str:
-    """Return an error without what varies from one time to the next: numbers, ids, names."""
+def error_group(output: str, arguments: Mapping[str, str] | None = None) -> str:
+    """Return an error without what varies from one time to the next: arguments, numbers, ids."""
     first = next((line for line in output.splitlines() if line.strip()), "no message")
+    for name, value in (arguments or {}).items():
+        if len(value) > 1:
+            first = re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", f"<{name}>", first)
     return clipped(_VARYING.sub("#", _QUOTED.sub("'…'", first)), _MAX_ERROR)
 
 
 def statistics(calls: Sequence[KeptCall]) -> Statistics:
-    """Return the sums over calls."""
+    """Return the figures of calls, the oldest first."""
     errors = Counter(call.error for call in calls if call.error is not None)
+    seconds = sorted(_measured(call.seconds for call in calls))
     return Statistics(
         len(calls),
         sum(call.ok for call in calls),
-        _mean(call.seconds for call in calls),
-        _mean(call.tokens for call in calls),
-        _mean(call.score for call in calls),
+        _quantile(seconds, 0.5),
+        _quantile(seconds, 0.95),
+        _mean(seconds),
+        _mean(_measured(call.tokens for call in calls)),
+        _mean(_measured(call.score for call in calls)),
         dict(errors.most_common()),
+        drift(calls),
     )
+
+
+def drift(calls: Sequence[KeptCall]) -> Drift | None:
+    """Return from which call on a tool works better or worse than before, if that is sure."""
+    best, surest = None, _SURE
+    good = [call.ok for call in calls]
+    for at in range(_LEAST_APART, len(calls) - _LEAST_APART + 1):
+        sure = _surprise(sum(good[:at]), at, sum(good), len(calls))
+        if sure > surest:
+            best, surest = at, sure
+    if best is None:
+        return None
+    before, after = good[:best], good[best:]
+    return Drift(calls[best].at, sum(before) / len(before), sum(after) / len(after), len(after))
 
 
 def headline(tool: str, figures: Statistics) -> str:
     """Return the figures of a tool in one line."""
     rate = f"{100 * figures.success_rate:.0f} % of {figures.calls} recent calls succeeded"
-    means = (
-        (figures.mean_seconds, "{:.2g} s"),
-        (figures.mean_tokens, "{:.0f} tokens"),
-        (figures.mean_score, "score {:.2g}"),
+    told = (
+        (figures.p50_seconds, "p50 {:.2g} s"),
+        (figures.p95_seconds, "p95 {:.2g} s"),
+        (figures.mean_tokens, "{:.0f} tokens on average"),
+        (figures.mean_score, "score {:.2g} on average"),
     )
-    told = [form.format(mean) for mean, form in means if mean is not None]
-    return f"Tool {tool}: {rate}" + (f"; on average {', '.join(told)}." if told else ".")
+    means = [form.format(figure) for figure, form in told if figure is not None]
+    return f"Tool {tool}: {rate}" + (f"; {', '.join(means)}." if means else ".")
 
 
 def guidelines(calls: Sequence[KeptCall]) -> list[str]:
     """Return what can be advised from the calls alone, one line each."""
-    lines = [f"Error seen {n}×: {error}" for error, n in statistics(calls).errors.items()][:_SHOWN]
-    lines += _remarks(calls)[:_SHOWN]
-    good = next((call for call in reversed(calls) if call.ok and call.arguments), None)
-    bad = next((call for call in reversed(calls) if not call.ok and call.arguments), None)
-    if good is not None:
-        lines.append(f"Worked: {_written(good)}")
-    if bad is not None:
-        lines.append(f"Failed: {_written(bad)}, with: {bad.error}")
+    lines = _changed(statistics(calls).drift)
+    lines += _errors(calls)
+    lines += [f"Worked: {_written(call)}" for call in _examples(calls)]
     return lines
 
 
-def _remarks(calls: Sequence[KeptCall]) -> list[str]:
-    """Return which arguments went with failures only, or were there in successes only."""
-    good, bad = [call for call in calls if call.ok], [call for call in calls if not call.ok]
-    if not good or len(bad) < _ENOUGH:
+def _changed(change: Drift | None) -> list[str]:
+    if change is None:
         return []
-    remarks = [
-        f"Give {name}: every successful call had it, {n} failed ones did not."
-        for name in sorted(set.intersection(*(set(call.arguments) for call in good)))
-        if (n := sum(name not in call.arguments for call in bad)) >= _ENOUGH
-    ]
-    for traits, wording in ((_names, "Without"), (_pairs, "Avoid")):
-        seen_good = {trait for call in good for trait in traits(call)}
-        seen_bad = Counter(trait for call in bad for trait in traits(call))
-        remarks += [
-            f"{wording} {trait}: all {n} calls with it failed."
-            for trait, n in seen_bad.most_common()
-            if n >= _ENOUGH and trait not in seen_good
-        ]
-    return remarks
+    since = f"the last {change.calls} calls" if change.since is None else change.since
+    how = "fails more often" if change.after < change.before else "works more often"
+    rates = f"{100 * change.after:.0f} % succeeded, {100 * change.before:.0f} % before"
+    return [f"It {how} since {since}: {rates}."]
 
 
-def _names(call: KeptCall) -> list[str]:
-    return list(call.arguments)
+def _errors(calls: Sequence[KeptCall]) -> list[str]:
+    """Return the errors, the most frequent first, each with what causes it if that shows."""
+    worked = [call.arguments for call in calls if call.ok]
+    lines = []
+    for error, times in list(statistics(calls).errors.items())[:_SHOWN]:
+        cause = cause_of([call.arguments for call in calls if call.error == error], worked)
+        last = next(call for call in reversed(calls) if call.error == error)
+        told = f"Cause: {cause}" if cause is not None else f"Arguments: {_arguments(last)}"
+        lines.append(
+            f"Error seen {times}×: {error}. {told}."
+            if last.arguments
+            else f"Error seen {times}×: {error}"
+        )
+    return lines
+
+
+def _examples(calls: Sequence[KeptCall]) -> list[KeptCall]:
+    """Return the newest calls that worked, each with a value that those before it lack."""
+    found: list[KeptCall] = []
+    seen: set[str] = set()
+    for call in reversed(calls):
+        if call.ok and call.arguments and not seen.issuperset(_pairs(call)):
+            found.append(call)
+            seen.update(_pairs(call))
+    return found[:_EXAMPLES]
+
+
+def _written(call: KeptCall) -> str:
+    return _arguments(call) + (f" ⇒ {call.output}" if call.output else "")
+
+
+def _arguments(call: KeptCall) -> str:
+    return ", ".join(_pairs(call))
 
 
 def _pairs(call: KeptCall) -> list[str]:
     return [f"{name}={value}" for name, value in call.arguments.items()]
 
 
-def _written(call: KeptCall) -> str:
-    return ", ".join(_pairs(call))
-
-
 def _shown(value: Any) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
-def _mean(values: Iterable[float | None]) -> float | None:
-    there = [value for value in values if value is not None and is_number(value)]
-    return sum(there) / len(there) if there else None
+def _measured(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None and is_number(value)]
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+def _quantile(ordered: Sequence[float], share: float) -> float | None:
+    """Return the value below which a share of them lies, between two where it falls there."""
+    if not ordered:
+        return None
+    place = share * (len(ordered) - 1)
+    low, high = ordered[math.floor(place)], ordered[math.ceil(place)]
+    return low + (high - low) * (place - math.floor(place))
+
+
+def _surprise(good: int, calls: int, good_in_all: int, in_all: int) -> float:
+    """Return how much better two success rates describe calls than one does (G statistic)."""
+    apart = _likelihood(good, calls) + _likelihood(good_in_all - good, in_all - calls)
+    return 2 * (apart - _likelihood(good_in_all, in_all))
+
+
+def _likelihood(good: int, calls: int) -> float:
+    return sum(each * math.log(each / calls) for each in (good, calls - good) if each)

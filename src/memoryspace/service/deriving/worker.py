@@ -1,7 +1,8 @@
 """The worker: derives in the background, one job of a user at a time, and again what failed.
 
 Nothing of it need survive: every job stands in the store until it is done. Whoever does a job
-while another process does the same one loses nothing but its effort.
+while another process does the same one loses nothing but its effort. Jobs of derivers that are not
+among the worker's stay as they are, for the service that has them.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from typing import Any, TypeVar
+from enum import Enum
+from typing import Any, NamedTuple, TypeVar
 from weakref import WeakValueDictionary
 
 from msgspec.structs import replace as change
@@ -17,7 +19,8 @@ from msgspec.structs import replace as change
 from ...errors import ModelFailed, StoreError
 from ...loops import PerLoop, finish
 from ...record import Record, Scope, Where
-from ..erasing import Eraser, drop_orphans
+from ..envelope import record_of
+from ..erasing import Eraser
 from ..kinds import OUTBOX
 from ..memory import RAW, MemoryItem
 from ..results import Status
@@ -25,8 +28,20 @@ from ..search import Searcher
 from ..secrecy import purged, without_secrets
 from ..shelf import Edit, Shelf
 from .carrying import Carrier, Judge
+from .choosing import concerned
 from .contract import BadDecision, Deriver, Job
-from .jobs import MOST_ERROR, Jobs, Meant, Stored, Task, digest, numbered, without
+from .jobs import (
+    MOST_ERROR,
+    Jobs,
+    Meant,
+    Stored,
+    Task,
+    digest,
+    is_for,
+    known_as,
+    numbered,
+    without,
+)
 from .knowing import KnownMemories
 
 logger = logging.getLogger(__name__)
@@ -39,7 +54,32 @@ AT_ONCE = 8  # users whose left jobs are done at the same time
 NOTE_GRACE = 60.0  # seconds after which a note whose job is not there means nothing
 
 T = TypeVar("T")
-Attempted = asyncio.Future[None]
+
+
+class Outcome(Enum):
+    """What came of trying a job."""
+
+    DONE = "done"  # by whomever
+    FAILED = "failed"  # and given up
+    LEFT = "left"  # to be tried again
+
+
+class Recorded(NamedTuple):
+    """The ids that are new, and for each deriver they concern, by its name, how far it is."""
+
+    added: list[str]
+    jobs: Sequence[tuple[str, Outcome]]
+
+
+class Handed(NamedTuple):
+    """A job and its memories, by whoever has just stored them."""
+
+    job: Stored
+    memories: Sequence[MemoryItem]
+
+
+Attempted = asyncio.Future[Outcome]
+Begun = Sequence[tuple[Deriver, Attempted]]  # jobs in the background, with whose they are
 Afterwards = Callable[[Scope], Awaitable[None]]  # what is to be done when a job of a session is
 
 
@@ -51,13 +91,13 @@ class Worker:
         shelf: Shelf,
         searcher: Searcher,
         eraser: Eraser,
-        deriver: Deriver,
+        derivers: Sequence[Deriver],
         *,
         judge: Judge,
         max_attempts: int,
         afterwards: Afterwards,
     ) -> None:
-        self.deriver = deriver
+        self._derivers = {known_as(each.name): each for each in derivers}
         self.jobs = Jobs(shelf.store)
         self._shelf = shelf
         self._searcher = searcher
@@ -83,79 +123,103 @@ class Worker:
             await asyncio.wait(self._running, timeout=CANCEL_AGAIN)
 
     async def record(
-        self, scope: Scope, records: Sequence[Record], details: Mapping[str, Any]
-    ) -> list[str]:
-        """Store raw memories with the job to derive from them, and begin with it."""
-        added, attempted = await finish(self._recorded(scope, records, details))
-        await self._wait_if_quick(attempted)
-        return added
+        self, scope: Scope, memories: Sequence[MemoryItem], details: Mapping[str, Any]
+    ) -> Recorded:
+        """Store raw memories with the jobs to derive from them, and begin with these."""
+        added, begun = await finish(self._recorded(scope, memories, details))
+        await self._wait_for_quick(begun)
+        return Recorded(added, [(each.name, _outcome(attempted)) for each, attempted in begun])
 
     async def edit(
         self, scope: Scope, memory_id: str, edit: Edit, *, version: int | None = None
     ) -> MemoryItem:
         """Change a memory; if it says something else then, derive anew from what it says."""
-        new, attempted = await finish(self._edited(scope, memory_id, edit, version))
-        await self._wait_if_quick(attempted)
+        new, begun = await finish(self._edited(scope, memory_id, edit, version))
+        await self._wait_for_quick(begun)
         return new
 
     async def is_waited_for(self, scope: Scope) -> bool:
-        """Tell whether something of a session is still to be thought about."""
+        """Tell whether something of a session is still to be thought about, by whomever."""
         return any(not each.task.is_given_up for each in await self.jobs.of(scope))
 
     async def status(self, user: str) -> Status:
         """Return how far derivation is for a user."""
-        stored = await self.jobs.of(Scope(user))
+        stored = await self._own(user)
         failed = [each for each in stored if each.task.is_given_up]
         errors = {each.id: each.task.error or "" for each in stored if each.task.error}
         return Status(len(stored) - len(failed), len(failed), errors)
 
     async def retry(self, user: str) -> int:
         """Begin again with jobs that were given up; return how many."""
-        failed = [each for each in await self.jobs.of(Scope(user)) if each.task.is_given_up]
+        failed = [each for each in await self._own(user) if each.task.is_given_up]
         for job in failed:
             if await self.jobs.revise(job, change(job.task, attempts=0, is_given_up=False)):
-                await self._wait_if_quick(self._begin(job.scope, job.id))
+                begun = self._begin(job.scope, job.id)
+                await self._wait_for_quick([(self._deriver_for(job), begun)])
         return len(failed)
 
     async def settle(self, user: str) -> None:
         """Do now everything that waits for a user, each thing once."""
-        for job in await self.jobs.of(Scope(user)):
+        for job in await self._own(user):
             if not job.task.is_given_up:
                 await self._do(job.scope, job.id)
 
     # -- beginning ---------------------------------------------------------------------------------
 
     async def _recorded(
-        self, scope: Scope, records: Sequence[Record], details: Mapping[str, Any]
-    ) -> tuple[list[str], Attempted]:
-        job_id, added = await self.jobs.add(scope, records, details)
-        return added, self._begin(scope, job_id)
+        self, scope: Scope, memories: Sequence[MemoryItem], details: Mapping[str, Any]
+    ) -> tuple[list[str], Begun]:
+        records = [record_of(each) for each in memories]
+        names = [known_as(each.name) for each in self._concerned(memories, details)]
+        if not names:
+            return await self._shelf.store.append(scope, records), []
+        written = await self.jobs.add(scope, records, details, names)
+        handed = {each.id: Handed(each, memories) for each in written.jobs}
+        return written.added, self._begun(scope, written.ids, handed)
+
+    def _concerned(
+        self, memories: Sequence[MemoryItem], details: Mapping[str, Any]
+    ) -> list[Deriver]:
+        return concerned(tuple(self._derivers.values()), memories, details)
 
     async def _edited(
         self, scope: Scope, memory_id: str, edit: Edit, version: int | None
-    ) -> tuple[MemoryItem, Attempted]:
-        job_id = await self.jobs.announce(scope.user)
+    ) -> tuple[MemoryItem, Begun]:
+        ids = await self.jobs.announce(scope.user, self._derivers)
 
         def beside(seen: MemoryItem, new: MemoryItem) -> list[Record]:
             if new.kind != RAW or new.text == seen.text:
                 return []
-            meant = Meant(seen.version + 1, digest(new.text))
-            return [self.jobs.record(job_id, Task({new.id: meant}, is_anew=True))]
+            meant = {new.id: Meant(seen.version + 1, digest(new.text))}
+            return [
+                self.jobs.record(job_id, Task(meant, deriver, is_anew=True))
+                for job_id, deriver in ids.items()
+            ]
 
         try:
             new = await self._shelf.edit(scope, memory_id, edit, version=version, beside=beside)
         except BaseException:
-            await self.jobs.forget_note(scope.user, job_id)
+            await self.jobs.forget_notes(scope.user, ids)
             raise
-        return new, self._begin(Scope(scope.user, new.session_id), job_id)
+        return new, self._begun(Scope(scope.user, new.session_id), ids)
 
-    def _begin(self, scope: Scope, job_id: str) -> Attempted:
+    def _begun(
+        self, scope: Scope, ids: Mapping[str, str], handed: Mapping[str, Handed] | None = None
+    ) -> Begun:
+        """Begin with jobs; each has a deriver's name beside its id."""
+        known: Mapping[str, Handed] = {} if handed is None else handed
+        return [
+            (self._derivers[name], self._begin(scope, job_id, known.get(job_id)))
+            for job_id, name in ids.items()
+        ]
+
+    def _begin(self, scope: Scope, job_id: str, handed: Handed | None = None) -> Attempted:
         """Do a job in the background; what is returned is done when it was tried once."""
         attempted: Attempted = asyncio.get_running_loop().create_future()
         if self._is_stopped:  # it stands in the store, for whoever starts next
-            attempted.set_result(None)
+            attempted.set_result(Outcome.LEFT)
         else:
-            self._run(self._do_until_done(scope, job_id, attempted))
+            self._run(self._do_until_done(scope, job_id, attempted, handed))
         return attempted
 
     def _run(self, work: Coroutine[Any, Any, None]) -> None:
@@ -163,9 +227,21 @@ class Worker:
         self._running.add(task)
         task.add_done_callback(self._running.discard)
 
-    async def _wait_if_quick(self, attempted: Attempted) -> None:
-        if self.deriver.is_quick:
-            await attempted  # whoever gives up waiting leaves the work going on
+    async def _wait_for_quick(self, begun: Begun) -> None:
+        for deriver, attempted in begun:
+            if deriver.is_quick:
+                await attempted  # whoever gives up waiting leaves the work going on
+
+    def _deriver_of(self, stored: Stored) -> Deriver | None:
+        """Return whose of ours a job is, if it is."""
+        for deriver in self._derivers.values():
+            if is_for(stored.task, deriver):
+                return deriver
+        return None
+
+    async def _own(self, user: str) -> list[Stored]:
+        jobs = await self.jobs.of(Scope(user))
+        return [each for each in jobs if self._deriver_of(each) is not None]
 
     async def _heal(self) -> None:
         """Take up what a process that is gone has left, some users at a time."""
@@ -193,42 +269,51 @@ class Worker:
     async def _heal_user(self, user: str) -> None:
         stored = await self.jobs.of(Scope(user))
         for job in stored:
-            if not (job.task.is_given_up or await self._do(job.scope, job.id)):
+            if job.task.is_given_up or self._deriver_of(job) is None:
+                continue
+            if await self._do(job.scope, job.id) is Outcome.LEFT:
                 self._begin(job.scope, job.id)
         await self._forget_empty_notes(user, {each.id for each in stored})
 
-    async def _do_until_done(self, scope: Scope, job_id: str, attempted: Attempted) -> None:
-        pause = FIRST_PAUSE
+    async def _do_until_done(
+        self, scope: Scope, job_id: str, attempted: Attempted, handed: Handed | None
+    ) -> None:
+        pause, outcome = FIRST_PAUSE, Outcome.LEFT
         try:
-            while not await self._do(scope, job_id):
+            while (outcome := await self._do(scope, job_id, handed)) is Outcome.LEFT:
+                handed = None
                 if not attempted.done():
-                    attempted.set_result(None)
+                    attempted.set_result(outcome)
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, LONGEST_PAUSE)
         finally:
             if not attempted.done():
-                attempted.set_result(None)
+                attempted.set_result(outcome)
 
     # -- doing -------------------------------------------------------------------------------------
 
-    async def _do(self, scope: Scope, job_id: str) -> bool:
-        """Do a job; tell whether it is over: done, given up, or gone."""
-        async with self._turn(scope.user):
+    async def _do(self, scope: Scope, job_id: str, handed: Handed | None = None) -> Outcome:
+        """Do a job; tell what came of it. Who has to wait does not go by what was handed over."""
+        turn = self._turn(scope.user)
+        if turn.locked():
+            handed = None
+        async with turn:
             try:
-                return await self._step(scope, job_id)
+                return await self._step(scope, job_id, handed)
             except StoreError as error:
                 logger.warning("job %s waits for the store: %s", job_id, error)
-                return False
+                return Outcome.LEFT
 
-    async def _step(self, scope: Scope, job_id: str) -> bool:
-        stored = await self.jobs.find(scope, job_id)
+    async def _step(self, scope: Scope, job_id: str, handed: Handed | None) -> Outcome:
+        stored = await self.jobs.find(scope, job_id) if handed is None else handed.job
         if stored is None:
-            await self.jobs.forget_note(scope.user, job_id)
-            return True
+            await self.jobs.forget_notes(scope.user, [job_id])
+            return Outcome.DONE
         if stored.task.is_given_up:
-            return True
+            return Outcome.FAILED
         try:
-            await self._go_on_with(stored)
+            if await self._go_on_with(stored, () if handed is None else handed.memories):
+                return Outcome.DONE
         except StoreError:
             raise
         except asyncio.CancelledError as error:
@@ -238,61 +323,100 @@ class Worker:
         except Exception as error:  # whatever a deriver does, what was said is safe
             await self._note_failure(stored, error)
         left = await self.jobs.find(scope, job_id)
-        return left is None or left.task.is_given_up
+        if left is None:
+            return Outcome.DONE
+        return Outcome.FAILED if left.task.is_given_up else Outcome.LEFT
 
-    async def _go_on_with(self, stored: Stored) -> None:
-        """Decide; carry out what was decided, once it is sure to be about the same words."""
+    async def _go_on_with(self, stored: Stored, handed: Sequence[MemoryItem]) -> bool:
+        """Decide; carry out what was decided, once it is sure to be about the same words.
+
+        Tells whether it is done. ``handed`` are its memories if they were stored this very moment,
+        which need not be read; a deriver that takes its time finds out whether they are still so.
+        """
+        known = KnownMemories(stored.scope.user, self._shelf, self._searcher)
         for _ in range(ROUNDS):
-            there = await self._meant(stored)
+            there = handed if handed else await self._meant(stored)
             changed = set(stored.task.memories) - {each.id for each in there}
             if changed:  # or deleted; whoever changed them has made a job of it
                 stored = await self._revised(stored, without(stored.task, changed))
             elif stored.task.decisions is None:
-                stored = await self._decided(stored, there)
+                meant, is_quick = stored.task.memories, self._deriver_for(stored).is_quick
+                stored = await self._decided(stored, there, known)
+                handed = handed if is_quick and stored.task.memories == meant else ()
             else:
-                await self._carry_out(stored, stored.task.decisions)
-                return
+                carrier = self._carrier(stored, known.seen, handed)
+                return await self._carry_out(stored, carrier, stored.task.decisions)
+        return False
 
-    async def _decided(self, stored: Stored, memories: Sequence[MemoryItem]) -> Stored:
+    async def _decided(
+        self, stored: Stored, memories: Sequence[MemoryItem], known: KnownMemories
+    ) -> Stored:
         """Have the deriver decide, and write that down before any of it is done.
 
         It sees no secrets; should it make one up, that is not written down either.
         """
-        user = stored.scope.user
+        deriver = self._deriver_for(stored)
         if stored.task.is_anew:
-            versions = {key: meant.version for key, meant in stored.task.memories.items()}
-            await self._eraser.forget_derived(stored.scope, versions)
+            await self._forget_outdated(stored)
         job = Job(
             id=stored.id,
-            user_id=user,
+            user_id=stored.scope.user,
             session_id=stored.scope.session or "",
             memories=without_secrets(memories),
             details=stored.task.details,
             now=self._shelf.now(),
         )
-        known = KnownMemories(user, self._shelf, self._searcher)
-        decisions = await self.deriver.derive(job, known) if memories else []
+        is_chosen = not stored.task.is_anew or deriver in self._concerned(memories, job.details)
+        decisions = await deriver.derive(job, known) if memories and is_chosen else []
         plan = purged(numbered(stored, decisions))
         self._carrier(stored).check(plan)
         return await self._revised(stored, change(stored.task, decisions=plan))
 
+    async def _forget_outdated(self, stored: Stored) -> None:
+        """Delete what comes from earlier words; who made it and is not here has a job of it."""
+        versions = {key: meant.version for key, meant in stored.task.memories.items()}
+        outdated = await self._eraser.outdated(stored.scope, versions)
+        authors = {each.origin.author for each in outdated if each.origin is not None}
+        makers = {known_as(author) for author in authors if author is not None}
+        await self.jobs.hand_on(stored, makers - self._derivers.keys())
+        await self._eraser.forget(stored.scope.user, outdated)
+
     async def _revised(self, stored: Stored, task: Task) -> Stored:
         """Write a task down and return it; as somebody else has left it, if they were quicker."""
-        await self.jobs.revise(stored, task)
-        there = await self.jobs.find(stored.scope, stored.id)
+        there = await self.jobs.revise(stored, task)
+        if there is None:
+            there = await self.jobs.find(stored.scope, stored.id)
         return there if there is not None else change(stored, task=_NOTHING_LEFT)
 
-    def _carrier(self, stored: Stored) -> Carrier:
-        return Carrier(self._shelf, stored, self.deriver, self._judge)
+    def _carrier(
+        self,
+        stored: Stored,
+        seen: Mapping[str, MemoryItem] | None = None,
+        handed: Sequence[MemoryItem] = (),
+    ) -> Carrier:
+        deriver = self._deriver_for(stored)
+        return Carrier(self._shelf, stored, deriver, self._judge, seen=seen, handed=handed)
 
-    async def _carry_out(self, stored: Stored, plan: Sequence[Mapping[str, Any]]) -> None:
-        records = await self._carrier(stored).carry_out(plan)
-        if await self.jobs.finish(stored, records):
-            await drop_orphans(self._shelf, stored.scope, records, _is_meant(stored))
+    def _deriver_for(self, stored: Stored) -> Deriver:
+        deriver = self._deriver_of(stored)
+        assert deriver is not None  # others' jobs are not begun
+        return deriver
+
+    async def _carry_out(
+        self, stored: Stored, carrier: Carrier, plan: Sequence[Mapping[str, Any]]
+    ) -> bool:
+        records = await carrier.carry_out(plan)
+        is_done = await self.jobs.finish(stored, records)
+        if is_done:
+            self._searcher.expect(stored.scope, [each.id for each in records])
+            await self._eraser.drop_orphans(stored.scope, records, _is_meant(stored))
             self._shelf.store.events.emit(
                 "memories_derived", scope=stored.scope, count=len(records)
             )
+        else:  # somebody has taken the job away, or done it
+            await self._eraser.undo(stored.scope, records)
         await self._afterwards(stored.scope)
+        return is_done
 
     async def _meant(self, stored: Stored) -> list[MemoryItem]:
         """Return the memories of a job that still say what they said."""
@@ -316,7 +440,7 @@ class Worker:
         level = logging.ERROR if is_given_up else logging.WARNING
         logger.log(level, "job %s failed, attempt %d: %s", stored.id, attempts, name)
         self._shelf.store.events.emit(
-            "derivation_failed", scope=stored.scope, id=stored.id, attempts=attempts, error=error
+            "derivation_failed", scope=stored.scope, id=stored.id, attempts=attempts, error=name
         )
 
     async def _present(self, stored: Stored) -> Stored:
@@ -329,11 +453,15 @@ class Worker:
         settled = self._shelf.now() - NOTE_GRACE
         for note in notes:
             if note.id not in known and note.created_at < settled:
-                await self.jobs.forget_note(user, note.id)
+                await self.jobs.forget_notes(user, [note.id])
 
     def _turn(self, user: str) -> asyncio.Lock:
         """Return the lock under which a user's jobs are done, so that each knows the one before."""
         return self._turns.get().setdefault(user, asyncio.Lock())
+
+
+def _outcome(attempted: Attempted) -> Outcome:
+    return attempted.result() if attempted.done() else Outcome.LEFT
 
 
 _NOTHING_LEFT = Task({}, decisions=[])

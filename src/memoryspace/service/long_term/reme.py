@@ -1,15 +1,18 @@
 """ReMe's long-term memories, by their names and answers, over our own services.
 
 ``async with`` starts the service and stops it; whatever is asked before that raises. A service
-that is passed in is the caller's to start and to stop. Nothing else of ReMe is needed.
+that is passed in is the caller's to start and to stop. Nothing else of ReMe is needed, and nothing
+of a configuration of ReMe's is read.
 """
 
 from __future__ import annotations
 
+import os
+import warnings
 from collections.abc import Sequence
 from typing import Generic, TypeVar
 
-from ...embedding import Embedder
+from ...embedding import Embedder, EmbeddingModelBase, as_embedder
 from ...errors import InvalidInput, NotStarted
 from ...lifecycle import Running
 from ...message import Msg
@@ -27,13 +30,20 @@ from .service_memory import ECHO, ServiceLongTermMemory, as_messages, as_texts, 
 S = TypeVar("S", bound=StoredMemoryService)
 
 _DEFAULT_USER = "default_user"
+_UNREAD = (
+    "nothing of {!r} is used: there is no ReMe here. In the place of its llm and embedding_model "
+    "give model= and embedding_model=, in that of its vector_store a service= on a store; its "
+    "flows and prompts have no counterpart"
+)
 
 
 class ReMeLongTermMemoryBase(Running, ServiceLongTermMemory, Generic[S]):
     """What the three have in common: whose memory it is, and when it is open.
 
     ``user_name`` is whose memory it is, ``run_name`` the session that is written to; ``agent_name``
-    is kept. ``model`` and ``embedding_model`` make it better and may be left out.
+    is kept. ``model`` and ``embedding_model`` make it better and may be left out; the latter is any
+    embedder, or a model as AgentScope calls one. ``reme_config_path`` is taken so that calls need
+    no change, and a warning says what stands in its place.
     """
 
     service: S
@@ -46,13 +56,16 @@ class ReMeLongTermMemoryBase(Running, ServiceLongTermMemory, Generic[S]):
         user_name: str | None = None,
         run_name: str | None = None,
         model: ChatModel | None = None,
-        embedding_model: Embedder | None = None,
+        embedding_model: Embedder | EmbeddingModelBase | None = None,
+        reme_config_path: str | os.PathLike[str] | None = None,
         *,
         service: S | None = None,
         max_tokens: int = DEFAULT_TOKENS,
     ) -> None:
         if service is not None and (model is not None or embedding_model is not None):
             raise InvalidInput("a service has its own model and embedder: give it, or these")
+        if reme_config_path is not None:
+            warnings.warn(_UNREAD.format(os.fspath(reme_config_path)), UserWarning, stacklevel=2)
         self._is_own = service is None
         made = self._made(model, _settings(embedding_model)) if service is None else service
         user = _DEFAULT_USER if user_name is None else user_name
@@ -103,7 +116,8 @@ class ReMeLongTermMemoryBase(Running, ServiceLongTermMemory, Generic[S]):
         blocks: list[str] = []
         seen: set[str] = set()
         for keyword in dict.fromkeys(keywords):
-            found = [each for each in await self._asked([keyword], limit) if each.id not in seen]
+            asked = await self._looked_up(keyword, limit)
+            found = [each for each in asked if each.id not in seen]
             seen.update(each.id for each in found)
             if found:
                 blocks.append(f"Keyword '{keyword}':\n{self._rendered(found)}")
@@ -111,6 +125,9 @@ class ReMeLongTermMemoryBase(Running, ServiceLongTermMemory, Generic[S]):
 
     async def _asked(self, texts: Sequence[str], limit: int) -> list[MemoryItem]:
         return await self._find(texts, limit)
+
+    async def _looked_up(self, keyword: str, limit: int) -> list[MemoryItem]:
+        return await self._asked([keyword], limit)
 
     def _check_started(self) -> None:
         if not self._app_started:
@@ -192,14 +209,18 @@ class ReMeTaskLongTermMemory(ReMeLongTermMemoryBase[TaskMemoryService]):
         ids = [each for ids in added for each in ids]
         return told(f"Successfully recorded {number} task memory/memories.", result={"ids": ids})
 
+    async def _looked_up(self, keyword: str, limit: int) -> list[MemoryItem]:
+        """Look a keyword up, which names only some of a task: whatever has it is told."""
+        return await self._find([keyword], limit, least=0.0)
+
     async def _add_trajectory(self, messages: Sequence[Msg], score: float) -> list[str]:
         return await self.service.add_trajectory(
             self.user_id, list(messages), score=score, session_id=self.session_id
         )
 
 
-def _settings(embedder: Embedder | None) -> ServiceSettings:
-    return ServiceSettings() if embedder is None else ServiceSettings(embedder=embedder)
+def _settings(model: Embedder | EmbeddingModelBase | None) -> ServiceSettings:
+    return ServiceSettings() if model is None else ServiceSettings(embedder=as_embedder(model))
 
 
 def _told_lesson(thinking: str, text: str) -> list[Msg]:

@@ -12,6 +12,7 @@ from ...model import ChatModel
 from ...tool import ToolResponse, failed, told
 from ..deriving.task_trajectory import answered_calls, is_failure
 from ..deriving.tool_call import ToolCallResult, call_from
+from ..forms import text_of
 from ..memory import MemoryItem
 from ..settings import ServiceSettings
 from ..tool import ToolMemoryService
@@ -56,6 +57,13 @@ class ReMeToolLongTermMemory(ReMeLongTermMemoryBase[ToolMemoryService]):
             f"Successfully recorded {len(calls)} tool execution result(s) "
             "and generated usage guidelines."
         )
+
+    async def retrieve(self, msg: Msg | list[Msg] | None, limit: int = 5) -> str:
+        """Return the guidelines of the tools that the last message names, or else concerns."""
+        self._check_started()
+        texts = [text_of(each) for each in as_messages(msg)[-1:]]
+        named = await self._asked(texts, limit)
+        return self._rendered(named if named else await self._find(texts, limit))
 
     async def retrieve_from_memory(self, keywords: list[str], limit: int = 5) -> ToolResponse:
         """Look up how tools are best used. Use it before calling a tool that may be difficult.

@@ -134,7 +134,12 @@ class ServiceLongTermMemory(LongTermMemoryBase):
         return [fact(thinking, text) for text in facts]
 
     async def _find(
-        self, texts: Sequence[str], limit: int, asking: Sequence[Msg] = ()
+        self,
+        texts: Sequence[str],
+        limit: int,
+        asking: Sequence[Msg] = (),
+        *,
+        least: float | None = None,
     ) -> list[MemoryItem]:
         """Return the best for several questions, each memory once, at most ``limit`` in all.
 
@@ -145,7 +150,8 @@ class ServiceLongTermMemory(LongTermMemoryBase):
         asked = dict.fromkeys(text for text in texts if text.strip())
         own = {msg.id for msg in asking}
         most = min(limit + len(own), _MOST)
-        answers = await asyncio.gather(*(self._search(text, most) for text in asked))
+        least = self._min_relevance if least is None else least
+        answers = await asyncio.gather(*(self._search(text, most, least) for text in asked))
         found = [each for each in in_turn(answers) if each.id not in own]
         return [each for each in found if self._may_be_shown(each)][:limit]
 
@@ -159,7 +165,7 @@ class ServiceLongTermMemory(LongTermMemoryBase):
         """Tell whether a memory holds no secret; what came from elsewhere is not marked."""
         return self._with_secrets or not (memory.holds_secret or secrets_in(memory.text))
 
-    async def _search(self, text: str, limit: int) -> list[MemoryItem]:
+    async def _search(self, text: str, limit: int, least: float) -> list[MemoryItem]:
         service, user = self.service, self.user_id
         if type(service).search is not MemoryService.search:
             without = {} if self._with_secrets else {"without": SECRET}
@@ -169,7 +175,7 @@ class ServiceLongTermMemory(LongTermMemoryBase):
                 top_k=limit,
                 filters={**self._filters, **without},
                 neighbours=self._neighbours,
-                min_relevance=self._min_relevance,
+                min_relevance=least,
             )
             return [hit.memory for hit in hits]
         filters = {"top_k": limit, **self._filters}  # a service with the seven verbs alone

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Sequence
 
 from ...errors import StoreError
+from ...store.remains import UNKNOWN
 from ..memory import RAW, MemoryItem
 from ..results import Deleted, Erasure
 from .calls import Found, Ids, Mem0Calls
@@ -58,7 +59,8 @@ class Forgetting:
         for owner in (user, held(user)):
             memories += len(await self._calls.everything({"user_id": owner}, expired=True))
         messages = await asyncio.to_thread(self._remains.messages, {"user_id": user})
-        return Erasure(user, {RAW: memories, "last message": messages}, 0)
+        found = {RAW: memories, "last message": messages}
+        return Erasure(user, found, 0, remains=(UNKNOWN,))
 
     async def _one_by_one(self, memory_ids: Sequence[str]) -> None:
         for memory_id in memory_ids:

@@ -64,6 +64,8 @@ class Mem0LongTermMemory(Closing, LongTermMemoryBase):
         max_tokens: int = DEFAULT_TOKENS,
     ) -> None:
         super().__init__()
+        if memory is None:
+            opening.check_installed()
         names = {"agent_id": agent_name, "user_id": user_name, "run_id": run_name}
         self._ids = {
             key: check_entity(key, name) for key, name in names.items() if name is not None

@@ -11,11 +11,18 @@ import logging
 import os
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from ...errors import InvalidInput, MissingExtra, StoreUnavailable
 
 KEY_VARIABLE = "MEM0_API_KEY"
+
+
+def check_installed() -> None:
+    """Say which extra brings mem0 if it is not there: before anything else of it is asked for."""
+    if find_spec("mem0") is None:
+        raise MissingExtra("mem0", "mem0")
 
 
 def load() -> Any:

@@ -1,24 +1,20 @@
 """Our chat models and embedders inside mem0: the classes it makes when it is told our provider.
 
 mem0 calls models from threads and waits. A model of ours is a coroutine, so all of them run on one
-loop in a thread of its own, which lives as long as the process: clients that keep connections are
-never moved from one loop to another.
+loop (see ``loops.wait_for``).
 """
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from collections.abc import Coroutine, Mapping, Sequence
-from functools import cache
+from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any
 
-from ...embedding import Embedder, EmbeddingModelBase, embed_questions
+from ...embedding import Embedder, EmbeddingModelBase, embed_questions, embed_texts
 from ...errors import InvalidInput, ModelFailed
+from ...loops import wait_for
 from ...model import ChatModel
-
-T = TypeVar("T")
+from ...model.calling import completed
 
 PROVIDER = "memoryspace"
 
@@ -42,7 +38,7 @@ class ChatModelForMem0:
         if tools:
             raise ModelFailed("mem0 asked for tool calls, which a ChatModel does not make")
         schema = None if response_format is None else _JSON
-        completion = wait_for(self.config.model.complete(messages, schema=schema))
+        completion = wait_for(completed(self.config.model, messages, schema=schema))
         text: str = completion.text
         return text
 
@@ -65,7 +61,7 @@ class EmbedderForMem0:
         if isinstance(model, EmbeddingModelBase):
             return [list(each) for each in wait_for(model(list(texts))).embeddings]
         is_asked = memory_action == "search"
-        vectors = embed_questions(model, texts) if is_asked else model.embed(list(texts))
+        vectors = (embed_questions if is_asked else embed_texts)(model, list(texts))
         return [list(map(float, each)) for each in vectors]
 
 
@@ -106,15 +102,3 @@ def check_models(model: object, embedding_model: object) -> None:
             f"embedding_model must be an Embedder or an EmbeddingModelBase, "
             f"got {type(embedding_model).__name__}"
         )
-
-
-def wait_for(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine on the models' loop and wait for it. Never called from that loop."""
-    return asyncio.run_coroutine_threadsafe(work, _loop()).result()
-
-
-@cache
-def _loop() -> asyncio.AbstractEventLoop:
-    loop = asyncio.new_event_loop()
-    threading.Thread(target=loop.run_forever, name="memoryspace-mem0-models", daemon=True).start()
-    return loop

@@ -33,6 +33,7 @@ class Reading:
 
     async def select(self, user: str, asked: Asked) -> list[MemoryItem]:
         """Return the memories asked for, in the order they were written."""
+        asked.check_kinds()
         found: list[Found] = []
         for ids in _scopes(user, asked):
             found += await self._calls.everything(ids)
@@ -40,6 +41,7 @@ class Reading:
 
     async def hits(self, user: str, text: str, top_k: int, asked: Asked) -> list[MemoryHit]:
         """Return what answers a question: the best first, of equals the newest."""
+        asked.check_kinds()
         hits: list[MemoryHit] = []
         for ids in _scopes(user, asked):
             hits += await self._hits_in(ids, user, text, top_k, asked)
@@ -50,7 +52,7 @@ class Reading:
     ) -> list[MemoryHit]:
         limit = top_k
         while True:
-            answer = await self._calls.search(ids, text, limit, threshold=_threshold(asked))
+            answer = await self._calls.search(ids, text, limit, threshold=asked.min_score)
             found: list[Found] = answer["results"]
             scores = {str(each["id"]): _score(each) for each in found}
             memories = self._fitting(user, asked, found)
@@ -105,12 +107,6 @@ def _scopes(user: str, asked: Asked) -> list[Ids]:
     one = asked.sessions[0] if asked.sessions is not None and len(asked.sessions) == 1 else None
     session = {} if one is None else {"run_id": one}
     return [{"user_id": owner, **session} for owner in owners]
-
-
-def _threshold(asked: Asked) -> float | None:
-    if asked.min_score is None or not 0 <= asked.min_score <= 1:
-        return None
-    return asked.min_score
 
 
 def _score(found: Found) -> float:

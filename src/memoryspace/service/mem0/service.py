@@ -18,12 +18,13 @@ from ...errors import InvalidInput, StoreError, UnknownMemory
 from ...events import EventStream
 from ...loops import PerLoop
 from ...record import RESERVED_PREFIX, Scope
-from ..admission import Admission
-from ..arguments import as_ids, check_own, check_relevance, not_started
+from ..admission import SUSPICION, Admission
+from ..arguments import as_ids, check_own, least_relevance, not_started
 from ..base import DEFAULT_SESSION, Filters, MemoryService
-from ..filters import FOR_LIST, FOR_SEARCH, MOST_HITS, Asked, count_in, read
+from ..filters import DEFAULT_HITS, FOR_LIST, FOR_SEARCH, MOST_HITS, Asked, count_in, read
 from ..forms import query_text
 from ..memory import QUARANTINED, MemoryItem, Said
+from ..receipt import Receipt
 from ..results import Deleted, Erasure, MemoryHit, Page
 from ..secrecy import Policy
 from ..settings import ServiceSettings
@@ -65,6 +66,8 @@ class Mem0MemoryService(MemoryService):
             raise InvalidInput("give a client or what one is opened with, not both")
         if config is not None and (api_key is not None or host is not None):
             raise InvalidInput("config opens a memory of one's own, which has no api_key or host")
+        if client is None:
+            opening.check_installed()
         self.events = EventStream(clock=clock) if events is None else events
         self._client, self._config = client, config
         self._api_key, self._host = api_key, host
@@ -134,12 +137,16 @@ class Mem0MemoryService(MemoryService):
         user_id: str,
         messages: Sequence[Said] | Said,
         session_id: str | None = None,
-    ) -> list[str]:
+        *,
+        marks: str | Sequence[str] | None = None,
+    ) -> Receipt:
         """Remember messages, at the end of a session (``"default"`` if none is named).
 
         Returns mem0's ids of what is new. The platform of mem0 2.x works on it afterwards and
-        names none; with ``infer``, there may be more or fewer than messages.
+        names none; with ``infer``, there may be more or fewer than messages. mem0 has no marks.
         """
+        if marks is not None:
+            raise InvalidInput("mem0 keeps no marks; put what you would ask for into the metadata")
         session = DEFAULT_SESSION if session_id is None else session_id
         scope, now = self._scope(user_id, session), self._clock()
         memories = await self._admission.admit(scope, messages, now)
@@ -147,7 +154,12 @@ class Mem0MemoryService(MemoryService):
         held_back = [each.id for each in memories if each.is_quarantined]
         if held_back:
             self.events.emit("memories_quarantined", scope=scope, ids=held_back)
-        return added
+        reasons = {each.id: str(each.details.get(SUSPICION, "")) for each in memories}
+        return Receipt(
+            added,
+            held_back={each: reasons[each] for each in held_back},
+            is_indexed=bool(added) or not memories,
+        )
 
     async def update(
         self,
@@ -157,6 +169,7 @@ class Mem0MemoryService(MemoryService):
         *,
         metadata: Mapping[str, Any] | None = None,
         importance: float | None = None,
+        marks: str | Sequence[str] | None = None,
         version: int | None = None,
         session_id: str | None = None,
     ) -> MemoryItem:
@@ -165,17 +178,21 @@ class Mem0MemoryService(MemoryService):
         mem0 compares nothing while it writes: ``version`` is refused, the last writer wins.
         """
         scope = self._scope(user_id, session_id)
-        if version is not None or importance is not None:
-            raise InvalidInput("mem0 keeps no importance and compares no version; leave them out")
+        if not (version is None and importance is None and marks is None):
+            raise InvalidInput(
+                "mem0 keeps no importance, no marks and compares no version; leave them out"
+            )
         if value is None and metadata is None:
             raise InvalidInput("update() was told nothing to change: value or metadata")
         memory = await self._known(scope, memory_id)
         await self._writing.update(self._admission.edited(memory, value, metadata))
         return (await self.history(user_id, memory_id))[-1]
 
-    async def release(self, user_id: str, memory_ids: str | Sequence[str]) -> list[str]:
+    async def release(
+        self, user_id: str, memory_ids: str | Sequence[str], *, session_id: str | None = None
+    ) -> list[str]:
         """Let quarantined memories be recalled; return their ids, which may be new ones."""
-        scope = self._scope(user_id, None)
+        scope = self._scope(user_id, session_id)
         released: list[str] = []
         for memory_id in as_ids(memory_ids):
             memory = await self._known(scope, memory_id)
@@ -202,13 +219,16 @@ class Mem0MemoryService(MemoryService):
         user_id: str,
         messages: Sequence[Said] | Said,
         filters: Filters | None = None,
+        *,
+        top_k: int | None = None,
     ) -> list[Said]:
         """Return what answers the last of the messages: the best first, equals as they were said.
 
         What mem0 derived is a ``Message`` whose metadata say its id, score and time.
         """
         self._scope(user_id, None)
-        hits = await self._hits(user_id, messages, read(filters, also=FOR_SEARCH))
+        asked = read(filters, also=FOR_SEARCH).of_top(top_k)
+        hits = await self._hits(user_id, messages, asked)
         hits.sort(key=lambda hit: (-hit.score, place(hit.memory)))
         return [_said(hit.memory, hit.score) for hit in hits]
 
@@ -217,22 +237,21 @@ class Mem0MemoryService(MemoryService):
         user_id: str,
         query: Sequence[Said] | Said,
         *,
-        top_k: int = 10,
+        top_k: int | None = None,
         filters: Filters | None = None,
         neighbours: bool = True,
         explain: bool = False,
         now: float | None = None,
-        min_relevance: float = 0.0,
+        min_relevance: float | None = None,
     ) -> list[MemoryHit]:
         """Return the best memories with mem0's scores, the best first.
 
         mem0 ranks: it knows no neighbours, gives no reasons, and takes the time for now.
         """
         self._scope(user_id, None)
-        asked = read(filters, also=("min_score",))
-        least = max(check_relevance(min_relevance), asked.min_score or 0.0)
-        top = count_in("top_k", top_k, MOST_HITS)
-        asked = change(asked, top_k=top, min_score=least if least else asked.min_score)
+        asked = read(filters, also=("top_k", "min_score")).of_top(top_k, DEFAULT_HITS)
+        least = least_relevance(min_relevance, asked.min_score)
+        asked = change(asked, min_score=least if least else asked.min_score)
         return await self._hits(user_id, query, asked)
 
     async def _hits(
@@ -241,7 +260,7 @@ class Mem0MemoryService(MemoryService):
         text = query_text(said)
         if not text.strip():
             return []
-        return await self._reading.hits(user_id, text, asked.top_k, asked)
+        return await self._reading.hits(user_id, text, asked.hits, asked)
 
     async def list_memory(self, user_id: str, filters: Filters | None = None) -> list[Said]:
         """Return one page of what is remembered, in the order it was said. It reads all of it."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 
 from msgspec import Struct
 
+from ...record import Scope
 from ...retrieval.conditions import ANYTHING, Condition
 from ...retrieval.hits import Why, WhyNot
+from ...retrieval.vector_arm import EmbedderStatus
 
 
 class Query(Struct, frozen=True, kw_only=True):
@@ -34,6 +37,7 @@ class Found(Struct, frozen=True):
     score: float
     why: Why | None = None
     superseded_by: str | None = None  # the id of what says otherwise since
+    by_meaning: bool = True  # false where words alone were searched
 
 
 class Searcher(ABC):
@@ -50,8 +54,18 @@ class Searcher(ABC):
     async def why_not(self, user: str, query: Query, seq: int) -> WhyNot:
         """Say where a memory falls out of a search."""
 
+    async def embedder_status(self, user: str) -> EmbedderStatus:
+        """Tell who embeds what is held of a user, and whether that fails."""
+        return EmbedderStatus(None)
+
     async def refresh(self, user: str) -> None:  # noqa: B027  # not every index holds something
         """Let what is held of a user be no older than the store."""
+
+    def expect(self, scope: Scope, ids: Iterable[str]) -> None:  # noqa: B027  # not every index must
+        """Be told of records that were just written, to do in the background what can be done."""
+
+    async def settle(self, user: str) -> None:  # noqa: B027  # not every index does
+        """Wait until nothing is under way in the background for a user."""
 
     async def forget(self, user: str) -> None:  # noqa: B027  # not every index holds something
         """Drop all that is held of a user in this process or beside the store's own tables."""

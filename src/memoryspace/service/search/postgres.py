@@ -30,6 +30,7 @@ from ...retrieval.entries import Only
 from ...retrieval.hits import WhyNot
 from ...retrieval.matching import LIKENESS_FLOOR
 from ...retrieval.ranking.asking import ask
+from ...retrieval.vector_arm import EmbedderStatus
 from ...store.contract import Clock
 from ...store.sql.transactions import Transactions
 from ...store.sql.troubles import is_missing_table
@@ -53,7 +54,7 @@ class PostgresSearcher(Searcher):
     entry's id is the record's ``seq``. ``embedder`` makes the vectors: by default the best one
     installed, with ``None`` words alone are searched, as they are where the extension ``vector``
     cannot be had. ``clock`` tells what has expired, and when a question is asked unless it says so
-    itself; ``ranking``, ``reranker``, ``zone`` and ``floor`` are a ``Recall``'s.
+    itself; ``ranking``, ``reranker``, ``zone``, ``floor`` and ``personal`` are a ``Recall``'s.
     """
 
     def __init__(
@@ -67,7 +68,9 @@ class PostgresSearcher(Searcher):
         zone: tzinfo = UTC,
         floor: float = LIKENESS_FLOOR,
         clock: Clock = time.time,
+        personal: bool = False,
     ) -> None:
+        self._is_personal = personal
         self._transactions = Transactions(engine)
         if engine.dialect.name != "postgresql":
             raise InvalidInput(f"{engine.dialect.name} cannot search by itself; PostgreSQL can")
@@ -105,6 +108,10 @@ class PostgresSearcher(Searcher):
             return told
         detail = f"no arm has it among its best; looked at, it would be number {told.rank}"
         return change(told, reason="not a candidate", detail=detail)
+
+    async def embedder_status(self, user: str) -> EmbedderStatus:
+        """Tell who embeds, and whether that fails in this process; what waits is not counted."""
+        return EmbedderStatus(None) if self._wanted is None else self._wanted.status()
 
     async def forget(self, user: str) -> None:
         """Drop the user's rows of the index; what the store still holds is indexed anew if asked.
@@ -162,6 +169,7 @@ class PostgresSearcher(Searcher):
             reranker=self._reranker,
             zone=self._zone,
             floor=self._floor,
+            personal=self._is_personal,
         )
 
     def _now(self, query: Query) -> float:
@@ -193,7 +201,9 @@ class PostgresSearcher(Searcher):
         async def work(on: AsyncConnection) -> Candidates:
             choosing = Choosing(on, user, now, condition)
             await choosing.settle()
-            gathering = Gathering(choosing, asked, self._entry, self._floor)
+            gathering = Gathering(
+                choosing, asked, self._entry, self._floor, personal=self._is_personal
+            )
             return await gathering.candidates(max(self._ranking.candidates, query.top_k))
 
         return await self._transactions.read(work)
@@ -243,7 +253,12 @@ class PostgresSearcher(Searcher):
 def _found(candidates: Candidates, hit: Hit) -> Found:
     record, _ = candidates.found[int(hit.id)]
     assert record.session is not None  # every stored record has one
-    return Found(record.seq, record.id, record.session, hit.relevance, hit.why)
+    heir = None if hit.superseded_by is None else candidates.found.get(int(hit.superseded_by))
+    return Found(
+        *(record.seq, record.id, record.session, hit.relevance, hit.why),
+        superseded_by=None if heir is None else heir[0].id,
+        by_meaning=hit.by_meaning,
+    )
 
 
 def _check(query: Query) -> None:

@@ -8,7 +8,7 @@ of a large memory; the ranking among them is then the ``Recall``'s own.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cache
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import (
     BigInteger,
     Double,
+    Text,
     any_,
     bindparam,
     case,
@@ -32,8 +33,11 @@ from sqlalchemy.sql import ColumnElement, CompoundSelect, Select
 
 from ...retrieval.ranking.asking import Question
 from ...retrieval.ranking.pool import REACH
+from ...store.codec import MARK_SEPARATOR
 from ...store.sql.rows import COLUMNS
 from ...store.sql.schema import records
+from ..envelope import derived_mark
+from ..kinds import FACT, INSIGHT
 from .postgres_tables import READING, entries, vectors
 from .postgres_vectors import Floats, read_vectors
 from .postgres_words import Counted, Statistics, Term
@@ -147,6 +151,24 @@ class Choosing:
         """Return the rows of records."""
         query = select(*COLUMNS).where(_r.user_id == self._user, _r.seq == _any(seqs), self._lives)
         return list((await self._on.execute(query)).all())
+
+    async def newest(self, most: int) -> list[int]:
+        """Return the newest of those that are allowed."""
+        query = select(_e.seq).where(*self._allowed).order_by(_e.seq.desc()).limit(most)
+        return list((await self._on.execute(query)).scalars())
+
+    async def named(self, ids: Collection[str]) -> set[int]:
+        """Return the seqs of records by their ids."""
+        query = select(_r.seq).where(_r.user_id == self._user, _r.id == _any_text(ids), self._lives)
+        return set((await self._on.execute(query)).scalars())
+
+    async def derived_from(self, ids: Collection[str]) -> set[int]:
+        """Return the seqs of facts and insights that came from messages."""
+        each = func.unnest(func.string_to_array(_r.marks, MARK_SEPARATOR)).label("mark")
+        mine = (_r.user_id == self._user, _r.kind.in_((FACT, INSIGHT)), self._lives)
+        marks = select(_r.seq, each).where(*mine, _r.marks != "").subquery()
+        query = select(marks.c.seq).where(marks.c.mark == _any_text(map(derived_mark, ids)))
+        return set((await self._on.execute(query)).scalars())
 
     async def rows(self, seqs: Collection[int], terms: Sequence[Term]) -> dict[int, Row]:
         """Return rows, the older first. Where a row has none of the terms no words are sent."""
@@ -290,6 +312,10 @@ def _array(numbers: Collection[int]) -> ColumnElement[Any]:
 
 def _any(numbers: Collection[int]) -> ColumnElement[Any]:
     return any_(_array(numbers))
+
+
+def _any_text(texts: Iterable[str]) -> ColumnElement[Any]:
+    return any_(bindparam(None, list(texts), type_=ARRAY(Text()), unique=True))
 
 
 def _given(name: str) -> ColumnElement[float]:

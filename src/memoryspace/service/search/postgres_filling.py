@@ -40,7 +40,7 @@ from sqlalchemy.sql import Select
 from ...errors import CorruptData
 from ...loops import PerLoop
 from ...record import Record
-from ...retrieval.entries import Entry
+from ...retrieval.entries import Entry, indexed_text
 from ...retrieval.ranking.traits import INSTRUCTS, traits_of
 from ...store.codec import clean_text, pack_marks
 from ...store.sql.rows import COLUMNS, record_of
@@ -159,13 +159,8 @@ class Filling:
         return found
 
 
-def text_of(entry: Entry) -> str:
-    """Return what of an entry is indexed: its title and its text, as a ``Recall`` does."""
-    return entry.text if entry.title is None else f"{entry.title}. {entry.text}"
-
-
 def _rows_of_words(user: str, sources: Sequence[Source]) -> list[dict[str, Any]]:
-    counted = count_words(user, [text_of(source.entry) for source in sources])
+    counted = count_words(user, [indexed_text(source.entry) for source in sources])
     return [
         {**_described(user, source), "length": w.length, "tokens": w.tokens, "counts": w.counts}
         for source, w in zip(sources, counted, strict=True)

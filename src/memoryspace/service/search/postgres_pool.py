@@ -17,12 +17,12 @@ from msgspec.structs import replace
 from ...record import Record
 from ...retrieval import Entry, Ranking, Recall, Reranker, SparseIndex
 from ...retrieval.catalogue import Catalogue, Rows
-from ...retrieval.entries import Only
+from ...retrieval.entries import Only, indexed_text
+from ...retrieval.personal import PersonalReader
 from ...retrieval.ranking.profiles import Profiles
 from ...retrieval.ranking.traits import BY_USER
 from ...retrieval.vector_arm import VectorArm
 from .postgres_choosing import Row
-from .postgres_filling import text_of
 from .postgres_vectors import Floats
 from .postgres_words import PoolWords, Statistics, terms_of
 
@@ -32,7 +32,7 @@ class Candidates:
     """What a search found in the database, to be ranked.
 
     ``found`` are those who may be returned. ``rows`` are they and what stands beside them, by seq.
-    ``vector`` is the question's.
+    ``vector`` is the question's. ``facts`` are what is known from those found, beside them.
     """
 
     user: str
@@ -43,6 +43,7 @@ class Candidates:
     rows: Mapping[int, Row]
     vector: Floats | None
     vectors: Mapping[int, Floats]
+    facts: Mapping[int, tuple[Record, Entry]]
 
     def ranked(self, question: str, floor: float) -> Only:
         """Return the condition that leaves those who are ranked.
@@ -55,6 +56,7 @@ class Candidates:
             seq
             for seq, row in self.rows.items()
             if seq not in self.found
+            and seq not in self.facts
             and row.is_allowed
             and tokens.isdisjoint(row.counted.tokens)
             and not self._is_like(seq, floor)
@@ -75,12 +77,15 @@ def recall_of(
     reranker: Reranker | None,
     zone: tzinfo,
     floor: float,
+    personal: bool = False,
 ) -> Recall:
     """Return candidates as a ``Recall``, which looks at all of them."""
     whole = replace(ranking, whole=max(ranking.whole, len(candidates.rows)))
-    recall = Recall(embedder=None, ranking=whole, reranker=reranker, zone=zone, floor=floor)
+    recall = Recall(
+        embedder=None, ranking=whole, reranker=reranker, zone=zone, floor=floor, personal=personal
+    )
     recall.catalogue = _PoolCatalogue(candidates.speakers)
-    _fill(recall.catalogue, recall.profiles, candidates)
+    _fill(recall.catalogue, recall.profiles, candidates, recall.reader)
     counted = [row.counted for row in candidates.rows.values()]
     words = PoolWords(candidates.user, candidates.statistics, counted)
     recall.sparse = cast(SparseIndex, words)  # all that ranking asks of one
@@ -88,14 +93,23 @@ def recall_of(
     return recall
 
 
-def _fill(catalogue: Catalogue, profiles: Profiles, candidates: Candidates) -> None:
+def _fill(
+    catalogue: Catalogue,
+    profiles: Profiles,
+    candidates: Candidates,
+    reader: PersonalReader | None,
+) -> None:
     """Add the rows, the older first, as they were said."""
+    whole = {**candidates.facts, **candidates.found}
     profiles.traits = np.zeros(len(candidates.rows), np.uint8)
     profiles.fullness = np.zeros(len(candidates.rows))
     for seq, row in candidates.rows.items():
-        if seq in candidates.found:
-            entry = candidates.found[seq][1]
-            profiles.add(catalogue.add(entry), entry, text_of(entry))
+        if seq in whole:
+            entry = whole[seq][1]
+            number = catalogue.add(entry)
+            profiles.add(number, entry, indexed_text(entry))
+            if reader is not None:
+                reader.facts.add(number, entry)
         else:  # of what only stands beside it matters who said it, to be read with its reply
             number = catalogue.add(Entry(str(seq), "", session=row.session))
             profiles.traits[number] = BY_USER if row.role == "user" else 0

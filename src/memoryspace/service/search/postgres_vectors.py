@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from ...embedding import Embedder, can_rank, embed_questions
+from ...embedding import Embedder, can_rank, embed_questions, embed_texts
+from ...retrieval.entries import indexed_text
+from ...retrieval.vector_arm import EmbedderStatus
 from ...store.contract import Clock
-from .postgres_filling import Arm, Source, text_of
+from .postgres_filling import Arm, Source
 from .postgres_tables import vectors
 
 logger = logging.getLogger(__name__)
@@ -43,6 +45,12 @@ class VectorsArm(Arm):
         self._clock = clock
         self._rests_until = -np.inf
         self._warned = False
+        self._failures = 0
+        self._last_error: str | None = None
+
+    def status(self) -> EmbedderStatus:
+        """Tell how the embedder does; of an error its kind alone, the text may be anybody's."""
+        return EmbedderStatus(self.embedder.name, self._failures, last_error=self._last_error)
 
     @property
     def rests(self) -> bool:
@@ -58,10 +66,10 @@ class VectorsArm(Arm):
 
     async def make(self, user: str, sources: Sequence[Source]) -> list[dict[str, Any]] | None:
         """Return the rows of records, ``None`` if the embedder fails."""
-        texts = {each.record.seq: text_of(each.entry) for each in sources}
+        texts = {each.record.seq: indexed_text(each.entry) for each in sources}
         seqs = [seq for seq, text in texts.items() if can_rank(self.embedder.scripts, text)]
         said = [texts[seq] for seq in seqs]
-        made: Any = await self._embed(said, self.embedder.embed) if seqs else []
+        made: Any = await self._embed(said, partial(embed_texts, self.embedder)) if seqs else []
         if made is None:
             return None
         space = self.embedder.name
@@ -78,7 +86,7 @@ class VectorsArm(Arm):
     async def _embed(self, texts: Sequence[str], embed: _Embed) -> Floats | None:
         try:
             made = await asyncio.to_thread(embed, texts)
-            return _units(made, len(texts), self.embedder)
+            units = _units(made, len(texts), self.embedder)
         except Exception as error:  # whatever it is, words can answer
             if not self._warned:
                 logger.warning(
@@ -87,8 +95,12 @@ class VectorsArm(Arm):
                     type(error),
                 )
             self._warned = True
+            self._failures += 1
+            self._last_error = type(error).__name__
             self._rests_until = self._clock() + REST_SECONDS
             return None
+        self._last_error = None
+        return units
 
 
 def read_vectors(sent: Sequence[bytes]) -> Sequence[Floats]:

@@ -15,22 +15,30 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import UTC, tzinfo
 from functools import partial
-from typing import Any, Generic, Literal, NamedTuple, TypeVar
+from typing import Literal, TypeVar
 
-from ...embedding import Embedder
+from ...embedding import Embedder, best_embedder
 from ...errors import InvalidInput
-from ...loops import PerLoop
+from ...record import Record, Scope
 from ...retrieval.conditions import AllOf, AnyOf, Condition
 from ...retrieval.entries import Only
 from ...retrieval.hits import WhyNot
 from ...retrieval.ranking import Ranking, Reranker
 from ...retrieval.recall import Recall
+from ...retrieval.vector_arm import EmbedderStatus
 from ...store.contract import Changes, Clock, Store
+from ...store.vectors import KeepsVectors
+from .ahead import Ahead
 from .contract import Found, Query, Searcher
-from .user_index import EntryOf, UserIndex
+from .keeping import Known, Text, VectorKeeper, here_or_in_thread, texts_of
+from .renewing import Renewal
+from .seats import Seat, Vectors, Work
+from .told import Told
+from .user_index import EntryOf, Made, UserIndex
 
 MAX_ENTRIES = 500_000
 MAX_USERS = 10_000  # also an empty index takes some room
@@ -39,72 +47,6 @@ SHORT = 300  # characters of a question that is soon answered
 FEW = 100  # hits, of such a one
 
 T = TypeVar("T")
-
-
-class _Work(NamedTuple, Generic[T]):
-    """Something to be done with an index; ``is_quick`` if it takes no time to speak of."""
-
-    do: Callable[[UserIndex], T]
-    is_quick: bool = False
-
-
-class _Seat:
-    """One user's index, and whose turn it is. ``counted`` are its entries as last counted."""
-
-    def __init__(self, make_index: Callable[[], UserIndex]) -> None:
-        self._make_index = make_index
-        self.index = make_index()
-        self.counted = 0
-        self._turns = PerLoop(asyncio.Lock)
-        self._lock = threading.RLock()  # whoever touches the index holds it, in whichever thread
-        self._begun: set[asyncio.Future[Any]] = set()  # a loop alone would not hold on to a task
-
-    async def in_turn(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Do some work when nobody else of this loop does; once begun, it is done to the end."""
-        turn = self._turns.get()
-        await turn.acquire()
-        task = asyncio.ensure_future(work())
-        self._begun.add(task)
-        task.add_done_callback(partial(self._hand_on, turn))
-        return await asyncio.shield(task)
-
-    def _hand_on(self, turn: asyncio.Lock, done: asyncio.Future[Any]) -> None:
-        self._begun.discard(done)
-        turn.release()
-        if not done.cancelled():
-            done.exception()  # looked at: whoever waited for it may have been cancelled
-
-    def alone(self, work: Callable[[UserIndex], T]) -> T:
-        """Do something with the index while no other thread does."""
-        with self._lock:
-            return work(self.index)
-
-    def brought_up_to_date(
-        self, seen: object, changes: Changes, now: float, do: Callable[[UserIndex], T]
-    ) -> tuple[T] | None:
-        """Apply what changed since ``seen`` and do the work; ``None`` if that is not the state.
-
-        Then another loop has applied its changes first, and these may be older.
-        """
-        with self._lock:
-            if self.index.state is not seen:
-                return None
-            try:
-                self.index.apply(changes)
-                self.index.expire(now)
-            except BaseException:  # half applied: nobody may see it
-                self.index = self._make_index()
-                raise
-            return (do(self.index),)
-
-    async def in_thread(self, work: Callable[[], T], *, unless_quick: bool) -> T:
-        """Do some work in a thread; here, if it is quick and no other thread has its turn."""
-        if unless_quick and self._lock.acquire(blocking=False):
-            try:
-                return work()
-            finally:
-                self._lock.release()
-        return await asyncio.to_thread(work)
 
 
 class ResidentSearcher(Searcher):
@@ -116,6 +58,10 @@ class ResidentSearcher(Searcher):
     store's, unless given) tells when a question is asked. Beyond ``max_entries`` over all users,
     those not asked for longest are dropped (event ``index_dropped``; ``dropped`` counts them); the
     user who is asked always stays.
+
+    If the store keeps vectors (and ``keep_vectors`` is not false), they are read from there before
+    anything is embedded, and written there after; what ``expect`` tells of is embedded ahead. What
+    a ``former_embedder`` has made serves until ``embedder`` has made it anew: see ``renewing``.
     """
 
     def __init__(
@@ -130,12 +76,14 @@ class ResidentSearcher(Searcher):
         clock: Clock | None = None,
         max_entries: int = MAX_ENTRIES,
         personal: bool = False,
+        keep_vectors: bool = True,
+        former_embedder: Embedder | None = None,
     ) -> None:
         if isinstance(max_entries, bool) or max_entries < 1:
             raise InvalidInput(f"max_entries must be 1 or more, got {max_entries}")
-        make_recall = partial(
+        self._embedder = best_embedder() if embedder == "best" else embedder
+        self._make_recall = partial(
             Recall,
-            embedder=embedder,
             ranking=ranking,
             reranker=reranker,
             zone=zone,
@@ -144,19 +92,29 @@ class ResidentSearcher(Searcher):
         )
         self.dropped = 0
         self._store = store
-        self._make_index = partial(UserIndex, make_recall, entry_of)
+        self._entry_of = entry_of
+        self._keeper: VectorKeeper | None = None
+        self._ahead: Ahead | None = None
+        self._renewal: Renewal | None = None
+        self._renewing: set[str] = set()  # the users for whom it is under way
+        if keep_vectors and self._embedder is not None and isinstance(store, KeepsVectors):
+            self._keeper = VectorKeeper(store, self._embedder)
+            self._ahead = Ahead(store, self._keeper, entry_of)
+            if former_embedder is not None and former_embedder.name != self._embedder.name:
+                former = VectorKeeper(store, former_embedder)
+                self._renewal = Renewal(former, self._keeper, self._ahead)
         self._max_entries = max_entries
-        self._seats: OrderedDict[str, _Seat] = OrderedDict()  # who was asked last comes last
+        self._seats: OrderedDict[str, Seat] = OrderedDict()  # who was asked last comes last
         self._entries = 0  # the sum of what was counted
         self._lock = threading.Lock()  # around these two, never held for long
 
     async def search(self, user: str, query: Query) -> list[Found]:
         """Return the best for a user, the best first, equals the newest first."""
-        return await self._ask(user, _Work(lambda index: index.search(query), _is_quick(query)))
+        return await self._ask(user, Work(lambda index: index.search(query), _is_quick(query)))
 
     async def why_not(self, user: str, query: Query, seq: int) -> WhyNot:
         """Say where a memory falls out of a search."""
-        return await self._ask(user, _Work(lambda index: index.why_not(query, seq)))
+        return await self._ask(user, Work(lambda index: index.why_not(query, seq)))
 
     async def embed_waiting(self, most: int = 1000) -> int:
         """Embed up to so many entries of each user that the embedder failed for before.
@@ -164,18 +122,45 @@ class ResidentSearcher(Searcher):
         Return how many still wait.
         """
         left = 0
-        for seat in list(self._seats.values()):
-            work = partial(seat.alone, lambda index: index.embed_waiting(most))
-            left += await seat.in_turn(partial(asyncio.to_thread, work))
+        for user, seat in list(self._seats.items()):
+            work = partial(seat.alone, lambda index: (index.embed_waiting(most), index.take_made()))
+            waiting, made = await seat.in_turn(partial(asyncio.to_thread, work))
+            self._keep(user, made)
+            left += waiting
         return left
+
+    async def embedder_status(self, user: str) -> EmbedderStatus:
+        """Tell who embeds a user's entries, how often that failed, and how many wait for it."""
+        seat = self._seats.get(user)
+        if seat is None or not len(seat.index):
+            return EmbedderStatus(None if self._embedder is None else self._embedder.name)
+        work = partial(seat.alone, lambda index: index.recall.embedder_status())
+        return await seat.in_turn(partial(asyncio.to_thread, work))
 
     async def refresh(self, user: str) -> None:
         """Let what is held of a user be no older than the store; who is not held, is not."""
         if user in self._seats:
-            await self._ask(user, _Work(lambda index: None, is_quick=True))
+            await self._ask(user, Work(lambda index: None, is_quick=True))
+
+    def expect(self, scope: Scope, ids: Iterable[str]) -> None:
+        """Embed records soon that were just written, where their vectors can be kept."""
+        if self._ahead is not None:
+            self._ahead.expect(scope, ids)
+
+    async def settle(self, user: str) -> None:
+        """Wait until what was expected of a user is embedded, and written down.
+
+        A change of the embedder is completed for that user, if the embedder does not fail.
+        """
+        if self._renewal is not None:
+            await self._ask(user, Work(lambda index: None, is_quick=True))
+        if self._ahead is not None:
+            await self._ahead.settle(user)
 
     async def forget(self, user: str) -> None:
         """Drop all that is held of a user."""
+        if self._ahead is not None:
+            self._ahead.forget(user)
         with self._lock:
             self._let_go(user)
 
@@ -186,35 +171,88 @@ class ResidentSearcher(Searcher):
 
     async def close(self) -> None:
         """Drop everything that is held. The next search builds what it needs anew."""
+        if self._ahead is not None:
+            await self._ahead.stop()
         with self._lock:
             self._seats.clear()
             self._entries = 0
 
-    async def _ask(self, user: str, work: _Work[T]) -> T:
+    async def _ask(self, user: str, work: Work[T]) -> T:
         seat = self._seat_of(user)
         return await seat.in_turn(lambda: self._refreshed(user, seat, work))
 
-    async def _refreshed(self, user: str, seat: _Seat, work: _Work[T]) -> T:
+    async def _refreshed(self, user: str, seat: Seat, work: Work[T]) -> T:
         """Read what changed, apply it and do the work; again, if another loop was quicker."""
         while True:
             seen = seat.index.state
             changes, now = await self._store.changes(user, seen), self._store.clock()
             is_quick = work.is_quick and seat.index.is_quick(changes, now)
-            bring = partial(seat.brought_up_to_date, seen, changes, now, work.do)
-            done = await seat.in_thread(bring, unless_quick=is_quick)
+            async with self._embedding(user, changes):
+                known = await self._known(user, seat.index, changes.records)
+                bring = partial(seat.brought_up_to_date, seen, changes, now, work.do, known)
+                done = await seat.in_thread(bring, unless_quick=is_quick)
+                if done is not None:
+                    self._keep(user, done[1])
             if done is not None:
                 self._make_room(user, seat)
+                self._go_on_renewing(user, seat)
                 return done[0]
 
-    def _seat_of(self, user: str) -> _Seat:
+    def _embedding(self, user: str, changes: Changes) -> AbstractAsyncContextManager[object]:
+        """Wait for what is being embedded ahead, if it may be what is needed."""
+        if self._ahead is None or not changes.records:
+            return nullcontext()
+        return self._ahead.turn(user)
+
+    async def _known(self, user: str, index: UserIndex, records: Sequence[Record]) -> Vectors:
+        """Read what is kept of records: in the beginning, by whoever has made more of it."""
+        if self._keeper is None or not records:
+            return Vectors({})
+        read = partial(texts_of, records, self._entry_of)
+        texts = await here_or_in_thread(len(records), read)
+        if self._renewal is not None and index.state is None:
+            keeper, known = await self._renewal.choose(user, texts)
+        else:
+            keeper = self._keeper_of(index.embedder)
+            known = await keeper.known(user, texts)
+        vectors = known.vectors
+        lent = [each for each in texts if each.place.seq not in known.seqs and each.text in vectors]
+        self._keep(user, Made(keeper.embedder, {each: vectors[each.text] for each in lent}))
+        return Vectors(vectors, keeper.embedder)
+
+    def _keeper_of(self, embedder: Embedder | None) -> VectorKeeper:
+        assert self._keeper is not None  # else nobody asks
+        return self._keeper if self._renewal is None else self._renewal.keeper_of(embedder)
+
+    def _keep(self, user: str, made: Made) -> None:
+        """Have what was embedded for a search written down, which it does not wait for."""
+        if made.vectors and self._ahead is not None:
+            self._ahead.begin(user, self._keeper_of(made.by).keep(user, made.vectors))
+
+    def _go_on_renewing(self, user: str, seat: Seat) -> None:
+        """Begin, or begin again, to embed anew what the former embedder serves."""
+        if self._renewal is None or self._ahead is None or user in self._renewing:
+            return
+        if self._renewal.serves(seat.index.embedder):
+            work = self._renewal.run(user, _Held(self, user, seat))
+            self._renewing.add(user)
+            self._ahead.begin(user, work).add_done_callback(lambda _: self._renewing.discard(user))
+
+    def _make_index(self) -> UserIndex:
+        if self._keeper is None:
+            return UserIndex(partial(self._make_recall, embedder=self._embedder), self._entry_of)
+        told = Told(self._keeper.embedder)
+        return UserIndex(partial(self._make_recall, embedder=told), self._entry_of, told)
+
+    def _seat_of(self, user: str) -> Seat:
         with self._lock:
             seat = self._seats.get(user)
             if seat is None:
-                seat = self._seats[user] = _Seat(self._make_index)
+                seat = self._seats[user] = Seat(self._make_index)
             self._seats.move_to_end(user)
             return seat
 
-    def _make_room(self, user: str, seat: _Seat) -> None:
+    def _make_room(self, user: str, seat: Seat) -> None:
         """Count what a user has now; drop others while there is too much."""
         with self._lock:
             if self._seats.get(user) is seat:  # else it was forgotten meanwhile
@@ -242,6 +280,29 @@ class ResidentSearcher(Searcher):
             return 0
         self._entries -= seat.counted
         return seat.counted
+
+
+class _Held:
+    """One user's index as what can be renewed."""
+
+    def __init__(self, searcher: ResidentSearcher, user: str, seat: Seat) -> None:
+        self._searcher = searcher
+        self._user = user
+        self._seat = seat
+
+    async def texts(self) -> Sequence[Text] | None:
+        if self._searcher._seats.get(self._user) is not self._seat:
+            return None
+        return await asyncio.to_thread(self._seat.alone, UserIndex.texts)
+
+    async def go_over(self, embedder: Embedder, known: Known) -> bool:
+        def change(index: UserIndex) -> tuple[bool, Made]:
+            return index.go_over(embedder, known.vectors), index.take_made()
+
+        work = partial(asyncio.to_thread, self._seat.alone, change)
+        done, made = await self._seat.in_turn(work)
+        self._searcher._keep(self._user, made)
+        return done
 
 
 def _is_quick(query: Query) -> bool:

@@ -6,34 +6,53 @@ that has seen every change answers like one that was built a moment ago. One cal
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from heapq import heapify, heappop, heappush
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from ...embedding import Embedder
 from ...record import Record
-from ...retrieval.entries import Entry
+from ...retrieval.entries import Entry, indexed_text
 from ...retrieval.hits import Hit, WhyNot
 from ...retrieval.recall import Recall
 from ...store.contract import Changes, session_in
+from ...store.vectors import Place
 from .contract import Found, Query
+from .keeping import Text
+from .packed import Vector
+from .told import Told
 
 EntryOf = Callable[[Record], Entry | None]
 
+_NOTHING: Mapping[str, Vector] = MappingProxyType({})
 _MANY = 100_000  # entries that take more than a moment to search
 _SPARE = 64  # of those who are gone already, so many may wait for their time to expire
+
+
+class Made(NamedTuple):
+    """Vectors, and who made them."""
+
+    by: Embedder | None
+    vectors: dict[Text, Vector]
 
 
 class UserIndex:
     """A ``Recall`` over the records of which ``entry_of`` makes an entry, keyed by their seq.
 
-    ``state`` is how far the store was read; ``None`` at the beginning.
+    ``state`` is how far the store was read; ``None`` at the beginning. ``told``, if any, is the
+    embedder of the recall, to be told of vectors that were made before.
     """
 
-    def __init__(self, make_recall: Callable[[], Recall], entry_of: EntryOf) -> None:
+    def __init__(
+        self, make_recall: Callable[[], Recall], entry_of: EntryOf, told: Told | None = None
+    ) -> None:
         self.state: Any = None
+        self._told = told
+        self._made: dict[Text, Vector] = {}
         self._make_recall, self._entry_of = make_recall, entry_of
         self._places: dict[int, tuple[str, str]] = {}  # seq → session, id
         self._sessions: dict[str, dict[str, int]] = {}  # session → id → seq
@@ -49,12 +68,59 @@ class UserIndex:
         """The index itself, made when it is first needed."""
         return self._make_recall()
 
-    def apply(self, changes: Changes) -> None:
-        """Drop what is no longer there, take in what came. If this fails, begin anew."""
+    def apply(
+        self,
+        changes: Changes,
+        known: Mapping[str, Vector] = _NOTHING,
+        by: Embedder | None = None,
+    ) -> None:
+        """Drop what is no longer there, take in what came. If this fails, begin anew.
+
+        What is ``known`` of its vectors, by text, need not be embedded. ``by`` whom they were made
+        is who embeds the rest, if this is the beginning.
+        """
         self._is_settled = self._is_settled and not _is_news(changes)
+        if self._told is not None:
+            self._told.hear(known)
+            if self.state is None and by is not None:
+                self._told.embedder = by
         self._drop(self._vanished(changes))
         self._take_in(changes.records)
+        self._note_made(record.seq for record in changes.records)
         self.state = changes.state
+
+    @property
+    def embedder(self) -> Embedder | None:
+        """Who made the vectors that serve, where that is known here."""
+        return None if self._told is None else self._told.embedder
+
+    def texts(self) -> list[Text]:
+        """Return everything that can be found, as it is embedded."""
+        found = ((seq, self.recall.get(str(seq))) for seq in self._places)
+        return [
+            Text(Place(*self._places[seq], seq), indexed_text(entry))
+            for seq, entry in found
+            if entry is not None
+        ]
+
+    def go_over(self, embedder: Embedder, known: Mapping[str, Vector]) -> bool:
+        """Let another embedder's vectors serve; tell whether it has some for everything.
+
+        What is not among those that are ``known``, by text, is embedded here.
+        """
+        told = Told(embedder)
+        told.hear(known)
+        self.recall.change_embedder(told)
+        if self.recall.embed_anew(len(self)):
+            return False
+        self._told = told
+        self._note_made(self._places)
+        return True
+
+    def take_made(self) -> Made:
+        """Return the vectors that were made since this was last asked."""
+        made, self._made = self._made, {}
+        return Made(self.embedder, made)
 
     def expire(self, now: float) -> None:
         """Let those go whose time has come."""
@@ -105,7 +171,11 @@ class UserIndex:
 
     def embed_waiting(self, most: int) -> int:
         """Embed what the embedder failed for; return how many still wait."""
-        return self.recall.embed_waiting(most) if self._places else 0
+        if not self._places:
+            return 0
+        left = self.recall.embed_waiting(most)
+        self._note_made(self._places)
+        return left
 
     def check(self) -> None:
         """Verify every invariant; for tests, it looks at everything."""
@@ -120,11 +190,24 @@ class UserIndex:
         assert self._newest >= max(self._places, default=0)
         assert len(self._due) <= 2 * len(self) + _SPARE
 
+    def _note_made(self, seqs: Iterable[int]) -> None:
+        """Note the vectors that were made for these; what was made in vain is needed again."""
+        told = self._told
+        if told is None or not told.made:
+            return
+        for seq in seqs:
+            entry = self.recall.get(str(seq)) if seq in self._places else None
+            if entry is not None and (text := indexed_text(entry)) in told.made:
+                self._made[Text(Place(*self._places[seq], seq), text)] = told.made[text]
+        if not self.recall.vectors.waiting:
+            told.made.clear()
+
     def _found(self, hit: Hit) -> Found:
         """Round, so that the last digits of a sum decide nothing."""
         session, record_id = self._places[int(hit.id)]
+        relevance = float(f"{hit.relevance:.9g}")
         heir = None if hit.superseded_by is None else self._places[int(hit.superseded_by)][1]
-        return Found(int(hit.id), record_id, session, float(f"{hit.relevance:.9g}"), hit.why, heir)
+        return Found(int(hit.id), record_id, session, relevance, hit.why, heir, hit.by_meaning)
 
     def _vanished(self, changes: Changes) -> list[int]:
         """Return who is not named any more, or is named with another seq."""

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ...embedding import Embedder, embed_questions
+from ...embedding import Embedder, embed_questions, embed_texts
 from ...errors import InvalidInput
 
 Embed: TypeAlias = Callable[[Sequence[str]], list[list[float]]]
@@ -48,7 +48,9 @@ def _rows(given: Any, count: int, dimensions: int) -> list[list[float]]:
 
 
 def _texts(model: Any) -> Callable[[list[str]], Any]:
-    embed = model.embed if isinstance(model, Embedder) else getattr(model, "embed_documents", None)
+    if isinstance(model, Embedder):
+        return partial(embed_texts, model)
+    embed = getattr(model, "embed_documents", None)
     if embed is None:
         raise TypeError(
             "embedding_model must be an Embedder or have embed_documents(), "

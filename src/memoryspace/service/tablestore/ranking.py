@@ -42,7 +42,9 @@ def by_words(make_recall: Callable[[], Recall], pool: Pool, query: Query) -> lis
         explain=query.explain,
         matching=not query.neighbours,
     )
-    found = [_found(pool[int(hit.id)], hit.relevance, hit.why) for hit in hits]
+    found = [
+        change(_found(pool[int(hit.id)], hit.relevance, hit.why), by_meaning=False) for hit in hits
+    ]
     return sorted(found, key=lambda each: (-each.score, -each.seq))
 
 

@@ -69,6 +69,11 @@ def tenant_of(user: str) -> str:
     return f"u:{user}"
 
 
+def is_user(tenant: str) -> bool:
+    """Tell whether a tenant is a user, and not a name of our own."""
+    return tenant.startswith(tenant_of(""))
+
+
 def user_of(tenant: str) -> str:
     """Return the user that ``tenant_of`` was given."""
     return tenant.removeprefix("u:")

@@ -50,6 +50,7 @@ class TablestoreMemoryService(StoredMemoryService):
         max_messages_per_session: int | None = None,
         settings: ServiceSettings | None = None,
         deriver: Deriver | None = None,
+        derivers: Sequence[Deriver] = (),
     ) -> None:
         strategy = _strategy(search_strategy)
         if strategy is SearchStrategy.VECTOR and embedding_model is None:
@@ -75,7 +76,9 @@ class TablestoreMemoryService(StoredMemoryService):
             reranker=settings.reranker,
             zone=settings.zone,
         )
-        super().__init__(store, settings=settings, deriver=deriver, searcher=searcher)
+        super().__init__(
+            store, settings=settings, deriver=deriver, derivers=derivers, searcher=searcher
+        )
 
 
 def _best_installed() -> Embedder:

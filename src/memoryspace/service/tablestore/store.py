@@ -20,10 +20,17 @@ from ...events import EventStream
 from ...loops import PerLoop, finish
 from ...record import EVERYTHING, Record, Scope, Where, as_marks
 from ...store.contract import Changes, Clock, Store, admit, session_of
+from ...store.users import (
+    USERS_AT_ONCE,
+    UserPage,
+    checked_limit,
+    cursor_after,
+    user_before,
+)
 from .documents import Documents
 from .history import History
 from .ledger import Header, Ledger
-from .rows import record_from, tenant_of
+from .rows import is_user, record_from, tenant_of, user_of
 from .table import LogTable
 from .writing import Plan, Seen, Writer
 
@@ -58,6 +65,11 @@ class TablestoreStore(Store):
         self._is_ready = False
         self._opening = PerLoop(asyncio.Lock)
         self._turns: PerLoop[dict[str, asyncio.Lock]] = PerLoop(dict)
+
+    @property
+    def is_durable(self) -> bool:
+        """What Tablestore acknowledges is on several disks."""
+        return True
 
     async def append(self, scope: Scope, records: Sequence[Record]) -> list[str]:
         return await self.replace(scope, Where(ids=frozenset()), records)
@@ -117,6 +129,20 @@ class TablestoreStore(Store):
 
     async def sessions(self, user: str) -> list[str]:
         return sorted({header.session for header in await self.living(user)})
+
+    async def users(self, *, cursor: str | None = None, limit: int = USERS_AT_ONCE) -> UserPage:
+        if not self._is_ready:
+            await self.open()
+        tenant = tenant_of(user_before(cursor))
+        found: list[str] = []
+        for _ in range(checked_limit(limit)):
+            onward = await self.log.next_tenant(tenant)
+            if onward is None or not is_user(onward):
+                return UserPage(tuple(found))
+            tenant, user = onward, user_of(onward)
+            if (await self._ledger(user)).choose(Scope(user), Where(limit=1), self.clock()):
+                found.append(user)
+        return UserPage(tuple(found), cursor_after(user_of(tenant)))
 
     async def changes(self, user: str, state: Any = None) -> Changes:
         before: dict[str, dict[str, int]] = {} if state is None else state

@@ -130,6 +130,16 @@ class LogTable:
         await write_rows(self._client, self._name, [DeleteRowItem(row, _ANY) for row in rows])
         return len(rows)
 
+    async def next_tenant(self, tenant: str) -> str | None:
+        """Return the first tenant behind one under which any row stands."""
+        start: PrimaryKey = [("tenant", tenant), ("stamp", INF_MAX), ("part", INF_MAX)]
+        end: PrimaryKey = [("tenant", INF_MAX), ("stamp", INF_MAX), ("part", INF_MAX)]
+        with translated():
+            _, _, rows, _ = await self._client.get_range(
+                self._name, Direction.FORWARD, start, end, ["last", "parts"], 1
+            )
+        return str(dict(rows[0].primary_key)["tenant"]) if rows else None
+
     async def count_rows(self, tenant: str) -> int:
         """Return how many rows stand under a user."""
         start: PrimaryKey = [("tenant", tenant), ("stamp", INF_MIN), ("part", INF_MIN)]

@@ -85,6 +85,23 @@ RULES = (
             (?: instructions? | prompts? | rules | guidelines )\b""",
     ),
     rule(
+        "claimed authority",
+        "developer, administrator, admin, creator, operator, openai, anthropic, owner, maker",
+        rf"""\b(?: i_am | i'm | this_is | (?: message | note | order | instruction )_from )_
+             (?: the_ | your_ )?(?: system_ )?
+             (?: administrator | admin | developers? | creators? | operators? | openai
+               | anthropic )\b
+             [^\n]{{0,40}}?
+             \b(?: you_(?: must | will | shall | have_to )_(?: obey | comply | do_ | follow | ignore
+                 | reveal | grant | execute | disregard )
+               | obey_(?: me | my )\b | do_(?: as | what )_i_say | follow_my_(?: orders | commands )
+               | (?: drop | ignore | disregard | bypass | lift )_(?: its | your | the
+                 | all )_{_WORDS}
+                 (?: {_ORDERS} | checks | polic ) )
+           | \bas_your_(?: developer | creator | administrator | owner | operator | maker )_
+             i_(?: now_ | hereby_ )?(?: order | command | instruct | authori[sz]e )_you\b""",
+    ),
+    rule(
         "addressed to a model",
         "read, process, summari, retriev, attention, note to, notice to, message, instruction, "
         "as an, evaluating, grading, reviewing, must, should",

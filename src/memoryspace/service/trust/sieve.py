@@ -2,32 +2,27 @@
 
 Stored text comes back into a prompt; what reads as an order there is not to be obeyed, and better
 not recalled before somebody has looked at it. This is a sieve, not a proof: it knows the usual
-wordings in English and Chinese, sees through odd letters, unseen signs, spelling out and base64,
-and lets ordinary talk about instructions, prompts and such attacks pass. Of wordings nobody has
-thought of it finds about half, so memories are also quoted as data. Its time is linear.
+wordings in English and Chinese, sees through odd letters, digits for letters, unseen signs,
+spelling out and base64, and lets ordinary talk about instructions, prompts and such attacks pass.
+Of wordings nobody has thought of it finds about half, so memories are also quoted as data. Its time
+is linear.
 """
 
 from __future__ import annotations
 
 import re
-import unicodedata
 
 from msgspec import Struct
 
 from . import chinese, english, markers
 from .hidden import hidden_in, unfolded
+from .reading import as_read
 from .rules import Rule
 
 _RULES = (*markers.MARKERS, *english.RULES, *chinese.RULES)
 _STEMS = tuple(dict.fromkeys(stem for rule in _RULES for stem in rule.stems))  # looked for once
 _MAX_EXCUSES = 20  # of one rule in one text; who needs more of them hides something
 
-_UNSEEN = dict.fromkeys(
-    [0xAD, 0x34F, 0x61C, 0x180E, *range(0x200B, 0x2010), *range(0x202A, 0x202F),
-     *range(0x2060, 0x2070), 0xFEFF, *range(0xFE00, 0xFE10), *range(0xE0000, 0xE0080)]
-)  # fmt: skip
-# Letters of other scripts that look like Latin ones, and quotes of all kinds.
-_ALIKE = str.maketrans("аеорсухіјѕԁһӏьαοενικρτυ‘’ʼ“”", "aeopcyxijsdhlbaoevikptu'''\"\"")
 _SQUEEZED = re.compile(
     r"(?:ignore|disregard|forget)(?:all|the|any|your|of){0,4}(?:previous|prior|above|earlier|your)"
     r"(?:system)?(?:instructions?|prompts?|rules)|(?:reveal|print|show)your(?:system)?prompt"
@@ -68,12 +63,12 @@ def suspicion(text: str, *, role: str | None = None) -> Suspicion | None:
     hidden = None if text.isascii() and "<" not in text else hidden_in(text)
     if hidden is not None:
         return Suspicion(*hidden)
-    cleaned = _cleaned(text)
+    cleaned = as_read(text)
     found = _order_in(cleaned, role)
     if found is not None:
         return Suspicion(found[0], _place(text, found[1]))
     for plain, start in unfolded(text):
-        plain = _cleaned(plain)
+        plain = as_read(plain)
         if _SQUEEZED.search(plain) or _order_in(plain, role) is not None:
             return Suspicion("encoded orders", start)
     return None
@@ -103,20 +98,12 @@ def _is_harmless(rule: Rule, text: str, start: int, end: int) -> bool:
     return rule.is_talk and _REPORTED.search(before) is not None
 
 
-def _cleaned(text: str) -> str:
-    """Return a text as it would be read aloud: one form of each letter, nothing unseen."""
-    if not text.isascii():
-        text = unicodedata.normalize("NFKC", text.translate(_UNSEEN)).translate(_ALIKE)
-    lines = (" ".join(line.split()) for line in text.lower().splitlines())
-    return "\n".join(filter(None, lines))
-
-
 def _place(text: str, cleaned_start: int) -> int:
     """Return where in a text something stands, by where it stands in the cleaned one."""
     low, high = 0, len(text)
     while low < high:
         middle = (low + high) // 2
-        if len(_cleaned(text[:middle])) <= cleaned_start:
+        if len(as_read(text[:middle])) <= cleaned_start:
             low = middle + 1
         else:
             high = middle
