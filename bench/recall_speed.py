@@ -3,7 +3,7 @@
     python bench/recall_speed.py --data-path novels.txt.xz           everything (some minutes)
     python bench/recall_speed.py --data-path novels.txt.xz --quick   smaller sizes
     python bench/recall_speed.py                                     made-up words
-    python bench/recall_speed.py --only fused                        one part; the other is kept
+    python bench/recall_speed.py --only fused                        one part; the others are kept
 
 Texts are spans of 8 to 48 words. Every engine gets the same questions in one process, in turns, one
 thread, in CPU time. Raw figures go to results/recall_speed.json, a table to recall_speed.md beside
@@ -54,12 +54,15 @@ Random = np.random.Generator
 Found = dict[str, Any]
 
 
+PARTS = {"sparse": "texts", "fused": "entries", "personal": "messages"}  # and what is counted
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="smaller sizes")
     parser.add_argument("--data-path", type=Path, help="a text, *.txt or *.txt.xz, to cut")
     parser.add_argument("--output", type=Path, default=RESULTS / "recall_speed.json")
-    parser.add_argument("--only", choices=("sparse", "fused"), help="one part; the other is kept")
+    parser.add_argument("--only", choices=PARTS, help="one part; the others are kept")
     options = parser.parse_args()
     words = words_of(options.data_path)
     largest = [] if options.quick else [1_000_000]
@@ -70,10 +73,12 @@ def main() -> None:
         "numpy": np.__version__,
         "texts": "made up" if options.data_path is None else options.data_path.name,
     }
-    if options.only != "fused":
+    if options.only in (None, "sparse"):
         report["sparse"] = [shown(sparse(words, size)) for size in [100_000, *largest]]
-    if options.only != "sparse":
+    if options.only in (None, "fused"):
         report["fused"] = [shown(fused(words, size)) for size in [10_000, 100_000, *largest]]
+    if options.only in (None, "personal"):
+        report["personal"] = [shown(personal(words, 10_000))]
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(json.dumps(report, indent=1) + "\n")
     output.with_suffix(".md").write_text(table(report))
@@ -368,6 +373,45 @@ def fused(words: list[str], size: int) -> Found:
     }
 
 
+def personal(words: list[str], size: int) -> Found:
+    """Search the same messages in turns, plainly and with the second look of a personal memory.
+
+    A question is put twice: whom the second look reads is kept, so reading is told apart.
+    """
+    random = np.random.default_rng(size)
+    projection = Projection()
+    embedder = CallableEmbedder(projection, "projection", DIMENSIONS)
+    memories = {
+        "plain": Recall(embedder=embedder),
+        "personal": Recall(embedder=embedder, personal=True),
+    }
+    entries = [entry(number, text) for number, text in enumerate(texts_of(words, size, random))]
+    for recall in memories.values():
+        recall.add(entries)
+    questions = [
+        f"What did I say about {each}?" for each in content_questions(words, ROUNDS, random)
+    ]
+    projection.prepare(questions)
+    now = START + 60.0 * size
+    times: dict[str, list[float]] = {"plain": [], "personal_unread": [], "personal": []}
+    for text in questions:
+        for name, recall in (
+            *zip(("plain", "personal_unread"), memories.values(), strict=True),
+            ("personal", memories["personal"]),
+        ):
+            times[name].append(seconds(lambda: recall.search(text, 10, now=now)))  # noqa: B023  # called at once
+    over = {
+        f"{name}_over_plain": rounded(median(each) / median(times["plain"]))
+        for name, each in times.items()
+        if name != "plain"
+    }
+    return {
+        "messages": size,
+        **{f"{name}_ms": spread(each) for name, each in times.items()},
+        **over,
+    }
+
+
 def entry(number: int, text: str) -> Entry:
     speaker, role = (("ann", "user"), ("bob", "assistant"))[number % 2]
     return Entry(
@@ -414,6 +458,7 @@ TARGETS = {
     ("sparse", 1_000_000): {"ours_nl_ms": "3 / 6", "ours_add_and_search_ms": "2"},
     ("fused", 100_000): {"search_ms": "2.5"},
     ("fused", 1_000_000): {"search_ms": "14"},
+    ("personal", 10_000): {"personal_over_plain": "1.5"},
 }
 VECTOR_TARGETS = {100_000: "1.5", 1_000_000: "11"}
 
@@ -429,7 +474,7 @@ def table(report: Found) -> str:
         "| part | size | what | measured | target |",
         "|---|---|---|---|---|",
     ]
-    for part, size_of in (("sparse", "texts"), ("fused", "entries")):
+    for part, size_of in PARTS.items():
         for row in report.get(part, []):
             targets = TARGETS.get((part, row[size_of]), {})
             lines += [

@@ -36,10 +36,10 @@ from memoryspace.retrieval.recall import _Asked
 WEIGHTS = Path(relevance.__file__).with_name("relevance.json")
 PLOT = Path(__file__).parent.parent / "results" / "relevance.svg"
 SIGNS = {
-    "words": ("words", "words around it", "none"),
-    "words and vectors": ("nearness", "nearest", "words", "none"),
-    "personal words": ("points", "nobody of that kind", "none"),
-    "personal words and vectors": ("points", "nearest", "nobody of that kind", "none"),
+    "words": ("words", "words around it", "never mentioned", "none"),
+    "words and vectors": ("nearness", "nearest", "words", "never mentioned", "none"),
+    "personal words": ("points", "never mentioned", "none"),
+    "personal words and vectors": ("points", "nearest", "never mentioned", "none"),
 }
 SEARCHED = AllOf(
     (

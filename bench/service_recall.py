@@ -1,6 +1,6 @@
 """Recall through a memory service beside ``Recall`` itself: the same questions, the same ranking?
 
-    python bench/service_recall.py --data-path FOLDER [--embedder none|static|minilm]
+    python bench/service_recall.py --data-path FOLDER [--embedder none|static|minilm|e5]
         [--boards locomo,zh,hotpot-pool,beam,longmemeval]
         [--backend memory|sqlite|redis|postgres-server]
 
@@ -37,6 +37,7 @@ from typing import Any
 
 from memoryspace.embedding import (
     CachedEmbedder,
+    E5Embedder,
     Embedder,
     MiniLMEmbedder,
     StaticEmbedder,
@@ -330,14 +331,14 @@ def main() -> None:
 def _embedder(name: str, cache: Path | None) -> Embedder | None:
     if name == "none":
         return None
-    chosen = StaticEmbedder() if name == "static" else MiniLMEmbedder()
+    chosen = {"static": StaticEmbedder, "minilm": MiniLMEmbedder, "e5": E5Embedder}[name]()
     return chosen if cache is None else CachedEmbedder(chosen, VectorFiles(cache))
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--data-path", type=Path, required=True)
-    parser.add_argument("--embedder", choices=["none", "static", "minilm"], default="none")
+    parser.add_argument("--embedder", choices=["none", "static", "minilm", "e5"], default="none")
     parser.add_argument("--boards", type=_boards, default=["locomo", "zh"])
     parser.add_argument("--backend", choices=BACKENDS, default="memory")
     parser.add_argument("--cache", type=Path, help="keeps vectors for the next time")

@@ -142,12 +142,13 @@ def looked_at(person: dict, embedder: Embedder | None) -> Iterator[Asked]:
         look = recall._reader.look(ranker.rank(), asked, recall, now.timestamp())
         if look is None:
             continue
-        seen = signals(look.question, look.candidates, reader.asked_rarity(look))
+        seen = signals(look.question, look.candidates, look.rarity)
         table = np.stack([seen.get(name, np.zeros(len(look.places))) for name in SIGNALS], axis=1)
-        ids = [recall.catalogue.at(int(row)).record for row in look.rows]
+        entries = [recall.catalogue.at(int(row)) for row in look.rows]
+        ids = [entry.record for entry in entries]
         right = [
             is_right(question, each, text)
-            for each, text in zip(ids, look.candidates.texts, strict=True)
+            for each, text in zip(ids, (entry.text for entry in entries), strict=True)
         ]
         stale = [
             each in question["stale_turns"] and each not in question["gold_turns"] for each in ids
@@ -198,7 +199,7 @@ def add_pairs(each: Asked) -> None:
     if not each.look.question.is_present:
         return
     best = reader.best_told(each.look, each.totals)
-    told = [each.look.told(at) for at in best]
+    told = each.look.told(best)
     facts = each.look.facts_among(best)
     found = currency.signs_of(each.look.question, told, each.look.rarity, facts)
     each.pairs = {(best[old], best[new]): signs for (old, new), signs in found.items()}

@@ -1,18 +1,23 @@
 """Working memory beside AgentScope 1.0.16, measured in one run: `make bench`.
 
 Both sides do the same work on the same machine in turns; every figure is a time per call, the ratio
-is theirs over ours, and the median of the rounds counts. The raw times go to results/.
+is theirs over ours, and the median of the rounds counts. What is done in RAM alone is measured in
+CPU time, the rest in wall time. The raw times go to results/.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import copy
+import gc
+import json
 import statistics
 import sys
 import tempfile
 import time
 import warnings
+from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -23,11 +28,13 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 warnings.filterwarnings("ignore")
 
-import agentscope.memory as their_memory  # noqa: E402  # after the path and the warnings
+import agentscope.formatter as their_formatter  # noqa: E402  # after the path and the warnings
+import agentscope.memory as their_memory  # noqa: E402
 import agentscope.message as their_message  # noqa: E402
 from redis.asyncio import Redis  # noqa: E402
 from sqlalchemy.ext.asyncio import create_async_engine  # noqa: E402
 
+import memoryspace.formatter as our_formatter  # noqa: E402
 import memoryspace.memory as our_memory  # noqa: E402
 import memoryspace.message as our_message  # noqa: E402
 
@@ -53,22 +60,48 @@ class Side:
     name: str
     memory: Any
     msg: Any
+    formatter: Any
 
     def says(self, count: int) -> list[Any]:
         return [
             self.msg("Ann", f"message number {n} of the conversation", "user") for n in range(count)
         ]
 
+    def works(self, count: int) -> list[Any]:
+        """Return an agent's work: it is asked something, thinks, calls a tool, and answers."""
+        steps = [step for n in range(count // 4) for step in _steps(n)]
+        return [self.msg(name, content, role) for name, content, role in steps]
 
-OURS = Side("memoryspace", our_memory, our_message.Msg)
-THEIRS = Side("agentscope", their_memory, their_message.Msg)
+
+def _steps(number: int) -> list[tuple[str, Any, str]]:
+    call = {"type": "tool_use", "id": f"call-{number}", "name": "look", "input": {"at": number}}
+    seen = [{"type": "text", "text": f"There is nothing to see at number {number}."}]
+    result = {"type": "tool_result", "id": f"call-{number}", "name": "look", "output": seen}
+    return [
+        ("Ann", f"What is to be seen at number {number} of the street?", "user"),
+        ("bot", [{"type": "text", "text": "I shall have a look."}, call], "assistant"),
+        ("system", [result], "system"),
+        ("bot", f"At number {number} of the street there is nothing to see.", "assistant"),
+    ]
 
 
-async def _per_call(calls: list[Callable[[], Awaitable[object]]]) -> float:
-    start = time.perf_counter()
+OURS = Side("memoryspace", our_memory, our_message.Msg, our_formatter)
+THEIRS = Side("agentscope", their_memory, their_message.Msg, their_formatter)
+
+
+async def _per_call(
+    calls: list[Callable[[], Awaitable[object]]], clock: Callable[[], float] = time.perf_counter
+) -> float:
+    gc.collect()  # so that neither side pays for what the other has left
+    start = clock()
     for call in calls:
         await call()
-    return (time.perf_counter() - start) / len(calls)
+    return (clock() - start) / len(calls)
+
+
+async def _cpu_per_call(calls: list[Callable[[], Awaitable[object]]]) -> float:
+    """CPU time: what is done in RAM alone waits for nothing but other programs."""
+    return await _per_call(calls, time.process_time)
 
 
 async def _filled(side: Side, memory: Any, count: int, marked: int = 0) -> list[Any]:
@@ -93,7 +126,7 @@ def ram_add_at(size: int, calls: int) -> Timed:
     async def run(side: Side) -> float:
         memory = side.memory.InMemoryMemory()
         await _filled(side, memory, size)
-        return await _per_call(_adds(side, memory, calls))
+        return await _cpu_per_call(_adds(side, memory, calls))
 
     return run
 
@@ -101,7 +134,7 @@ def ram_add_at(size: int, calls: int) -> Timed:
 async def ram_get_excluding(side: Side) -> float:
     memory = side.memory.InMemoryMemory()
     await _filled(side, memory, 10_000, marked=5_000)
-    return await _per_call([lambda: memory.get_memory(exclude_mark="compressed")] * 50)
+    return await _cpu_per_call([lambda: memory.get_memory(exclude_mark="compressed")] * 50)
 
 
 async def ram_get_after_each_add(side: Side) -> float:
@@ -110,9 +143,9 @@ async def ram_get_after_each_add(side: Side) -> float:
     total = 0.0
     for msg in side.says(50):
         await memory.add(msg)
-        start = time.perf_counter()
+        start = time.process_time()
         await memory.get_memory(exclude_mark="compressed")
-        total += time.perf_counter() - start
+        total += time.process_time() - start
     return total / 50
 
 
@@ -125,13 +158,81 @@ async def ram_get_and_read_all(side: Side) -> float:
         for msg in await memory.get_memory(exclude_mark="compressed"):
             msg.get_text_content()
 
-    return await _per_call([read] * 20)
+    return await _cpu_per_call([read] * 20)
 
 
 async def ram_delete(side: Side) -> float:
     memory = side.memory.InMemoryMemory()
     messages = await _filled(side, memory, 10_000)
-    return await _per_call([lambda: memory.delete([msg.id for msg in messages[::10]])])
+    return await _cpu_per_call([lambda: memory.delete([msg.id for msg in messages[::10]])])
+
+
+async def ram_hint_cycle(side: Side) -> float:
+    """What an agent does around every call of its model: a hint comes, is read, and goes."""
+    memory = side.memory.InMemoryMemory()
+    await _filled(side, memory, 10_000)
+    hints = side.says(30)
+
+    async def cycle(hint: Any) -> None:
+        await memory.add(hint, marks="hint")
+        await memory.get_memory()
+        await memory.delete_by_mark("hint")
+
+    await cycle(side.says(1)[0])
+    return await _cpu_per_call([lambda hint=hint: cycle(hint) for hint in hints])
+
+
+async def ram_state(side: Side) -> float:
+    memory, other = side.memory.InMemoryMemory(), side.memory.InMemoryMemory()
+    await _filled(side, memory, 10_000)
+
+    async def move() -> None:
+        other.load_state_dict(json.loads(json.dumps(memory.state_dict())))
+
+    return await _cpu_per_call([move] * 3)
+
+
+async def ram_add_duplicates(side: Side) -> float:
+    memory = side.memory.InMemoryMemory()
+    await _filled(side, memory, 1_000)
+    return await _cpu_per_call(_adds(side, memory, 5_000, allow_duplicates=True))
+
+
+async def ram_first_get(side: Side) -> float:
+    """The whole of a memory that nobody has read yet since it was last added to."""
+    memory = side.memory.InMemoryMemory()
+    await _filled(side, memory, 10_000)
+    await memory.get_memory()
+    total = 0.0
+    for msg in side.says(50):
+        await memory.add(msg)
+        start = time.process_time()
+        await memory.get_memory()
+        total += time.process_time() - start
+    return total / 50
+
+
+async def copy_message(side: Side) -> float:
+    messages = side.says(5_000)
+    start = time.process_time()
+    for msg in messages:
+        copy.deepcopy(msg)
+    return (time.process_time() - start) / len(messages)
+
+
+async def format_for_openai(side: Side) -> float:
+    """Texts, calls of tools and their results, as a prompt for OpenAI."""
+    formatter, messages = side.formatter.OpenAIChatFormatter(), side.works(1_000)
+    return await _cpu_per_call([lambda: formatter.format(messages)] * 5)
+
+
+async def import_package(side: Side) -> float:
+    """CPU time of the import alone, in a process of its own."""
+    clock = "time.process_time()"
+    code = f"import time; began = {clock}; import {side.name}; print({clock} - began)"
+    child = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stdout=PIPE)
+    printed, _ = await child.communicate()
+    return float(printed.split()[-1])
 
 
 # -- SQLite --------------------------------------------------------------------------------------
@@ -220,6 +321,13 @@ CASES = [
     Case("in-memory: the same, each after an add", None, ram_get_after_each_add),
     Case("in-memory: the same, and every text read", None, ram_get_and_read_all),
     Case("in-memory: delete 1k of 10k by id", 50, ram_delete),
+    Case("in-memory: hint cycle (add, get, delete by mark), 10k stored", 20, ram_hint_cycle),
+    Case("in-memory: state_dict, JSON and back, load, 10k stored", 1.5, ram_state),
+    Case("in-memory: add, duplicates allowed", 1.5, ram_add_duplicates),
+    Case("in-memory: get_memory of 10k, the first after an add", 10, ram_first_get),
+    Case("copy.deepcopy of a message", 1.2, copy_message),
+    Case("format 1,000 messages for OpenAI", 1.5, format_for_openai),
+    Case("import of the package, CPU time", None, import_package),
     Case("SQLite: one of 1,000 single adds", 3, sqlite_adds),
     Case("SQLite: marked add, 40k marks of others", 100, sqlite_marked_add),
     Case("SQLite: get_memory of 10k", 5, sqlite_get),
