@@ -13,6 +13,7 @@ from uuid import uuid4
 import numpy as np
 import pytest
 
+from counting import CountingEmbedder
 from memoryspace import MemoryStore, Store
 from memoryspace.embedding import CallableEmbedder
 from memoryspace.errors import InvalidInput, StoreUnavailable
@@ -20,8 +21,10 @@ from memoryspace.events import Event
 from memoryspace.record import Record, Scope, Where
 from memoryspace.retrieval import Entry, Item, Only
 from memoryspace.service.search import Found, Query, ResidentSearcher
+from memoryspace.service.search.keeping import Text, VectorKeeper
 from memoryspace.service.search.seats import Vectors
 from memoryspace.store.contract import Changes
+from memoryspace.store.vectors import Place
 
 from shelves import SHELVES, store_maker
 
@@ -199,6 +202,26 @@ async def test_a_writer_who_was_slow_changes_nothing_about_the_order() -> None:
     check(searcher)
 
 
+async def test_what_stands_behind_a_late_record_is_not_embedded_again() -> None:
+    embedder, store = CountingEmbedder(), Told([])
+    await store.append(Scope("u", "s"), [note(str(n), f"tea {WORDS[n]}") for n in range(8)])
+    everything = await store.select(Scope("u"))
+    store.tell_next(everything[:2] + everything[5:], everything[2:5])
+    searcher = resident(store, embedder=embedder)
+    await searcher.search("u", ask("tea"))
+    assert len(await searcher.search("u", ask("tea"))) == 8
+    assert sorted(embedder.texts) == sorted(each.text for each in everything)
+    check(searcher)
+
+
+async def test_what_is_being_written_down_is_known_at_once() -> None:
+    store, text = MemoryStore(), Text(Place("s", "a", 1), "tea")
+    keeper = VectorKeeper(store, CountingEmbedder())
+    writing = keeper.keep("u", {text: np.ones(32, np.float32)})
+    assert (await keeper.known("u", [text])).seqs == {1}
+    await writing
+
+
 async def test_an_older_version_that_comes_late_is_passed_over() -> None:
     store = MemoryStore()
     await store.append(Scope("u", "s"), [note("a", "old tea")])
@@ -225,6 +248,9 @@ class Told(MemoryStore):
         super().__init__()
         self._portions = list(portions)
         self._kept = {} if kept is None else kept
+
+    def tell_next(self, *portions: list[Record]) -> None:
+        self._portions += portions
 
     async def changes(self, user: str, state: Any = None) -> Changes:
         records = self._portions.pop(0) if self._portions else []

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from hashlib import blake2b
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from ...embedding import Embedder, can_rank
 from ...errors import MemorySpaceError
@@ -82,10 +82,26 @@ class VectorKeeper:
             if each.place.seq not in known.seqs and can_rank(self.embedder.scripts, each.text)
         ]
 
-    async def keep(self, user: str, made: Mapping[Text, Vector]) -> None:
-        """Write vectors down, as far as their memories are still there."""
+    def keep(self, user: str, made: Mapping[Text, Vector]) -> Coroutine[Any, Any, None]:
+        """Write vectors down, as far as their memories are still there.
+
+        They are known from this call on, not only from when what it returns is awaited: else who
+        asks in between would embed them again.
+        """
         coming = {(user, each.place.seq): (each.text, made[each]) for each in made}
         self._unwritten.update(coming)
+        return self._write(user, made, coming)
+
+    async def drop(self, user: str) -> None:
+        """Forget the vectors of a user in this space."""
+        try:
+            await self._store.drop_vectors(user, self._space)
+        except (MemorySpaceError, OSError) as error:
+            self._warn("dropped", error)
+
+    async def _write(
+        self, user: str, made: Mapping[Text, Vector], coming: Iterable[tuple[str, int]]
+    ) -> None:
         try:
             for part in _batches([*made]):
                 packed = await here_or_in_thread(len(part), partial(self._packed, part, made))
@@ -95,13 +111,6 @@ class VectorKeeper:
         finally:
             for key in coming:
                 self._unwritten.pop(key, None)
-
-    async def drop(self, user: str) -> None:
-        """Forget the vectors of a user in this space."""
-        try:
-            await self._store.drop_vectors(user, self._space)
-        except (MemorySpaceError, OSError) as error:
-            self._warn("dropped", error)
 
     def _unpack(self, texts: Sequence[Text], kept: Mapping[int, bytes], known: Known) -> None:
         for place, text in texts:

@@ -188,7 +188,7 @@ class ResidentSearcher(Searcher):
             changes, now = await self._store.changes(user, seen), self._store.clock()
             is_quick = work.is_quick and seat.index.is_quick(changes, now)
             async with self._embedding(user, changes):
-                known = await self._known(user, seat.index, changes.records)
+                known = await self._known(user, seat, changes.records)
                 bring = partial(seat.brought_up_to_date, seen, changes, now, work.do, known)
                 done = await seat.in_thread(bring, unless_quick=is_quick)
                 if done is not None:
@@ -204,12 +204,20 @@ class ResidentSearcher(Searcher):
             return nullcontext()
         return self._ahead.turn(user)
 
-    async def _known(self, user: str, index: UserIndex, records: Sequence[Record]) -> Vectors:
-        """Read what is kept of records: in the beginning, by whoever has made more of it."""
+    async def _known(self, user: str, seat: Seat, records: Sequence[Record]) -> Vectors:
+        """Read what is kept of records: in the beginning, by whoever has made more of it.
+
+        Records may come after others that have a higher seq; those are then added again behind
+        them, and are not to be embedded again.
+        """
         if self._keeper is None or not records:
             return Vectors({})
+        index = seat.index
         read = partial(texts_of, records, self._entry_of)
         texts = await here_or_in_thread(len(records), read)
+        if late := index.late(records):
+            behind = partial(UserIndex.texts_behind, seq=min(late))
+            texts += await asyncio.to_thread(seat.alone, behind)
         if self._renewal is not None and index.state is None:
             keeper, known = await self._renewal.choose(user, texts)
         else:

@@ -96,12 +96,16 @@ class UserIndex:
 
     def texts(self) -> list[Text]:
         """Return everything that can be found, as it is embedded."""
-        found = ((seq, self.recall.get(str(seq))) for seq in self._places)
-        return [
-            Text(Place(*self._places[seq], seq), indexed_text(entry))
-            for seq, entry in found
-            if entry is not None
-        ]
+        return self._texts(self._places)
+
+    def late(self, records: Iterable[Record]) -> list[int]:
+        """Return the seqs of records that come after others with a higher seq."""
+        seqs = (record.seq for record in records)
+        return [seq for seq in seqs if seq < self._newest and seq not in self._places]
+
+    def texts_behind(self, seq: int) -> list[Text]:
+        """Return what is added again when a record with this seq comes late."""
+        return self._texts(each for each in self._places if each > seq)
 
     def go_over(self, embedder: Embedder, known: Mapping[str, Vector]) -> bool:
         """Let another embedder's vectors serve; tell whether it has some for everything.
@@ -189,6 +193,14 @@ class UserIndex:
         assert all(self._sessions.values()), "a session without entries is kept"
         assert self._newest >= max(self._places, default=0)
         assert len(self._due) <= 2 * len(self) + _SPARE
+
+    def _texts(self, seqs: Iterable[int]) -> list[Text]:
+        found = ((seq, self.recall.get(str(seq))) for seq in seqs)
+        return [
+            Text(Place(*self._places[seq], seq), indexed_text(entry))
+            for seq, entry in found
+            if entry is not None
+        ]
 
     def _note_made(self, seqs: Iterable[int]) -> None:
         """Note the vectors that were made for these; what was made in vain is needed again."""
