@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from memoryspace.kernel import CheckpointManager, MemoryManager
-from memoryspace.kernel.heap import Heap
-from memoryspace.kernel.kept_index import KeptIndex, reconcile
+from memoryspace.kernel.heap.heap import Heap
+from memoryspace.kernel.index.kept import KeptIndex, reconcile
 
 from kernel_measuring import ROUNDS, cpu, folder, space_in, texts
 

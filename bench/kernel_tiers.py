@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from memoryspace.kernel import Durability, TieredMemoryManager, open_cold
-from memoryspace.kernel.replacement import POLICIES, make_policy
+from memoryspace.kernel.tiers.replacement import POLICIES, make_policy
 
 from kernel_measuring import ROUNDS, SEED, cpu, folder
 

@@ -26,10 +26,10 @@ from memoryspace.kernel import (
     TieredMemoryManager,
     WriteAheadLog,
 )
-from memoryspace.kernel.cold import SQLiteColdStorage, open_cold
-from memoryspace.kernel.disk import Disk
+from memoryspace.kernel.durable.disk import Disk
+from memoryspace.kernel.durable.folder import SpaceFolder
 from memoryspace.kernel.engine import NewObject
-from memoryspace.kernel.opening import SpaceFolder
+from memoryspace.kernel.tiers.cold import SQLiteColdStorage, open_cold
 
 HEAP = 6 * 1024
 SMALL_HEAP = 1536  # of a space with a cold tier

@@ -13,7 +13,7 @@ import threading
 from collections import Counter
 from pathlib import Path
 
-from memoryspace.kernel.disk import Disk
+from memoryspace.kernel.durable.disk import Disk
 
 SYNCS = ("fdatasync", "fsync")
 

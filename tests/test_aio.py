@@ -21,7 +21,7 @@ from memoryspace.kernel import (
     TieredMemoryManager,
     WriteAheadLog,
 )
-from memoryspace.kernel.disk import Disk
+from memoryspace.kernel.durable.disk import Disk
 
 from faulty_disk import FaultyDisk
 

@@ -57,8 +57,8 @@ from memoryspace.bench.traces import (
 )
 from memoryspace.errors import CorruptData, InvalidInput
 from memoryspace.kernel import BanditGCPolicy, MemoryManager, PeriodicGCPolicy
-from memoryspace.kernel.policies import GCPolicy, Heapwatch
-from memoryspace.kernel.replacement import POLICIES
+from memoryspace.kernel.gc.policies import GCPolicy, Heapwatch
+from memoryspace.kernel.tiers.replacement import POLICIES
 from memoryspace.testing import ManualClock
 
 import servers

@@ -29,8 +29,8 @@ from memoryspace.kernel import (
     fork,
     restore,
 )
+from memoryspace.kernel.durable.image import MAGIC
 from memoryspace.kernel.engine import NewObject
-from memoryspace.kernel.image import MAGIC
 from memoryspace.testing import ManualClock, capture
 
 from spaces import Seen, contents

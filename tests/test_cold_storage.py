@@ -24,7 +24,7 @@ from memoryspace.errors import (
     StoreError,
     StoreUnavailable,
 )
-from memoryspace.kernel.cold import (
+from memoryspace.kernel.tiers.cold import (
     ColdStorage,
     LMDBColdStorage,
     RamColdStorage,
@@ -37,7 +37,7 @@ DISK_ENGINES = ["lmdb", "sqlite"]
 
 WRITER = """
 import itertools, sys
-from memoryspace.kernel.cold import open_cold
+from memoryspace.kernel.tiers.cold import open_cold
 storage = open_cold(sys.argv[1])
 for batch in itertools.count():
     first = batch * 50
@@ -50,7 +50,7 @@ for batch in itertools.count():
 FULL_DISK = """
 import resource, sys
 from memoryspace.errors import StoreUnavailable
-from memoryspace.kernel.cold import open_cold
+from memoryspace.kernel.tiers.cold import open_cold
 storage = open_cold(sys.argv[1])
 storage.save_many((key, b"x" * 1000) for key in range(100))
 _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -404,7 +404,7 @@ def test_without_lmdb_a_new_folder_gets_sqlite_and_an_old_one_is_not_passed_over
     code = """
 import sys
 sys.modules["lmdb"] = None
-import memoryspace.kernel.cold as cold
+import memoryspace.kernel.tiers.cold as cold
 from memoryspace.errors import MissingExtra
 for act in (lambda: cold.open_cold(sys.argv[1]), lambda: cold.LMDBColdStorage):
     try:

@@ -15,8 +15,8 @@ import pytest
 
 from memoryspace.errors import CorruptData, StoreUnavailable
 from memoryspace.kernel import CheckpointManager, Durability, MemoryManager, TieredMemoryManager
-from memoryspace.kernel.cold import LMDBColdStorage, open_cold
-from memoryspace.kernel.cold.lmdb_pages import Pages
+from memoryspace.kernel.tiers.cold import LMDBColdStorage, open_cold
+from memoryspace.kernel.tiers.cold.lmdb_pages import Pages
 
 OBJECTS = 300
 SMALL_HEAP = 20_000

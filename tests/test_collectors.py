@@ -27,10 +27,9 @@ from memoryspace.kernel import (
     MemoryManager,
     NewObject,
     TimeToLiveCollector,
-    collectors,
-    cycles,
 )
-from memoryspace.kernel.journal import OS, JournalUnavailable, WriteAheadLog
+from memoryspace.kernel.durable.journal import OS, JournalUnavailable, WriteAheadLog
+from memoryspace.kernel.gc import collectors, cycles
 from memoryspace.testing import ManualClock
 
 from faulty_disk import FaultyDisk

@@ -17,9 +17,9 @@ import msgspec
 import pytest
 
 from memoryspace.kernel import Durability, MemoryManager, TieredMemoryManager
+from memoryspace.kernel.durable.journal import JournalDamaged
+from memoryspace.kernel.durable.journal.frames import HEADER_BYTES
 from memoryspace.kernel.engine import NewObject
-from memoryspace.kernel.journal import JournalDamaged
-from memoryspace.kernel.journal.frames import HEADER_BYTES
 from memoryspace.testing import ManualClock
 
 from crash_worker import Life, found, open_space

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memoryspace.errors import InvalidInput
-from memoryspace.kernel.curves import HitRate, MissRatioCurve, Window
+from memoryspace.kernel.tiers.curves import HitRate, MissRatioCurve, Window
 from memoryspace.testing import ManualClock
 
 

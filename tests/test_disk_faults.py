@@ -21,8 +21,8 @@ from memoryspace.kernel import (
     TieredMemoryManager,
     restore,
 )
+from memoryspace.kernel.durable.folder import SpaceFolder
 from memoryspace.kernel.engine import NewObject
-from memoryspace.kernel.opening import SpaceFolder
 from memoryspace.testing import ManualClock
 
 from faulty_disk import FaultyDisk

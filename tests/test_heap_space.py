@@ -19,7 +19,7 @@ from hypothesis.stateful import (
 )
 
 from memoryspace.errors import InvalidInput, OutOfSpace
-from memoryspace.kernel.allocators import (
+from memoryspace.kernel.heap.allocators import (
     NOWHERE,
     Allocator,
     BestFitAllocator,
@@ -27,7 +27,7 @@ from memoryspace.kernel.allocators import (
     SegregatedFitAllocator,
     bin_of,
 )
-from memoryspace.kernel.space import GRANULE, HEADER, MemorySpace, Segment
+from memoryspace.kernel.heap.space import GRANULE, HEADER, MemorySpace, Segment
 
 CAPACITY = 1 << 15
 ALLOCATORS = [SegregatedFitAllocator, BestFitAllocator, FirstFitAllocator]

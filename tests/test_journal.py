@@ -16,7 +16,7 @@ import pytest
 
 from memoryspace.errors import InvalidInput, StoreUnavailable
 from memoryspace.events import Event, EventStream
-from memoryspace.kernel.journal import (
+from memoryspace.kernel.durable.journal import (
     ALWAYS,
     MAX_PAYLOAD,
     OS,
@@ -27,7 +27,7 @@ from memoryspace.kernel.journal import (
     group,
     read_log,
 )
-from memoryspace.kernel.journal.frames import HEADER_BYTES, Header
+from memoryspace.kernel.durable.journal.frames import HEADER_BYTES, Header
 
 from faulty_disk import FaultyDisk
 
@@ -441,7 +441,7 @@ def test_a_foreign_file_is_refused(tmp_path: Path) -> None:
 def test_a_newer_format_is_refused_and_left_alone(tmp_path: Path, monkeypatch) -> None:
     path = tmp_path / f"{1:020}.log"
     with monkeypatch.context() as later:
-        later.setattr("memoryspace.kernel.journal.frames.FORMAT_VERSION", 7)
+        later.setattr("memoryspace.kernel.durable.journal.frames.FORMAT_VERSION", 7)
         path.write_bytes(Header(5, 1, 0).encoded() + b"something new")
     before = path.read_bytes()
     for salvage in (False, True):
@@ -468,7 +468,7 @@ def test_a_torn_end_is_told_to_listeners(tmp_path: Path) -> None:
 # Starting Python takes longer than the rest: one process starts, and forks for every round.
 CHILD = """
 import os, sys
-from memoryspace.kernel.journal import WriteAheadLog
+from memoryspace.kernel.durable.journal import WriteAheadLog
 
 def work(policy):
     log = WriteAheadLog(sys.argv[1], sync=policy, segment_bytes=4000)

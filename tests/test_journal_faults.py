@@ -24,7 +24,7 @@ from hypothesis.stateful import (
 )
 
 from memoryspace.events import Event, EventStream
-from memoryspace.kernel.journal import (
+from memoryspace.kernel.durable.journal import (
     OS,
     JournalDamaged,
     JournalUnavailable,
@@ -32,7 +32,7 @@ from memoryspace.kernel.journal import (
     group,
     read_log,
 )
-from memoryspace.kernel.journal.frames import HEADER_BYTES
+from memoryspace.kernel.durable.journal.frames import HEADER_BYTES
 
 from faulty_disk import FaultyDisk
 
@@ -504,7 +504,7 @@ def test_all_who_wait_hear_of_a_failed_sync_and_can_try_again(tmp_path: Path) ->
 
 
 def test_group_tries_again_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memoryspace.kernel.journal.flusher._RETRY_SECONDS", 0.001)
+    monkeypatch.setattr("memoryspace.kernel.durable.journal.flusher._RETRY_SECONDS", 0.001)
     disk = FaultyDisk()
     disk.fail("fdatasync")
     repaired = EventStream()

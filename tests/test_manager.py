@@ -21,8 +21,8 @@ from memoryspace.kernel import (
     NewObject,
     TimeToLiveCollector,
 )
-from memoryspace.kernel.object import MAX_DEPTH, importance_score
-from memoryspace.kernel.ops import Freed
+from memoryspace.kernel.heap.object import MAX_DEPTH, importance_score
+from memoryspace.kernel.heap.ops import Freed
 from memoryspace.testing import ManualClock, capture
 
 CAPACITY = 1 << 16

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 from memoryspace.errors import StoreError, StoreUnavailable
-from memoryspace.kernel.ownership import FolderInUse, FolderLock, Owner
+from memoryspace.kernel.durable.ownership import FolderInUse, FolderLock, Owner
 from memoryspace.testing import ManualClock
 
 HOLDER = """
 import sys
-from memoryspace.kernel.ownership import FolderLock
+from memoryspace.kernel.durable.ownership import FolderLock
 lock = FolderLock(sys.argv[1], clock=lambda: 1_700_000_000.0)
 print("owned", flush=True)
 sys.stdin.read()
@@ -27,7 +27,7 @@ sys.stdin.read()
 
 OPENER = """
 import sys
-from memoryspace.kernel.ownership import FolderInUse, FolderLock
+from memoryspace.kernel.durable.ownership import FolderInUse, FolderLock
 try:
     FolderLock(sys.argv[1])
     print("owned")
@@ -38,7 +38,7 @@ except FolderInUse as error:
 # A parent that dies while its forked child lives on, holding nothing.
 LONELY_CHILD = """
 import os, sys
-from memoryspace.kernel.ownership import FolderLock
+from memoryspace.kernel.durable.ownership import FolderLock
 lock = FolderLock(sys.argv[1])
 if os.fork() == 0:
     os.write(1, b"child owned=%d\\n" % lock.owned)

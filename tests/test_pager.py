@@ -17,8 +17,8 @@ from hypothesis.stateful import (
 )
 
 from memoryspace.errors import InvalidInput
-from memoryspace.kernel.pager import PagerStats, PageTable
-from memoryspace.kernel.replacement import POLICIES
+from memoryspace.kernel.tiers.pager import PagerStats, PageTable
+from memoryspace.kernel.tiers.replacement import POLICIES
 
 PAGE = 10
 MAX_PAGES = 12

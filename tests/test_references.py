@@ -15,8 +15,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from memoryspace.kernel.references import END, References
-from memoryspace.kernel.table import LIVE, SLOT_MASK, ObjectTable
+from memoryspace.kernel.heap.references import END, References
+from memoryspace.kernel.heap.table import LIVE, SLOT_MASK, ObjectTable
 
 HUB = 16  # more references than this, and a source gets a dict
 

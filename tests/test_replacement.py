@@ -18,7 +18,7 @@ from hypothesis.stateful import (
 )
 
 from memoryspace.errors import InvalidInput
-from memoryspace.kernel.replacement import (
+from memoryspace.kernel.tiers.replacement import (
     ARC,
     LFU,
     LRU,

@@ -38,10 +38,10 @@ from memoryspace.kernel import (
     fork,
     restore,
 )
-from memoryspace.kernel.cold import LMDBColdStorage, lmdb_engine
-from memoryspace.kernel.cold.contract import ColdStorage
-from memoryspace.kernel.disk import Disk
-from memoryspace.kernel.opening import SpaceFolder
+from memoryspace.kernel.durable.disk import Disk
+from memoryspace.kernel.durable.folder import SpaceFolder
+from memoryspace.kernel.tiers.cold import LMDBColdStorage, lmdb_engine
+from memoryspace.kernel.tiers.cold.contract import ColdStorage
 from memoryspace.retrieval.text.analysis import token_hash, tokens
 from memoryspace.service import SpaceMemoryService
 from memoryspace.testing import ManualClock

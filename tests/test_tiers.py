@@ -37,7 +37,7 @@ from memoryspace.kernel import (
     TieredMemoryManager,
     WriteAheadLog,
 )
-from memoryspace.kernel.cold import LMDB_FILE, SQLITE_FILE
+from memoryspace.kernel.tiers.cold import LMDB_FILE, SQLITE_FILE
 from memoryspace.testing import ManualClock, capture
 
 from faulty_disk import FaultyDisk

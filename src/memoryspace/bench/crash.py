@@ -24,7 +24,7 @@ import msgspec
 
 from ..errors import MemorySpaceError
 from ..kernel import MemoryManager
-from ..kernel.journal.frames import HEADER_BYTES
+from ..kernel.durable.journal.frames import HEADER_BYTES
 from .children import spawn
 from .command import main_of
 from .crash_writer import Acknowledged, Order, open_space, text_of

@@ -27,7 +27,7 @@ from ..kernel import (
     TieredMemoryManager,
     TimeToLiveCollector,
 )
-from ..kernel.tiering import WritePolicy
+from ..kernel.tiers.tiering import WritePolicy
 from .footprint import Footprint, folder_bytes, reachable_bytes
 
 Keeping = Literal["used", "newest"]

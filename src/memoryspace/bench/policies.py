@@ -25,7 +25,7 @@ from ..kernel import (
     ObjectGrowthPolicy,
     PeriodicGCPolicy,
 )
-from ..kernel.replacement import POLICIES
+from ..kernel.tiers.replacement import POLICIES
 from .agent_trace import recorded
 from .command import main_of
 from .data import Data

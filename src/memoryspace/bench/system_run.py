@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..kernel import Durability, MemoryManager
-from ..kernel.object import handle_of, id_of
+from ..kernel.heap.object import handle_of, id_of
 from .children import Tick, answer
 from .experiment import Cell, CellResult, integer
 from .measuring import disk_bytes, histogram, resident_bytes, spread

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import cast
 
 from ..kernel import AdaptiveFragmentationPolicy
-from ..kernel.replacement import POLICIES
-from ..kernel.tiering import WritePolicy
+from ..kernel.tiers.replacement import POLICIES
+from ..kernel.tiers.tiering import WritePolicy
 from .asking import HITS
 from .command import main_of
 from .data import Data

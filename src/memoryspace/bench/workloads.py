@@ -17,8 +17,8 @@ from typing import Any, cast
 
 from ..events import Event
 from ..kernel import Durability, NewObject, TieredMemoryManager
-from ..kernel.replacement import POLICIES
-from ..kernel.tiering import WritePolicy
+from ..kernel.tiers.replacement import POLICIES
+from ..kernel.tiers.tiering import WritePolicy
 from .accesses import WORKLOADS, Access, Load
 from .command import main_of
 from .data import Data

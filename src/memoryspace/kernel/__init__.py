@@ -12,46 +12,46 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import OutOfSpace, UnknownObject
 from .aio import AsyncMemoryManager
-from .allocators import (
-    Allocator,
-    BestFitAllocator,
-    FirstFitAllocator,
-    SegregatedFitAllocator,
-)
-from .checkpoints import CheckpointManager
-from .cold import ColdStorage, RamColdStorage, SQLiteColdStorage, open_cold
-from .collectors import (
+from .durable.checkpoints import CheckpointManager
+from .durable.folder import Durability
+from .durable.history import Difference, PastSpace, at, diff, fork, restore
+from .durable.journal import ALWAYS, OS, WriteAheadLog, group
+from .durable.ownership import FolderInUse, FolderLock
+from .gc.collectors import (
     GarbageCollector,
     GenerationalCollector,
     MarkAndSweepCollector,
     TimeToLiveCollector,
 )
-from .curves import HitRate, MissRatioCurve
-from .cycles import GCEvent
-from .drafts import NewObject
-from .history import Difference, PastSpace, at, diff, fork, restore
-from .journal import ALWAYS, OS, WriteAheadLog, group
-from .locks import ReadWriteLock
-from .manager import Condemned, Hit, MemoryManager
-from .object import MemoryObject
-from .opening import Durability
-from .ownership import FolderInUse, FolderLock
-from .pager import PagerStats, PageTable
-from .policies import (
+from .gc.cycles import GCEvent
+from .gc.policies import (
     AdaptiveFragmentationPolicy,
     BanditGCPolicy,
     GCPolicy,
     ObjectGrowthPolicy,
     PeriodicGCPolicy,
 )
+from .heap.allocators import (
+    Allocator,
+    BestFitAllocator,
+    FirstFitAllocator,
+    SegregatedFitAllocator,
+)
+from .heap.drafts import NewObject
+from .heap.object import MemoryObject
+from .heap.space import HeapSnapshot, MemorySpace, Segment
+from .index.searching import Retriever
+from .locks import ReadWriteLock
+from .manager import Condemned, Hit, MemoryManager
 from .profiler import MemoryProfiler
-from .replacement import ReplacementPolicy
-from .searching import Retriever
-from .space import HeapSnapshot, MemorySpace, Segment
-from .tiers import TieredMemoryManager
+from .tiers.cold import ColdStorage, RamColdStorage, SQLiteColdStorage, open_cold
+from .tiers.curves import HitRate, MissRatioCurve
+from .tiers.manager import TieredMemoryManager
+from .tiers.pager import PagerStats, PageTable
+from .tiers.replacement import ReplacementPolicy
 
 if TYPE_CHECKING:
-    from .cold import LMDBColdStorage
+    from .tiers.cold import LMDBColdStorage
 
 __all__ = [
     "ALWAYS",
@@ -123,7 +123,7 @@ def recover(
 
 def __getattr__(name: str) -> Any:
     if name == "LMDBColdStorage":
-        from . import cold
+        from .tiers import cold
 
         return cold.LMDBColdStorage
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

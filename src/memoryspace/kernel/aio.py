@@ -13,9 +13,9 @@ from collections.abc import Callable
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
 
 from ..lifecycle import Closing
-from .durability import changed
+from .acknowledging import changed
+from .heap.object import MemoryObject
 from .manager import Hit, MemoryManager
-from .object import MemoryObject
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -16,22 +16,22 @@ from typing import Any, Literal, NoReturn
 from ..errors import InvalidInput, OutOfSpace, StoreError, UnknownObject
 from ..events import EventStream
 from ..lifecycle import ClosingNow
-from .below import Below
-from .checkpoints import CheckpointManager
-from .collecting import Collecting
-from .drafts import Drafts, NewObject
-from .heap import STAMP_BITS, Heap, bodies_of
-from .imaging import Imaging
-from .journal import WriteAheadLog
+from .durable.checkpointing import Imaging
+from .durable.checkpoints import CheckpointManager
+from .durable.journal import WriteAheadLog
+from .durable.recovery import rebuild
+from .gc.scheduler import Collecting
+from .heap.drafts import Drafts, NewObject
+from .heap.heap import STAMP_BITS, Heap, bodies_of
+from .heap.lower_tier import Below
+from .heap.object import MemoryObject
+from .heap.ops import MAX_OPS, Freed, Op, encode_ops
+from .heap.table import SLOT_MASK
+from .index.searching import Retriever, Searching, open_search
 from .limits import Limits
 from .locks import ReadWriteLock, YieldingLock
-from .object import MemoryObject
-from .ops import MAX_OPS, Freed, Op, encode_ops
 from .options import Options
-from .recovery import rebuild
-from .room import Room
-from .searching import Retriever, Searching, open_search
-from .table import SLOT_MASK
+from .reserving import Room
 
 logger = logging.getLogger(__name__)
 

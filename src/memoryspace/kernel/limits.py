@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from ..errors import OutOfSpace
-from .collecting import Collecting
-from .drafts import NewObject
-from .heap import Heap
+from .gc.scheduler import Collecting
+from .heap.drafts import NewObject
+from .heap.heap import Heap
 from .options import Options
 
 

@@ -18,22 +18,21 @@ from typing import Any, Literal
 
 from ..errors import InvalidInput, UnknownObject
 from ..events import EventStream
-from .allocators import Allocator
-from .checkpoints import CheckpointManager
-from .collectors import GarbageCollector, default_collectors
-from .cycles import GCEvent
-from .drafts import NewObject
-from .durability import durable
+from .acknowledging import durable
+from .durable.checkpoints import CheckpointManager
+from .durable.folder import Durability, SpaceFolder
+from .durable.journal import WriteAheadLog
+from .durable.scrubbing import scrub
 from .engine import Engine, unknown
-from .heap import Heap
-from .journal import WriteAheadLog
-from .locks import ReadWriteLock
-from .object import ID_PREFIX, MemoryObject
-from .opening import Durability, SpaceFolder
-from .ops import Flagged, Linked
-from .options import Options
-from .policies import GCPolicy
-from .reading import (
+from .gc.collectors import GarbageCollector, default_collectors
+from .gc.cycles import GCEvent
+from .gc.policies import GCPolicy
+from .heap.allocators import Allocator
+from .heap.drafts import NewObject
+from .heap.heap import Heap
+from .heap.object import ID_PREFIX, MemoryObject
+from .heap.ops import Flagged, Linked
+from .heap.reading import (
     Condemned,
     Hit,
     allowing,
@@ -43,10 +42,11 @@ from .reading import (
     reachable_ids,
     target_ids,
 )
-from .scrubbing import scrub
-from .searching import Retriever
-from .table import PINNED, ROOT, SLOT_MASK
-from .updating import Update
+from .heap.table import PINNED, ROOT, SLOT_MASK
+from .heap.updating import Update
+from .index.searching import Retriever
+from .locks import ReadWriteLock
+from .options import Options
 
 __all__ = ["Condemned", "Hit", "MemoryManager"]
 

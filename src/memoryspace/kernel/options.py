@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..errors import InvalidInput
-from .collectors import GarbageCollector
-from .policies import GCPolicy
+from .gc.collectors import GarbageCollector
+from .gc.policies import GCPolicy
 
 
 @dataclass(frozen=True)

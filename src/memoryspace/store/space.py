@@ -21,9 +21,9 @@ from msgspec.structs import replace as change
 from ..errors import CorruptData, InvalidInput, OutOfSpace
 from ..events import EventStream
 from ..kernel import Durability, MemoryManager, NewObject, TieredMemoryManager
-from ..kernel.journal import ALWAYS, as_policy
-from ..kernel.ops import Freed, Op, Tuned
-from ..kernel.table import FOREVER, PINNED
+from ..kernel.durable.journal import ALWAYS, as_policy
+from ..kernel.heap.ops import Freed, Op, Tuned
+from ..kernel.heap.table import FOREVER, PINNED
 from ..record import EVERYTHING, Record, Scope, Where, as_marks, text_of
 from .codec import clean_text, dump_origin, dump_value, parse_origin, parse_value
 from .contract import Changes, Clock, Store, admit, session_of

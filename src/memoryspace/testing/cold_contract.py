@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from ..errors import InvalidInput, StoreError
-from ..kernel.cold import ColdStats, ColdStorage
+from ..kernel.tiers.cold import ColdStats, ColdStorage
 
 ColdCheck = Callable[[ColdStorage], None]
 

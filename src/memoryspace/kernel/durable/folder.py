@@ -1,0 +1,102 @@
+"""A space in a folder: whose it is, what is in it, and how it is opened.
+
+LOCK            who has the folder open
+journal/        the write-ahead log
+checkpoints/    images of the heap
+cold/           the cold tier, if there is one
+index/          the index as it was when the space was last closed; a hint, and may be deleted
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+from ...errors import StoreUnavailable
+from ...events import EventStream
+from ..tiers.cold import ColdStorage, open_cold
+from .checkpoints import CheckpointManager
+from .disk import Disk
+from .journal import ALWAYS, SyncPolicy, WriteAheadLog
+from .ownership import FolderLock
+
+
+@dataclass(frozen=True)
+class Durability:
+    """How a space on disk is kept.
+
+    ``sync``: when the journal is synced (``"always"``, ``"group:5"`` milliseconds, ``"os"``).
+    ``keep`` checkpoints stay, and those of the last ``keep_seconds``: so far back the space can be
+    restored. A checkpoint is written for every ``checkpoint_bytes`` of journal. ``salvage`` opens a
+    journal that lost records in the middle, or a cold tier that lost pages, with those that are
+    left; what is read of an object whose bytes are gone is ``CorruptData``.
+    """
+
+    sync: SyncPolicy | str = ALWAYS
+    keep: int = 2
+    keep_seconds: float = 0.0
+    checkpoint_bytes: int = 64 << 20
+    segment_bytes: int = 8 << 20
+    salvage: bool = False
+
+
+class SpaceFolder:
+    """An open folder: the lock that says so, the journal and the checkpoints in it."""
+
+    def __init__(
+        self,
+        folder: str | PathLike[str],
+        durability: Durability,
+        *,
+        disk: Disk | None = None,
+        events: EventStream | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.path = Path(folder)
+        self._salvage = durability.salvage
+        disk = Disk() if disk is None else disk
+        try:
+            disk.mkdir(self.path)
+        except OSError as error:
+            raise StoreUnavailable(
+                f"the folder {self.path} cannot be made ({error}); choose another one"
+            ) from error
+        self._lock = FolderLock(self.path)
+        try:
+            self.checkpoints = CheckpointManager(
+                self.path / "checkpoints",
+                keep=durability.keep,
+                keep_seconds=durability.keep_seconds,
+                disk=disk,
+            )
+            self.wal = WriteAheadLog(
+                self.path / "journal",
+                sync=durability.sync,
+                segment_bytes=durability.segment_bytes,
+                salvage=durability.salvage,
+                clock=clock,
+                events=events,
+                disk=disk,
+            )
+        except BaseException:
+            self._lock.close()
+            raise
+
+    def open_cold(self) -> ColdStorage:
+        """Open the cold tier; it stays whose it is then."""
+        return open_cold(self.path / "cold", salvage=self._salvage)
+
+    @property
+    def index_path(self) -> Path:
+        """Where the index is kept while the space is closed."""
+        return self.path / "index"
+
+    def close(self) -> None:
+        """Close the journal and let others have the folder."""
+        try:
+            self.wal.close()
+        finally:
+            self._lock.close()

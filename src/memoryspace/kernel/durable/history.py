@@ -1,0 +1,293 @@
+"""Point in time: a space as it was, what has changed since, and going on from there.
+
+How far back is a matter of retention: as far as the oldest checkpoint that is kept and the journal
+after it. The past can be looked at while the space is in use. A moment is named by the number of
+the last change it includes (``lsn``) or by a time.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import NamedTuple, NoReturn
+
+from ...errors import InvalidInput, OutOfSpace, StoreError
+from ..heap.heap import Heap
+from ..heap.space import GRANULE, MAX_CAPACITY
+from ..heap.table import COLD, NOT_HOT, PINNED, RECOVERED, ROOT, ObjectTable
+from ..manager import MemoryManager
+from ..tiers.manager import TieredMemoryManager
+from .checkpoints import CheckpointManager
+from .recovery import rebuild
+
+_ROOM = 1.5  # a heap for the past has so much more room than the files that describe it
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What happened between two moments: ids that came, went, and are no longer the same."""
+
+    added: frozenset[str]
+    removed: frozenset[str]
+    changed: frozenset[str]
+
+
+class PastSpace(MemoryManager):
+    """A space as it was after a change. It can be read and searched, not changed."""
+
+    def __init__(self, space: MemoryManager, lsn: int, time: float | None = None) -> None:
+        self.lsn = lsn
+        self.time = _time_of(space, lsn) if time is None else time
+        self._space = space
+        super().__init__(
+            _roomy(space, lsn),
+            collectors=(),
+            wal=space.wal,
+            checkpoint_manager=space.checkpoint_manager,
+            clock=lambda: self.time,  # what lived then has not expired then
+        )
+        self.wal = self.checkpoint_manager = None
+        self._closed = True  # to changes
+
+    def close(self) -> None:
+        """Give the memory of the view back."""
+        self.heap.space.close()
+
+    def _recover(self) -> None:
+        self.heap.body_of = self._body_then
+        rebuild(
+            self.heap,
+            self.checkpoint_manager,
+            self.wal,
+            reserve=self.room.make_in_recovery,
+            spill=self.below.spill,
+            until=self.lsn,
+        )
+        self.heap.lsn = self.lsn
+
+    def _body_then(self, slot: int) -> bytes:
+        """Return an object's bytes; those of cold objects from the space's own cold tier."""
+        if self.heap.table.address[slot] != NOT_HOT:
+            return self.heap.read(slot)
+        assert isinstance(self._space, TieredMemoryManager)  # only such a space has cold objects
+        try:
+            return self._space.cold.load(self.heap.table.stamp[slot])
+        except KeyError:
+            raise InvalidInput(
+                f"the body of object {self.heap.id_of(slot)!r} is no longer kept: this moment was "
+                "dropped, by later checkpoints or by scrub(), while it was looked at"
+            ) from None
+
+    def _refuse(self) -> NoReturn:
+        raise InvalidInput("the past cannot be changed; restore it, or fork it and change the fork")
+
+
+def at(space: MemoryManager, *, lsn: int | None = None, time: float | None = None) -> PastSpace:
+    """Return a space as it was at a moment."""
+    return PastSpace(space, _moment(space, lsn, time), time)
+
+
+def diff(space: MemoryManager, before: int, after: int | None = None) -> Difference:
+    """Return what changed between two lsns; ``after`` is now unless given."""
+    with space.writing:
+        after = space.last_lsn if after is None else after
+    with at(space, lsn=before) as old, at(space, lsn=after) as new:
+        was, is_now = _contents(old), _contents(new)
+    common = was.keys() & is_now.keys()
+    return Difference(
+        frozenset(is_now.keys() - was.keys()),
+        frozenset(was.keys() - is_now.keys()),
+        frozenset(object_id for object_id in common if was[object_id] != is_now[object_id]),
+    )
+
+
+def restore(space: MemoryManager, *, lsn: int | None = None, time: float | None = None) -> int:
+    """Make a space what it was at a moment; return the lsn of this change.
+
+    The changes in between stay in the journal: they can be looked at, and restored in their turn,
+    for as long as checkpoints are kept.
+    """
+    checkpoints = _checkpoints_of(space)
+    with space.writing, at(space, lsn=lsn, time=time) as past:
+        space.abandon_work()
+        _check_fits(space, past.heap)
+        _never_again(past.heap.table, space.heap.table)
+        target = space.last_lsn + 1
+        _put_in_place(space, checkpoints, past.heap, target)
+        try:
+            space.reload()
+        except BaseException:
+            _give_up(space)
+            raise
+        space.events.emit("restored", lsn=target, to=past.lsn)
+    return target
+
+
+def fork(
+    space: MemoryManager,
+    folder: str | PathLike[str],
+    *,
+    lsn: int | None = None,
+    time: float | None = None,
+) -> Path:
+    """Copy a space, as it is or as it was, into an empty folder; open it there as another space."""
+    home = Path(folder)
+    if home.exists() and any(home.iterdir()):
+        raise InvalidInput(f"{home} is not empty; fork into a new folder")
+    checkpoints = CheckpointManager(home / "checkpoints")
+    if lsn is None and time is None:
+        _copy(space, checkpoints)
+    else:
+        with at(space, lsn=lsn, time=time) as past:
+            _copy(past, checkpoints)
+    return home
+
+
+def _put_in_place(
+    space: MemoryManager, checkpoints: CheckpointManager, past: Heap, target: int
+) -> None:
+    """Write the past as the newest checkpoint and let the journal go on behind it: both, or none.
+
+    A crash in between leaves the checkpoint: recovery lets the journal go on behind it.
+    """
+    assert space.wal is not None  # the past was found there
+    try:
+        checkpoints.write(past, target, space.clock(), _graves(space, past, target))
+        space.wal.skip_to(target)
+    except BaseException as error:
+        if space.wal.last_lsn < target:
+            try:
+                checkpoints.remove(target)  # the next change will have this lsn
+            except StoreError:
+                _give_up(space)
+            raise
+        if not isinstance(error, StoreError):
+            _give_up(space)
+            raise
+
+
+def _give_up(space: MemoryManager) -> None:
+    """Close a space whose memory is no longer what is on disk: who opens it again goes on there."""
+    with suppress(StoreError):
+        space.close()
+
+
+def _graves(space: MemoryManager, past: Heap, target: int) -> list[tuple[int, int]]:
+    """Return the cold copies that nobody needs after a restore, except to look further back."""
+    table = space.heap.table
+    again = {past.table.stamp[slot] for slot in past.table.living()}
+    ended = [
+        (target, table.stamp[slot])
+        for slot in table.living()
+        if table.flags[slot] & (COLD | RECOVERED)
+    ]
+    return [grave for grave in [*space.below.graves, *ended] if grave[1] not in again]
+
+
+class _Content(NamedTuple):
+    stamp: int
+    importance: float
+    expires: float
+    kept: int
+    tags: tuple[str, ...]
+    references: tuple[int, ...]
+
+
+def _contents(past: PastSpace) -> dict[str, _Content]:
+    heap, table = past.heap, past.heap.table
+    return {
+        heap.id_of(slot): _Content(
+            table.stamp[slot],
+            table.importance[slot],
+            table.expires[slot],
+            table.flags[slot] & (ROOT | PINNED),
+            heap.tags.values[table.tags[slot]],
+            tuple(sorted(heap.references.targets(slot))),
+        )
+        for slot in table.living()
+    }
+
+
+def _copy(space: MemoryManager, checkpoints: CheckpointManager) -> None:
+    """Write a checkpoint that needs no cold tier, in slices."""
+    with space.writing:
+        writer = checkpoints.begin(space.heap, cold_body=space.body)
+    try:
+        while not writer.captured:
+            with space.writing:
+                writer.capture(space.options.pause, space.last_lsn, space.clock(), [])
+        writer.finish()
+    except BaseException:
+        writer.abandon()
+        raise
+
+
+def _moment(space: MemoryManager, lsn: int | None, time: float | None) -> int:
+    checkpoints = _checkpoints_of(space)
+    if (lsn is None) == (time is None):
+        raise InvalidInput("name one moment: either an lsn or a time")
+    assert space.wal is not None
+    kept = checkpoints.lsns()
+    oldest = kept[0] if kept and space.wal.first_lsn > 1 else 0
+    if lsn is None:
+        assert time is not None
+        lsn = max(space.wal.lsn_at(time), checkpoints.lsn_at(time))  # a restore has no record
+    scrubbed = checkpoints.scrubbed_lsn
+    if 0 <= lsn < min(oldest, scrubbed):
+        raise InvalidInput(
+            f"the past before change {scrubbed} was erased by scrub() and cannot come back; "
+            f"what is kept goes from {oldest} to {space.last_lsn}"
+        )
+    if not oldest <= lsn <= space.last_lsn:
+        raise InvalidInput(
+            f"there is no change {lsn}: the past that is kept goes from {oldest} to "
+            f"{space.last_lsn}; keep more checkpoints to go further back"
+        )
+    return lsn
+
+
+def _time_of(space: MemoryManager, lsn: int) -> float:
+    """Return when a change was made."""
+    checkpoints = _checkpoints_of(space)
+    assert space.wal is not None
+    for frame in space.wal.replay(lsn - 1, lsn) if lsn else ():
+        return frame.time
+    return checkpoints.time_of(lsn) if lsn in checkpoints.lsns() else space.clock()
+
+
+def _checkpoints_of(space: MemoryManager) -> CheckpointManager:
+    if space.checkpoint_manager is None or space.wal is None:
+        raise InvalidInput("this space keeps no past; open it in a folder")
+    return space.checkpoint_manager
+
+
+def _roomy(space: MemoryManager, lsn: int) -> int:
+    """Return a capacity that surely holds what the files describe, hot and cold bodies alike."""
+    checkpoints = _checkpoints_of(space)
+    assert space.wal is not None
+    before = [each for each in checkpoints.lsns() if each <= lsn]
+    files = sum(checkpoints.path_of(each).stat().st_size for each in before[-1:])
+    files += space.wal.bytes_since(0)  # of a part of it, bytes can only be estimated
+    return min(MAX_CAPACITY, max(space.capacity, math.ceil(_ROOM * files)) + GRANULE)
+
+
+def _check_fits(space: MemoryManager, past: Heap) -> None:
+    needed = past.space.allocated()
+    if needed > space.capacity and not isinstance(space, TieredMemoryManager):
+        raise OutOfSpace(
+            f"the past takes {needed} bytes, the space has {space.capacity}; open it with a bigger "
+            "capacity and restore again"
+        )
+
+
+def _never_again(past: ObjectTable, present: ObjectTable) -> None:
+    """Handles that were given since then are not given again."""
+    if past.rows < present.rows:
+        past.grow(present.rows)
+        past.free_slots.extend(range(past.rows, present.rows))
+        past.rows = present.rows
+    for slot in range(present.rows):
+        past.generations[slot] = max(past.generations[slot], present.generations[slot])

@@ -1,0 +1,74 @@
+"""What can be wrong with a journal, as values and as errors.
+
+StoreUnavailable
+└── JournalUnavailable   the disk refused; nothing acknowledged was lost, try again
+CorruptData
+└── JournalDamaged       records in the middle are gone; carries which
+StoreError
+└── JournalTooNew        written by a later version of this package
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from ....errors import CorruptData, StoreUnavailable
+
+
+class Torn(Struct, frozen=True):
+    """A write that a crash cut short: ``bytes`` at ``offset``, dropped when the log was opened."""
+
+    file: Path
+    offset: int
+    bytes: int
+
+
+class Damage(Struct, frozen=True):
+    """A stretch that does not read back, and the records that were in it.
+
+    ``bytes`` is 0 where a whole file is missing. The last lsn is a guess where the very last
+    segment lost its header: nothing behind it tells how far it went.
+    """
+
+    file: Path
+    offset: int
+    bytes: int
+    first_lsn: int
+    last_lsn: int
+
+    def __str__(self) -> str:
+        return (
+            f"records {self.first_lsn} to {self.last_lsn} "
+            f"({self.file.name}, {self.bytes} bytes at {self.offset})"
+        )
+
+
+class JournalUnavailable(StoreUnavailable):
+    """The disk did not take, give or sync the journal's bytes."""
+
+
+class JournalTooNew(CorruptData):
+    """The journal has a format that this version does not know."""
+
+
+class JournalDamaged(CorruptData):
+    """Records in the middle of the journal do not read back."""
+
+    def __init__(self, folder: Path, damage: Sequence[Damage]) -> None:
+        self.damage = tuple(damage)
+        lost = "; ".join(map(str, damage))
+        super().__init__(
+            f"the journal in {folder} is damaged: it lost {lost}. Nothing was changed. Restore a "
+            "backup, or open it with salvage=True to go on with all records that are intact"
+        )
+
+
+def unavailable(what: str, path: Path, error: OSError) -> JournalUnavailable:
+    """Return the error for a system call that failed."""
+    return JournalUnavailable(
+        f"the journal could not {what} {path}: {error.strerror or error}. Nothing acknowledged was "
+        "lost; free space or check the disk, then try again"
+    )

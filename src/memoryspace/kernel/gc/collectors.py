@@ -1,0 +1,305 @@
+"""Collectors: who must go, and why. The manager frees; a collector only condemns.
+
+``condemn`` is a generator. It yields verdicts, and ``None`` wherever it can be interrupted: the
+manager lets it work for a slice of time, frees what was condemned so far, and lets the program run
+until the next slice. ``explain`` gives the same verdicts without leaving a trace.
+"""
+
+from __future__ import annotations
+
+import heapq
+from abc import ABC, abstractmethod
+from collections import Counter, deque
+from collections.abc import Generator, Sequence, Set
+from typing import NamedTuple, TypeAlias
+
+from ...errors import InvalidInput
+from ..heap.heap import Heap
+from ..heap.object import importance_score
+from ..heap.references import END
+from ..heap.table import LIVE, PINNED, ROOT, SLOT_MASK
+
+_BREATH = 64  # objects looked at between two points where a collector can be interrupted
+_ROOT_WINDOW = 2048  # rows searched for roots at once
+
+# Rows that hold an object are white (0) when a marking begins; the others need no colour.
+_WHITEN = bytes(0 if flags & LIVE else 1 for flags in range(256))
+
+
+class Verdict(NamedTuple):
+    """An object that goes, and why."""
+
+    handle: int
+    reason: str
+
+
+Verdicts: TypeAlias = Generator[Verdict | None, None, None]
+
+
+class GarbageCollector(ABC):
+    """Decides who goes. One collector serves one manager."""
+
+    name: str
+
+    def attach(self, heap: Heap) -> None:  # noqa: B027  # most need not watch
+        """Start watching a heap; called once, when a manager takes the collector."""
+
+    @abstractmethod
+    def condemn(self, heap: Heap, now: float) -> Verdicts:
+        """Yield who goes now, with ``None`` wherever the work can be interrupted."""
+
+    def explain(self, heap: Heap, now: float, gone: Set[int] = frozenset()) -> Verdicts:
+        """Yield what ``condemn`` would if the objects ``gone`` were freed, changing nothing."""
+        return self.condemn(heap, now)
+
+    def spared(self, heap: Heap, handle: int) -> None:  # noqa: B027  # most look anew anyway
+        """A verdict could not be carried out: be ready to give it again."""
+
+    def should_trigger(self, heap: Heap, now: float) -> bool:
+        """Tell whether there is surely something to do; cheap."""
+        return False
+
+
+class TimeToLiveCollector(GarbageCollector):
+    """Objects whose time is over, found in a heap of due times: the others are not looked at."""
+
+    name = "ttl"
+
+    def condemn(self, heap: Heap, now: float) -> Verdicts:
+        due, table = heap.due, heap.table
+        last = None
+        while due and due[0][0] <= now:
+            entry = end, handle = heapq.heappop(due)
+            slot = table.slot_of(handle)
+            if slot >= 0 and table.expires[slot] == end and entry != last:
+                yield Verdict(handle, "expired")  # else freed, given another end, or twice this one
+            last = entry
+            yield None
+
+    def explain(self, heap: Heap, now: float, gone: Set[int] = frozenset()) -> Verdicts:
+        table = heap.table
+        for end, handle in sorted(heap.due):
+            slot = table.slot_of(handle)
+            if end <= now and slot >= 0 and table.expires[slot] == end:
+                yield Verdict(handle, "expired")
+
+    def spared(self, heap: Heap, handle: int) -> None:
+        slot = heap.table.slot_of(handle)
+        if slot >= 0:
+            heapq.heappush(heap.due, (heap.table.expires[slot], handle))
+
+    def should_trigger(self, heap: Heap, now: float) -> bool:
+        return bool(heap.due) and heap.due[0][0] <= now
+
+
+class MarkAndSweepCollector(GarbageCollector):
+    """Objects that no root and no pinned object leads to.
+
+    Incremental tri-colour marking: white is unseen, grey waits on a list, black is done. The rule
+    that makes it safe while the program runs: *no black object refers to a white one*. A new
+    object is born black; whoever becomes a root, pinned or a target turns grey (Dijkstra's
+    barrier), also during the sweep, which then waits until the list is empty again.
+    """
+
+    name = "mark_sweep"
+
+    def condemn(self, heap: Heap, now: float) -> Verdicts:
+        return self.explain(heap, now)
+
+    def explain(self, heap: Heap, now: float, gone: Set[int] = frozenset()) -> Verdicts:
+        marking = _Marking(heap, gone)
+        try:
+            yield from marking.roots()
+            yield from marking.spread()
+            yield from marking.sweep()
+        finally:
+            marking.close()
+
+
+class _Marking:
+    """One cycle: the colours and the grey list, kept true by the heap's listeners."""
+
+    def __init__(self, heap: Heap, gone: Set[int]) -> None:
+        self._heap = heap
+        self._table = heap.table
+        self._black = heap.table.flags.translate(_WHITEN)
+        for handle in gone:
+            self._died(handle & SLOT_MASK)
+        self._grey: list[int] = []
+        heap.references.walk_begins()
+        heap.on_stored.append(self._born)
+        heap.on_freed.append(self._died)
+        heap.on_kept.append(self._shade)
+
+    def close(self) -> None:
+        self._heap.references.walk_ends()
+        self._heap.on_stored.remove(self._born)
+        self._heap.on_freed.remove(self._died)
+        self._heap.on_kept.remove(self._shade)
+
+    def roots(self) -> Generator[None, None, None]:
+        start = 0
+        while start < self._table.rows:
+            for slot in self._table.rooted(start, start + _ROOT_WINDOW):
+                self._shade(slot)
+            start += _ROOT_WINDOW
+            yield None
+
+    def spread(self) -> Generator[None, None, None]:
+        """Blacken everything that grey objects lead to."""
+        grey, black = self._grey, self._black
+        edges, handles = self._table.edges, self._table.handle
+        target, following = self._heap.references.target, self._heap.references.next
+        seen = 0
+        while grey:
+            row = edges[grey.pop()]
+            while row != END:
+                other = target[row]
+                slot = other & SLOT_MASK
+                if not black[slot] and handles[slot] == other:
+                    black[slot] = 1
+                    grey.append(slot)
+                row = following[row]
+                seen += 1
+                if seen >= _BREATH:
+                    seen = 0
+                    yield None
+            seen += 1
+
+    def sweep(self) -> Verdicts:
+        black, table = self._black, self._table
+        slot = black.find(0)
+        while slot >= 0:
+            black[slot] = 1  # looked at; whoever asked frees it before the program runs again
+            yield Verdict(table.handle[slot], "unreachable")
+            if self._grey:
+                yield from self.spread()
+            slot = black.find(0, slot + 1)
+
+    def _shade(self, slot: int) -> None:
+        self._cover(slot)
+        if not self._black[slot]:
+            self._black[slot] = 1
+            self._grey.append(slot)
+
+    def _born(self, slot: int) -> None:
+        self._cover(slot)
+        self._black[slot] = 1
+
+    def _died(self, slot: int) -> None:
+        self._cover(slot)
+        self._black[slot] = 1  # nobody to look for; a new object in the slot is born black
+
+    def _cover(self, slot: int) -> None:
+        if slot >= len(self._black):
+            self._black.extend(b"\1" * (len(self._table.flags) - len(self._black)))
+
+
+class GenerationalCollector(GarbageCollector):
+    """Young objects that nobody wants: old in time, seldom used, unimportant.
+
+    An object is promoted once for every ``promotion_threshold`` times it was used; after
+    ``retention_generations`` promotions it is old and never looked at again. The young stand in a
+    queue by age, so a collection costs what is due, not what exists. Roots, pinned objects and
+    objects that others refer to are never condemned.
+    """
+
+    name = "generational"
+
+    def __init__(
+        self,
+        promotion_threshold: int = 3,
+        retention_generations: int = 2,
+        young_object_age: float = 300.0,
+        *,
+        importance_below: float = 0.3,
+    ) -> None:
+        if promotion_threshold < 1 or not 1 <= retention_generations <= 255:
+            raise InvalidInput(
+                "promotion_threshold must be 1 or more, retention_generations from 1 to 255, got "
+                f"{promotion_threshold} and {retention_generations}"
+            )
+        if not young_object_age >= 0:
+            raise InvalidInput(f"young_object_age must be 0 or more, got {young_object_age}")
+        self.promotion_threshold = promotion_threshold
+        self.retention_generations = retention_generations
+        self.young_object_age = young_object_age
+        self.importance_below = importance_below
+        self._young: deque[tuple[float, int]] = deque()  # (looked at again from, handle)
+        self._heap: Heap | None = None
+
+    def attach(self, heap: Heap) -> None:
+        self._heap = heap
+        table = heap.table
+        young = [slot for slot in table.living() if table.age[slot] < self.retention_generations]
+        young.sort(key=table.created.__getitem__)
+        self._young = deque(
+            (table.created[slot] + self.young_object_age, table.handle[slot]) for slot in young
+        )
+        heap.on_stored.append(self._born)
+
+    def condemn(self, heap: Heap, now: float) -> Verdicts:
+        young, table = self._young, heap.table
+        lost: Counter[int] = Counter()  # references from the condemned that are not yet freed
+        last = 0
+        for looked_at in range(len(young)):
+            if young[0][0] > now:
+                return
+            _, handle = young.popleft()
+            slot = table.slot_of(handle)
+            if table.slot_of(last) < 0:
+                lost.clear()
+            if slot >= 0:
+                if self._unwanted(heap, slot, now, lost[handle]):
+                    lost.update(heap.references.targets(slot))
+                    last = handle
+                    yield Verdict(handle, "young and unwanted")
+                else:
+                    self._grow_older(heap, slot, now)
+            if not looked_at % _BREATH:
+                yield None
+
+    def explain(self, heap: Heap, now: float, gone: Set[int] = frozenset()) -> Verdicts:
+        targets = heap.references.targets
+        lost = Counter(target for each in gone for target in targets(each & SLOT_MASK))
+        for again, handle in list(self._young):
+            if again > now:
+                return  # the others wait behind it
+            slot = heap.table.slot_of(handle)
+            if slot >= 0 and handle not in gone and self._unwanted(heap, slot, now, lost[handle]):
+                lost.update(targets(slot))
+                yield Verdict(handle, "young and unwanted")
+
+    def spared(self, heap: Heap, handle: int) -> None:
+        self._young.appendleft((0.0, handle))
+
+    def _wanted(self, heap: Heap, slot: int) -> bool:
+        """Tell whether it was used often enough for its next promotion."""
+        return heap.table.uses[slot] >= self.promotion_threshold * (heap.table.age[slot] + 1)
+
+    def _unwanted(self, heap: Heap, slot: int, now: float, lost: int) -> bool:
+        table = heap.table
+        if table.flags[slot] & (ROOT | PINNED) or table.references[slot] > lost:
+            return False
+        if self._wanted(heap, slot):
+            return False
+        age = now - table.accessed[slot]
+        score = importance_score(table.importance[slot], age, 0)
+        return age > self.young_object_age and score < self.importance_below
+
+    def _grow_older(self, heap: Heap, slot: int, now: float) -> None:
+        table = heap.table
+        if self._wanted(heap, slot):
+            table.age[slot] += 1
+        if table.age[slot] < self.retention_generations:
+            self._young.append((now + self.young_object_age, table.handle[slot]))
+
+    def _born(self, slot: int) -> None:
+        assert self._heap is not None  # it told us
+        table = self._heap.table
+        self._young.append((table.created[slot] + self.young_object_age, table.handle[slot]))
+
+
+def default_collectors() -> Sequence[GarbageCollector]:
+    """Return what a manager uses unless told otherwise: expiry, then reachability."""
+    return (TimeToLiveCollector(), MarkAndSweepCollector())

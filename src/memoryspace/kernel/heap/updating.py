@@ -1,0 +1,56 @@
+"""``Update``: what is to become different about an object, and the ops that make it so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..limits import Limits
+from .drafts import check_numbers, checked_tags
+from .heap import Heap
+from .object import ID_PREFIX, encode_body
+from .ops import Op, Rewritten, Tuned
+
+
+@dataclass(frozen=True)
+class Update:
+    """What is given changes, what is ``None`` stays; ``ttl`` counts from now."""
+
+    payload: Mapping[str, Any] | None = None
+    tags: Iterable[str] | None = None
+    importance: float | None = None
+    ttl: float | None = None
+
+    def ops(self, heap: Heap, slot: int, limits: Limits, clock: Callable[[], float]) -> list[Op]:
+        """Return the changes to an object, checked against the limits."""
+        ops, handle = list[Op](), heap.table.handle[slot]
+        if self.payload is not None:
+            ops.append(self._rewritten(self.payload, heap, slot, limits))
+        if self.tags is not None or self.importance is not None or self.ttl is not None:
+            ops.append(self._tuned(heap, slot, handle, clock))
+        return ops
+
+    def _rewritten(
+        self, payload: Mapping[str, Any], heap: Heap, slot: int, limits: Limits
+    ) -> Rewritten:
+        table = heap.table
+        handle, size, weight = table.handle[slot], table.size[slot], table.weight[slot]
+        old = heap.object(slot, heap.body_of(slot))
+        name = None if old.id.startswith(ID_PREFIX) else old.id
+        body = encode_body(payload, old.embedding, name)
+        limits.keep_quota(old.tenant, len(body) - size)
+        if weight == size:  # else it was declared, and stays as it was
+            weight = len(body)
+            limits.keep_budget(weight - size)
+        return Rewritten(handle, body, weight)
+
+    def _tuned(self, heap: Heap, slot: int, handle: int, clock: Callable[[], float]) -> Tuned:
+        check_numbers(importance=self.importance, ttl=self.ttl)
+        table = heap.table
+        return Tuned(
+            handle,
+            table.importance[slot] if self.importance is None else self.importance,
+            table.expires[slot] if self.ttl is None else clock() + self.ttl,
+            checked_tags(heap.tags.values[table.tags[slot]] if self.tags is None else self.tags),
+        )

@@ -1,0 +1,282 @@
+"""``Mover``: moves bodies between the heap and the cold tier.
+
+The invariant: *a body is in the heap, or the cold tier holds a copy of exactly these bytes* (flag
+``COLD``), whatever fails in between. So a demotion writes the cold copy first and drops the hot one
+afterwards; a promotion leaves the cold copy where it is, and the next demotion of the same bytes
+costs nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+from ...errors import OutOfSpace, StoreError
+from ...events import EventStream
+from ..heap.heap import Heap
+from ..heap.table import COLD, NOT_HOT, RECOVERED
+from .cold_tier import ColdTier, Owed
+from .curves import HitRate, MissRatioCurve
+from .tiering import Tiering
+
+logger = logging.getLogger(__name__)
+
+_BATCH = 256  # bodies written to the cold tier in one transaction
+
+
+class Mover:
+    """Which bodies are hot, who comes and who goes; under the lock of the space."""
+
+    def __init__(
+        self,
+        tier: ColdTier,
+        tiering: Tiering,
+        events: EventStream,
+        curve: MissRatioCurve | None,
+    ) -> None:
+        self.tier = tier
+        self._tiering = tiering
+        self._most_dirty = tiering.most_dirty
+        self._events = events
+        self._curve = curve
+        self.pager = tiering.page_table()
+        self.hit_rate = HitRate()
+        self.promotions = self.demotions = 0
+        self.promotion_failures = self.demotion_failures = 0
+
+    def follow(self, heap: Heap) -> None:
+        """Begin with another heap, which is still empty: be told who comes, goes and changes."""
+        self._heap = heap
+        self.pager = self._tiering.page_table()
+        heap.on_stored.append(self._arrived)
+        heap.on_freed.append(self._left)
+        heap.on_rewritten.append(self._rewritten)
+
+    # -- using -------------------------------------------------------------------------------------
+
+    def use(self, slot: int) -> bytes:
+        """Return the bytes of an object that is asked for; promote it if it is cold."""
+        if self._note_use(slot):
+            self.pager.touch(slot)
+            return self._heap.read(slot)
+        body = self.tier.load([slot])[0]
+        self._promote(slot, body)
+        return body
+
+    def use_many(self, slots: Sequence[int], now: float) -> list[bytes]:
+        """Return the bytes of several objects, the cold ones read in one go; promote the first."""
+        table = self._heap.table
+        cold = [slot for slot in slots if not self._note_use(slot)]
+        found = dict(zip(cold, self.tier.load(cold), strict=True))
+        for slot in slots:
+            table.uses[slot] += 1
+            table.accessed[slot] = now
+            if slot not in found:
+                self.pager.touch(slot)
+        bodies = [found[slot] if slot in found else self._heap.read(slot) for slot in slots]
+        for slot in cold[: self._tiering.promotion_batch_size]:
+            self._promote(slot, found[slot])
+        return bodies
+
+    def _note_use(self, slot: int) -> bool:
+        """Count a hit or a miss; tell whether it was a hit."""
+        hit = self._heap.table.address[slot] != NOT_HOT
+        self.hit_rate.record(hit)
+        if self._curve is not None:
+            self._curve.record(slot, self._heap.table.size[slot])
+        return hit
+
+    # -- up ----------------------------------------------------------------------------------------
+
+    def promote(self, slots: Sequence[int]) -> int:
+        """Bring cold objects into the heap before they are asked for; return how many came."""
+        address, before = self._heap.table.address, self.promotions
+        cold = [slot for slot in dict.fromkeys(slots) if address[slot] == NOT_HOT]
+        for slot, body in zip(cold, self.tier.load(cold), strict=True):
+            self._promote(slot, body, fault=False)
+        return self.promotions - before
+
+    def _promote(self, slot: int, body: bytes, *, fault: bool = True) -> None:
+        """Give a body a hot copy if there is room, or if room can be made by demoting others."""
+        space, size = self._heap.space, self._heap.space.block_size(len(body))
+        try:
+            if not self.pager.fits(len(body)) or size > space.capacity:
+                raise OutOfSpace(f"an object of {len(body)} bytes is too big for the hot tier")
+            self._place(slot, body, lambda: space.available() >= size)
+        except (OutOfSpace, StoreError) as error:
+            self.promotion_failures += 1
+            self.pager.stats.page_faults += fault
+            self._events.emit("promotion_failed", slot=slot, error=error)
+            return
+        self.pager.page_in(slot, len(body), fault=fault)
+        self.promotions += 1
+        self._events.emit("promotion", slot=slot, size=len(body))
+        self._keep_limits(keep=slot)
+
+    def _place(self, slot: int, body: bytes, enough: Callable[[], bool]) -> None:
+        try:
+            self._heap.place(slot, body)
+        except OutOfSpace:
+            self.demote(enough)
+            try:
+                self._heap.place(slot, body)
+            except OutOfSpace:
+                self._heap.compact()
+                self._heap.place(slot, body)
+
+    # -- down --------------------------------------------------------------------------------------
+
+    def demote(self, enough: Callable[[], bool]) -> None:
+        """Move bodies to the cold tier until there is room, and the reserve besides."""
+        space = self._heap.space
+        reserve = int(self._tiering.hot_reserve_ratio * space.capacity)
+        while len(self.pager) and not (enough() and space.available() >= reserve):
+            self._demote_some(min(_BATCH, max(1, len(self.pager) // 8)))
+
+    def demote_these(self, slots: Sequence[int]) -> None:
+        """Move these objects to the cold tier."""
+        address = self._heap.table.address
+        hot = [slot for slot in dict.fromkeys(slots) if address[slot] != NOT_HOT]
+        self._write(hot)
+        for slot in hot:
+            self.pager.remove(slot)
+            self._evict(slot)
+
+    def _demote_some(self, count: int) -> None:
+        """Choose who goes, make sure that the cold tier has them, then drop the hot copies."""
+        victims = [self.pager.evict() for _ in range(min(count, len(self.pager)))]
+        self._send_cold([slot for slot in victims if slot is not None])
+
+    def _send_cold(self, slots: Sequence[int]) -> None:
+        """Write those who were chosen, then drop them; if that fails they stay where they were."""
+        try:
+            self._write(slots)
+        except BaseException:
+            for slot in slots:
+                self.pager.put_back(slot, self._heap.table.size[slot])
+            self.demotion_failures += len(slots)
+            raise
+        for slot in slots:
+            self._evict(slot)
+
+    def _evict(self, slot: int) -> None:
+        self._heap.evict(slot)
+        self.demotions += 1
+        self._events.emit("demotion", slot=slot, size=self._heap.table.size[slot])
+
+    def _keep_limits(self, keep: int = -1) -> None:
+        """Demote whoever is too many, by objects or by pages."""
+        victims: list[int] = []
+        while self._is_over() and (victim := self.pager.evict(skip=(keep,))) is not None:
+            victims.append(victim)
+        if not victims:
+            return
+        try:
+            self._send_cold(victims)
+        except StoreError as error:
+            self._events.emit("demotion_failed", slot=victims[0], error=error)
+
+    def _is_over(self) -> bool:
+        most = self._tiering.max_hot_objects
+        return bool(self.pager.over()) or (most is not None and len(self.pager) > most)
+
+    # -- cold copies -------------------------------------------------------------------------------
+
+    def settle(self, *, bury: bool) -> None:
+        """Write as the policy says, and keep the limits of the hot tier; after every change.
+
+        With ``bury`` nobody can ask for the dead: their copies are deleted now and then.
+        """
+        tier = self.tier
+        if tier.just_written:
+            tier.just_written = {}
+        if self.pager.dirty_count > self._most_dirty:
+            self._write_as_policy_says()
+        if self._tiering.max_hot_objects is not None or self._tiering.max_pages is not None:
+            self._keep_limits()
+        if bury and len(tier.graves) >= _BATCH:
+            tier.bury(self._heap.lsn)
+
+    def write_some(self) -> int:
+        """Write cold copies of some that have none; return how many: 0 if all have one."""
+        return self._write(self.pager.dirty_keys(_BATCH))
+
+    def owed(self) -> list[Owed]:
+        """Return some bodies for ``ColdTier.write``; afterwards ``note_written`` wants to know."""
+        self.tier.delete_unborn()
+        return self.tier.owed(self.pager.dirty_keys(_BATCH))
+
+    def note_written(self, batch: Sequence[Owed]) -> None:
+        """Note what has a cold copy now; others may have changed since it was owed."""
+        table = self._heap.table
+        for slot, handle, stamp, _ in batch:
+            if table.slot_of(handle) == slot and table.stamp[slot] == stamp:
+                self._written(slot)
+            else:  # freed or rewritten meanwhile
+                self.tier.graves.append((self._heap.lsn, stamp))
+
+    def _write_as_policy_says(self) -> None:
+        """Write-through leaves nothing dirty, write-back no more than ``max_dirty``."""
+        try:
+            while self.pager.dirty_count > self._most_dirty:
+                self.write_some()
+        except StoreError as error:  # the object is stored; it stays dirty and is tried again
+            logger.warning("the cold tier could not be written: %s", error)
+            self.demotion_failures += 1
+            self._events.emit("demotion_failed", slot=-1, error=error)
+
+    def _write(self, slots: Sequence[int]) -> int:
+        """Make sure that the cold tier holds these bodies; return how many it had to get."""
+        batch = self.tier.owed(slots)
+        self.tier.delete_unborn()
+        self.tier.write(batch)
+        for each in batch:
+            self._written(each.slot)
+        return len(batch)
+
+    def _written(self, slot: int) -> None:
+        self._heap.now_cold(slot)
+        if self.pager.is_dirty(slot):
+            self.pager.clear_dirty(slot)
+
+    # -- following the heap ------------------------------------------------------------------------
+
+    def _arrived(self, slot: int) -> None:
+        table = self._heap.table
+        if table.address[slot] != NOT_HOT:
+            self.pager.add(slot, table.size[slot], dirty=not table.flags[slot] & COLD)
+
+    def _left(self, slot: int) -> None:
+        table = self._heap.table
+        if self.pager.is_resident(slot) or self.pager.is_dirty(slot):
+            self.pager.remove(slot)
+        if self._curve is not None:
+            self._curve.remove(slot)
+        if table.flags[slot] & (COLD | RECOVERED) or self.tier.recovering:
+            self.tier.graves.append((self._heap.lsn, table.stamp[slot]))
+
+    def _rewritten(self, slot: int, old_stamp: int, old_flags: int) -> None:
+        if old_flags & (COLD | RECOVERED) or self.tier.recovering:
+            self.tier.graves.append((self._heap.lsn, old_stamp))
+        size = self._heap.table.size[slot]
+        if self._heap.table.address[slot] == NOT_HOT:
+            if self.pager.is_resident(slot):
+                self.pager.remove(slot)
+        elif self.pager.is_resident(slot):
+            self.pager.resize(slot, size)
+            self.pager.mark_dirty(slot)
+        else:
+            self.pager.add(slot, size)
+
+    def check(self) -> None:
+        """Verify that no body is in neither tier, and that the page table knows where each is."""
+        table = self._heap.table
+        self.pager.check()
+        for slot in table.living():
+            hot = table.address[slot] != NOT_HOT
+            cold = bool(table.flags[slot] & COLD)
+            assert hot == self.pager.is_resident(slot), f"slot {slot}: resident or not"
+            assert self.pager.is_dirty(slot) == (not cold), f"slot {slot}: dirty or not"
+            if cold:
+                (body,) = self.tier.load([slot])
+                assert not hot or body == self._heap.read(slot), f"slot {slot}: two bodies"

@@ -1,0 +1,45 @@
+"""Who leaves the hot tier next: six replacement policies with the same few verbs.
+
+A policy knows residents and their order, never sizes, capacity or bytes: those are the page
+table's. All verbs are O(1), amortised, and none scans. Not thread-safe: the owner's lock guards it.
+"""
+
+from __future__ import annotations
+
+from ....errors import InvalidInput
+from .arc import ARC
+from .clock import Clock
+from .contract import ReplacementPolicy
+from .lfu import LFU
+from .lru import LRU
+from .s3fifo import S3FIFO
+from .sieve import SIEVE
+
+__all__ = [
+    "ARC",
+    "LFU",
+    "LRU",
+    "POLICIES",
+    "S3FIFO",
+    "SIEVE",
+    "Clock",
+    "ReplacementPolicy",
+    "make_policy",
+]
+
+POLICIES: dict[str, type[ReplacementPolicy]] = {
+    "lru": LRU,
+    "clock": Clock,
+    "lfu": LFU,
+    "sieve": SIEVE,
+    "s3fifo": S3FIFO,
+    "arc": ARC,
+}
+
+
+def make_policy(name: str) -> ReplacementPolicy:
+    """Return a new, empty policy of this name."""
+    policy = POLICIES.get(name)
+    if policy is None:
+        raise InvalidInput(f"no replacement policy is called {name!r}; use one of {[*POLICIES]}")
+    return policy()
