@@ -371,7 +371,7 @@ def test_a_time_after_a_restore_shows_what_was_restored(tmp_path: Path, clock: M
 
 
 def test_what_was_restored_keeps_its_cold_bodies(tmp_path: Path, clock: ManualClock) -> None:
-    """Freed, then restored: the old grave must not take the body along when its time comes."""
+    """Freed, then restored: the old tombstone must not take the body along when its time comes."""
     with tiered(tmp_path, clock, Durability(sync="os", segment_bytes=500, keep=1)) as space:
         ids = [space.store({"text": f"{n} " * 40}).id for n in range(20)]
         space.flush_dirty()

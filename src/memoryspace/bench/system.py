@@ -79,7 +79,7 @@ EXPERIMENT = Experiment(
             "processor time.",
         ),
         Table(
-            "Collecting three objects in ten, in slices of 1 ms, while others are stored",
+            "GCScheduler three objects in ten, in slices of 1 ms, while others are stored",
             columns=("garbage", "freed", "slices", "pause_p50_ms", "pause_p99_ms", "pause_max_ms",
                      "pause_waited_max_ms", "freed_per_s", "python_gc_ms"),
             rows=("objects",),

@@ -20,10 +20,10 @@ from .durable.checkpointing import Imaging
 from .durable.checkpoints import CheckpointManager
 from .durable.journal import WriteAheadLog
 from .durable.recovery import rebuild
-from .gc.scheduler import Collecting
+from .gc.scheduler import GCScheduler
 from .heap.drafts import Drafts, NewObject
 from .heap.heap import STAMP_BITS, Heap, bodies_of
-from .heap.lower_tier import Below
+from .heap.lower_tier import LowerTier
 from .heap.object import MemoryObject
 from .heap.ops import MAX_OPS, Freed, Op, encode_ops
 from .heap.table import SLOT_MASK
@@ -31,7 +31,7 @@ from .index.searching import Retriever, Searching, open_search
 from .limits import Limits
 from .locks import ReadWriteLock, YieldingLock
 from .options import Options
-from .reserving import Room
+from .reserving import Reservations
 
 logger = logging.getLogger(__name__)
 
@@ -68,8 +68,8 @@ class Engine(ClosingNow):
             self.reading, self.writing = lock.read, lock.write
         self.scrubbing = threading.Lock()  # one scrub at a time; taken before ``writing``
         self.on_reload: list[Callable[[], None]] = []
-        self.below = self.open_below()
-        self.collecting = Collecting(self)
+        self.lower_tier = self.open_lower_tier()
+        self.collecting = GCScheduler(self)
         self.imaging = Imaging(self)
         self._retriever = retriever
         self._index_folder = index_folder
@@ -80,14 +80,14 @@ class Engine(ClosingNow):
         self._calls = 0
         self._begin()
 
-    def open_below(self) -> Below:
+    def open_lower_tier(self) -> LowerTier:
         """Return what stands below the heap; here nothing does."""
-        return Below()
+        return LowerTier()
 
     def _begin(self) -> None:
         """Recover what there is and start to follow it."""
         self.limits = Limits(self.heap, self.options, self.collecting)
-        self.room = Room(self.heap, self.below, self.collecting, self.demote)
+        self.reservations = Reservations(self.heap, self.lower_tier, self.collecting, self.demote)
         self.prepare()
         self._recover()
         self.search = open_search(
@@ -102,7 +102,7 @@ class Engine(ClosingNow):
 
     def prepare(self) -> None:
         """Follow the heap before anything is recovered."""
-        self.below.follow(self.heap)
+        self.lower_tier.follow(self.heap)
 
     def _recover(self) -> None:
         """Bring back what checkpoints and journal hold."""
@@ -111,8 +111,8 @@ class Engine(ClosingNow):
                 self.heap,
                 self.checkpoint_manager,
                 self.wal,
-                reserve=self.room.make_in_recovery,
-                spill=self.below.spill,
+                reserve=self.reservations.make_in_recovery,
+                spill=self.lower_tier.spill,
             )
         except OutOfSpace as error:
             raise OutOfSpace(
@@ -120,11 +120,11 @@ class Engine(ClosingNow):
                 f"bytes ({error}); nothing was changed: open it with a bigger capacity"
             ) from error
         self.imaging.last_lsn = found.checkpoint_lsn
-        self.below.graves = [*found.graves, *self.below.graves]
+        self.lower_tier.tombstones = [*found.tombstones, *self.lower_tier.tombstones]
         if self.wal is not None and self.wal.last_lsn < found.lsn:
             self.wal.skip_to(found.lsn)
         self.heap.lsn = max(found.lsn, 0 if self.wal is None else self.wal.last_lsn)
-        self.below.recovered(journalled=self.wal is not None)
+        self.lower_tier.recovered(journalled=self.wal is not None)
 
     def reload(self) -> None:
         """Start over from what is on disk, as after a restart."""
@@ -154,7 +154,7 @@ class Engine(ClosingNow):
         if self._has_limits:
             self.limits.check(objects, bodies)
         lsn = self.heap.lsn + 1
-        addresses = self.room.make(
+        addresses = self.reservations.make(
             [(lsn << STAMP_BITS | number, body) for number, body in enumerate(bodies)]
         )
         try:
@@ -165,7 +165,7 @@ class Engine(ClosingNow):
             ]
             self.heap.require(also)  # making room may have collected an object
         except BaseException:
-            self.room.give_back(addresses)
+            self.reservations.give_back(addresses)
             raise
         self._apply([*stored, *also], addresses)
         self.collecting.maybe_garbage = True
@@ -197,13 +197,13 @@ class Engine(ClosingNow):
         try:
             address = heap.space.allocate(len(body))
         except OutOfSpace:
-            address = self.room.make([((heap.lsn + 1) << STAMP_BITS, body)])[0]
+            address = self.reservations.make([((heap.lsn + 1) << STAMP_BITS, body)])[0]
         try:
             slot = heap.table.next_slot()
             stored = self._drafts.op(new, body, heap.table.next_handle(slot), now)
             heap.require(also)  # making room may have collected an object
         except BaseException:
-            self.room.give_back((address,))
+            self.reservations.give_back((address,))
             raise
         self._apply([stored, *also], (address,))
         self.collecting.maybe_garbage = True
@@ -216,11 +216,11 @@ class Engine(ClosingNow):
         if self._closed:
             self._refuse()
         bodies = bodies_of(ops, self.heap.lsn + 1)
-        addresses = self.room.make(bodies) if bodies else []
+        addresses = self.reservations.make(bodies) if bodies else []
         try:
             self.heap.require(ops)  # making room may have collected an object
         except UnknownObject:
-            self.room.give_back(addresses)
+            self.reservations.give_back(addresses)
             raise
         self._apply(ops, addresses)
 
@@ -240,17 +240,17 @@ class Engine(ClosingNow):
 
     def _apply(self, ops: Sequence[Op], addresses: Sequence[int]) -> None:
         """Journal, then apply: what is not journalled did not happen."""
-        unborn = self.below.unborn
+        pending = self.lower_tier.pending
         try:
-            if unborn:
-                self.below.admit(addresses)
+            if pending:
+                self.lower_tier.admit(addresses)
             lsn = self.heap.lsn + 1 if self.wal is None else self.wal.append(encode_ops(ops))
         except BaseException:
-            self.room.give_back(addresses)
+            self.reservations.give_back(addresses)
             raise
         self.heap.apply(ops, lsn, addresses)
-        if unborn:
-            self.below.born(addresses)
+        if pending:
+            self.lower_tier.commit(addresses)
 
     def _free_expired_names(self, objects: Sequence[NewObject], now: float) -> None:
         """An id is free again when its object's time is over; otherwise it is taken."""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from ..errors import OutOfSpace
-from .gc.scheduler import Collecting
+from .gc.scheduler import GCScheduler
 from .heap.drafts import NewObject
 from .heap.heap import Heap
 from .options import Options
@@ -15,7 +15,7 @@ from .options import Options
 class Limits:
     """The limits of a space besides its capacity."""
 
-    def __init__(self, heap: Heap, options: Options, collecting: Collecting) -> None:
+    def __init__(self, heap: Heap, options: Options, collecting: GCScheduler) -> None:
         self._heap = heap
         self._options = options
         self._collecting = collecting

@@ -1,4 +1,4 @@
-"""``Room``: blocks for bodies that are about to be written.
+"""``Reservations``: blocks for bodies that are about to be written.
 
 When none are free, the order is: expire, collect, tidy up, demote (if there is a cold tier),
 refuse. A refusal names who holds the space.
@@ -11,21 +11,23 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from ..errors import OutOfSpace
-from .gc.scheduler import Collecting
+from .gc.scheduler import GCScheduler
 from .heap.heap import Heap
-from .heap.lower_tier import Below, Bodies
+from .heap.lower_tier import Bodies, LowerTier
 
 Relief: TypeAlias = Callable[[Callable[[], bool]], None]  # makes room until told: it is enough
 
 _TOP_HOLDERS = 3  # named when space is refused
 
 
-class Room:
+class Reservations:
     """The room in a heap, and how more is made; ``demote`` moves bodies to a colder tier."""
 
-    def __init__(self, heap: Heap, below: Below, collecting: Collecting, demote: Relief) -> None:
+    def __init__(
+        self, heap: Heap, below: LowerTier, collecting: GCScheduler, demote: Relief
+    ) -> None:
         self._heap = heap
-        self._below = below
+        self._lower = below
         self._collecting = collecting
         self._demote = demote
 
@@ -42,7 +44,7 @@ class Room:
     def give_back(self, addresses: Sequence[int]) -> None:
         """Take back what was reserved: the change will not happen."""
         self._heap.release(addresses)
-        self._below.take_back(addresses)
+        self._lower.take_back(addresses)
 
     def _reserve(self, bodies: Bodies, reliefs: Sequence[Relief]) -> list[int]:
         sizes = [len(body) for _, body in bodies]
@@ -65,7 +67,7 @@ class Room:
 
     def _overflow(self, bodies: Bodies, total: int) -> list[int]:
         """Find another place for bodies that the heap could not hold if it were empty."""
-        addresses = self._below.overflow(bodies)
+        addresses = self._lower.overflow(bodies)
         if addresses is None:
             raise OutOfSpace(self._refusal(total))
         return addresses

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from ...errors import InvalidInput
 from ...events import EventStream
 from ..heap.heap import Heap
-from ..heap.lower_tier import Below
+from ..heap.lower_tier import LowerTier
 from ..options import Options
 from .checkpoints import CheckpointManager, CheckpointWriter
 from .journal import WriteAheadLog
@@ -26,7 +26,7 @@ class Imaged(Protocol):
     """What a checkpoint needs of a space: an ``Engine`` has all of it."""
 
     heap: Heap
-    below: Below
+    lower_tier: LowerTier
     options: Options
     wal: WriteAheadLog | None
     checkpoint_manager: CheckpointManager | None
@@ -115,14 +115,16 @@ class Imaging:
         """Let a checkpoint take in a slice of the heap."""
         space = self._space
         try:
-            writer.capture(space.options.pause, space.heap.lsn, space.clock(), space.below.graves)
+            writer.capture(
+                space.options.pause, space.heap.lsn, space.clock(), space.lower_tier.tombstones
+            )
         except BaseException:
             self.drop(writer)
             raise
 
     def finish(self, writer: CheckpointWriter) -> None:
         """Make a captured checkpoint durable, and before it what it relies on."""
-        self._space.below.sync()
+        self._space.lower_tier.sync()
         writer.finish()
 
     def conclude(self, writer: CheckpointWriter) -> None:
@@ -154,4 +156,4 @@ class Imaging:
         oldest = space.checkpoint_manager.prune(space.clock())
         if space.wal is not None and oldest:
             space.wal.truncate(oldest + 1)
-        space.below.bury(oldest)
+        space.lower_tier.purge(oldest)

@@ -68,12 +68,14 @@ class CheckpointManager:
             raise _unavailable(self.path, error) from error
 
     def write(
-        self, heap: Heap, lsn: int, now: float, graves: list[tuple[int, int]] | None = None
+        self, heap: Heap, lsn: int, now: float, tombstones: list[tuple[int, int]] | None = None
     ) -> int:
         """Write a whole checkpoint at once; return its lsn."""
         writer = self.begin(heap)
         try:
-            while not writer.capture(float("inf"), lsn, now, [] if graves is None else graves):
+            while not writer.capture(
+                float("inf"), lsn, now, [] if tombstones is None else tombstones
+            ):
                 pass
             return writer.finish()
         except BaseException:
@@ -248,11 +250,13 @@ class CheckpointWriter:
         """How many bytes the file has."""
         return self._image.bytes_written
 
-    def capture(self, seconds: float, lsn: int, now: float, graves: list[tuple[int, int]]) -> bool:
+    def capture(
+        self, seconds: float, lsn: int, now: float, tombstones: list[tuple[int, int]]
+    ) -> bool:
         """Take in a slice of the heap; tell whether all of it is."""
         self._refuse_if_failed()
         try:
-            self.captured = self._image.capture(seconds, lsn, now, graves)
+            self.captured = self._image.capture(seconds, lsn, now, tombstones)
         except OSError as error:
             raise _unavailable(self._manager.path, error) from error
         if self.captured:

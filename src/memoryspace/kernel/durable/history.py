@@ -62,8 +62,8 @@ class PastSpace(MemoryManager):
             self.heap,
             self.checkpoint_manager,
             self.wal,
-            reserve=self.room.make_in_recovery,
-            spill=self.below.spill,
+            reserve=self.reservations.make_in_recovery,
+            spill=self.lower_tier.spill,
             until=self.lsn,
         )
         self.heap.lsn = self.lsn
@@ -155,7 +155,7 @@ def _put_in_place(
     """
     assert space.wal is not None  # the past was found there
     try:
-        checkpoints.write(past, target, space.clock(), _graves(space, past, target))
+        checkpoints.write(past, target, space.clock(), _tombstones(space, past, target))
         space.wal.skip_to(target)
     except BaseException as error:
         if space.wal.last_lsn < target:
@@ -175,7 +175,7 @@ def _give_up(space: MemoryManager) -> None:
         space.close()
 
 
-def _graves(space: MemoryManager, past: Heap, target: int) -> list[tuple[int, int]]:
+def _tombstones(space: MemoryManager, past: Heap, target: int) -> list[tuple[int, int]]:
     """Return the cold copies that nobody needs after a restore, except to look further back."""
     table = space.heap.table
     again = {past.table.stamp[slot] for slot in past.table.living()}
@@ -184,7 +184,11 @@ def _graves(space: MemoryManager, past: Heap, target: int) -> list[tuple[int, in
         for slot in table.living()
         if table.flags[slot] & (COLD | RECOVERED)
     ]
-    return [grave for grave in [*space.below.graves, *ended] if grave[1] not in again]
+    return [
+        tombstone
+        for tombstone in [*space.lower_tier.tombstones, *ended]
+        if tombstone[1] not in again
+    ]
 
 
 class _Content(NamedTuple):

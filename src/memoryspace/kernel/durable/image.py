@@ -81,7 +81,7 @@ class Closing(Struct, array_like=True):
     pinned: int
     held_bytes: int
     weight: int
-    graves: list[tuple[int, int]]
+    tombstones: list[tuple[int, int]]
 
 
 class ImageWriter:
@@ -119,7 +119,9 @@ class ImageWriter:
             listeners.append(self._note)
         heap.references.walk_begins()
 
-    def capture(self, seconds: float, lsn: int, now: float, graves: list[tuple[int, int]]) -> bool:
+    def capture(
+        self, seconds: float, lsn: int, now: float, tombstones: list[tuple[int, int]]
+    ) -> bool:
         """Take in what can be taken in so long; tell whether all of it is. Under the lock."""
         deadline = time.perf_counter() + seconds
         while True:  # once at least: however short the slices are, they come to an end
@@ -128,7 +130,7 @@ class ImageWriter:
             elif self._changed:
                 self._capture_changed()
             else:
-                self._close_capture(lsn, now, graves)
+                self._close_capture(lsn, now, tombstones)
                 return True
             if time.perf_counter() >= deadline:
                 return False
@@ -219,7 +221,7 @@ class ImageWriter:
     def _forget_cold(self, slot: int) -> None:
         self._table.flags[slot] &= ~COLD
 
-    def _close_capture(self, lsn: int, now: float, graves: list[tuple[int, int]]) -> None:
+    def _close_capture(self, lsn: int, now: float, tombstones: list[tuple[int, int]]) -> None:
         heap = self._heap
         self._stop_listening()
         self._edges = heap.references.rows()
@@ -229,7 +231,7 @@ class ImageWriter:
             lsn, now, sys.byteorder, 0, heap.table.rows, heap.table.live, self._top,
             names.values[:], names.users[:], heap.tenants.bytes[:],
             [list(each) for each in tags.values], tags.users[:], names.free[:], tags.free[:],
-            heap.roots, heap.pinned, heap.held_bytes, heap.weight, list(graves),
+            heap.roots, heap.pinned, heap.held_bytes, heap.weight, list(tombstones),
         )  # fmt: skip
 
     def _stop_listening(self) -> None:

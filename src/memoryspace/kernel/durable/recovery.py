@@ -27,7 +27,7 @@ class Recovered:
 
     checkpoint_lsn: int = 0
     lsn: int = 0
-    graves: list[tuple[int, int]] = field(default_factory=list)
+    tombstones: list[tuple[int, int]] = field(default_factory=list)
 
 
 def rebuild(
@@ -45,7 +45,7 @@ def rebuild(
     found = Recovered()
     if image is not None:
         heap.recovered()
-        found = Recovered(image.closing.lsn, image.closing.lsn, image.closing.graves)
+        found = Recovered(image.closing.lsn, image.closing.lsn, image.closing.tombstones)
     if wal is not None and (until is None or until > found.lsn):
         _check_joined(wal, found.lsn)
         found.lsn = _replay(heap, wal, found.lsn, until, reserve)

@@ -74,11 +74,13 @@ def _scrub_below(space: Engine, oldest: int, before: int) -> None:
     space.drain()
     with space.writing:
         space.require_open()
-        needed = space.below.needed(oldest)
-    space.below.scrub(needed, before << STAMP_BITS)
+        needed = space.lower_tier.needed(oldest)
+    space.lower_tier.scrub(needed, before << STAMP_BITS)
     with space.writing:
-        graves = space.below.graves
-        space.below.graves = [grave for grave in graves if grave[0] > oldest]
+        tombstones = space.lower_tier.tombstones
+        space.lower_tier.tombstones = [
+            tombstone for tombstone in tombstones if tombstone[0] > oldest
+        ]
 
 
 def _scrub_index(space: Engine) -> None:

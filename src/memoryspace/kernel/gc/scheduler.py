@@ -1,4 +1,4 @@
-"""``Collecting``: when collections begin, the one under way, and the reports of those that ended.
+"""``GCScheduler``: when collections begin, the one under way, and the reports of those that ended.
 
 A collection goes on in slices between the program's own calls, or until there is room.
 """
@@ -32,7 +32,7 @@ class Collected(Heapwatch, Protocol):
         """Free living objects in one step."""
 
 
-class Collecting:
+class GCScheduler:
     """The collections of a space; under its lock."""
 
     def __init__(self, space: Collected) -> None:

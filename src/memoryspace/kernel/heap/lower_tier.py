@@ -1,7 +1,7 @@
-"""``Below``: what stands below a heap. Here nothing does; a tiered space has its cold tier there.
+"""``LowerTier``: the tier below a heap. This one is empty; a tiered space puts its cold tier here.
 
-A space asks it three things: to take bodies that the heap cannot hold, to make safe what a
-checkpoint relies on, and to delete what nobody can ask for any longer.
+A space asks its lower tier for three things: to take bodies that the heap cannot hold, to make
+durable what a checkpoint relies on, and to delete what can no longer be read.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from .heap import Heap
 Bodies: TypeAlias = Sequence[tuple[int, bytes]]  # (stamp that the write will have, body)
 
 
-class Below:
-    """Nothing: it holds no bodies and takes none."""
+class LowerTier:
+    """The empty tier: it holds no bodies and takes none."""
 
     def __init__(self) -> None:
-        self.graves: list[tuple[int, int]] = []  # (freed at, stamp) of bodies still down there
-        self.unborn: list[int] = []  # stamps of bodies that came before their change is journalled
+        self.tombstones: list[tuple[int, int]] = []  # (freed at, stamp) of bodies still stored here
+        self.pending: list[int] = []  # stamps of bodies written before their change is journalled
 
     def follow(self, heap: Heap) -> None:
         """Begin below another heap, which is still empty."""
         self._heap = heap
-        self.graves = []
+        self.tombstones = []
 
     def recovered(self, *, journalled: bool) -> None:
         """Everything there was is back; from now on there are changes."""
@@ -37,13 +37,13 @@ class Below:
         return None
 
     def admit(self, addresses: Sequence[int]) -> None:
-        """Get ready for a change with these blocks to be journalled; asked while some are unborn.
+        """Get ready for a change with these blocks to be journalled; asked while some are pending.
 
         If this raises, the change does not happen.
         """
 
-    def born(self, addresses: Sequence[int]) -> None:
-        """A change with these blocks has happened; told if some were unborn."""
+    def commit(self, addresses: Sequence[int]) -> None:
+        """A change with these blocks has happened; told if some were pending."""
 
     def take_back(self, addresses: Sequence[int]) -> None:
         """A change with these blocks will not happen."""
@@ -56,7 +56,7 @@ class Below:
     def sync(self) -> None:
         """Return when what was taken is safe."""
 
-    def bury(self, oldest: int) -> None:
+    def purge(self, oldest: int) -> None:
         """Delete bodies that no checkpoint from this lsn on can need."""
 
     def needed(self, oldest: int) -> Iterable[int]:

@@ -2,7 +2,7 @@
 
 A cold copy is named by the stamp of its write, which never comes again. Copies of objects that were
 freed stay until no checkpoint that is kept can ask for them. A copy that was written before its
-change was journalled is *unborn* until the change has happened: if it does not happen the stamp
+change was journalled is *pending* until the change has happened: if it does not happen the stamp
 will come again, so the copy is deleted before anything else is written.
 """
 
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ...errors import CorruptData, StoreError
 from ..heap.heap import STAMP_BITS, Heap
-from ..heap.lower_tier import Below, Bodies
+from ..heap.lower_tier import Bodies, LowerTier
 from ..heap.table import COLD, NOT_HOT, RECOVERED
 from .cold import ColdStorage
 
@@ -33,7 +33,7 @@ class Owed(NamedTuple):
     body: bytes
 
 
-class ColdTier(Below):
+class ColdTier(LowerTier):
     """What stands below the heap of a tiered space; ``storage`` stays whose it was."""
 
     def __init__(self, storage: ColdStorage) -> None:
@@ -55,8 +55,8 @@ class ColdTier(Below):
         for slot in heap.table.living():
             heap.table.flags[slot] |= RECOVERED
         if journalled:
-            unborn = list(self.storage.keys((heap.lsn + 1) << STAMP_BITS))
-            self.storage.delete_many(unborn)  # the stamps will come again
+            pending = list(self.storage.keys((heap.lsn + 1) << STAMP_BITS))
+            self.storage.delete_many(pending)  # the stamps will come again
 
     # -- reading -----------------------------------------------------------------------------------
 
@@ -97,9 +97,9 @@ class ColdTier(Below):
 
     def overflow(self, bodies: Bodies) -> list[int] | None:
         """What is too much for the heap at once comes here before it is journalled."""
-        self.delete_unborn()
+        self.delete_pending()
         if not self.recovering:
-            self.unborn = [stamp for stamp, _ in bodies]
+            self.pending = [stamp for stamp, _ in bodies]
         self.storage.save_many(bodies)
         if not self.recovering:
             self.just_written = dict(bodies)
@@ -121,12 +121,12 @@ class ColdTier(Below):
     def admit(self, addresses: Sequence[int]) -> None:
         """No body gets a stamp under which there still is one that was never born."""
         if addresses and NOT_HOT not in addresses:
-            self.delete_unborn()
+            self.delete_pending()
 
-    def born(self, addresses: Sequence[int]) -> None:
+    def commit(self, addresses: Sequence[int]) -> None:
         """The change that these copies were written for has happened."""
         if NOT_HOT in addresses:
-            self.unborn = []
+            self.pending = []
 
     def take_back(self, addresses: Sequence[int]) -> None:
         """The change will not happen; its stamps will come again, so its cold copies must go."""
@@ -134,19 +134,19 @@ class ColdTier(Below):
             return
         self.just_written = {}
         try:
-            self.delete_unborn()
+            self.delete_pending()
         except StoreError as error:
             logger.warning("a cold copy is to be deleted before the next write: %s", error)
 
-    def delete_unborn(self) -> None:
+    def delete_pending(self) -> None:
         """Delete cold copies of a change that was never journalled."""
-        if self.unborn:
-            self.storage.delete_many(self.unborn)
-            self.unborn = []
+        if self.pending:
+            self.storage.delete_many(self.pending)
+            self.pending = []
 
-    def bury(self, oldest: int) -> None:
+    def purge(self, oldest: int) -> None:
         """Delete cold copies of objects that were freed before the oldest checkpoint."""
-        dead = [stamp for lsn, stamp in self.graves if lsn <= oldest]
+        dead = [stamp for lsn, stamp in self.tombstones if lsn <= oldest]
         if not dead:
             return
         try:
@@ -154,20 +154,20 @@ class ColdTier(Below):
         except StoreError as error:
             logger.warning("%d copies of the dead are to be deleted later: %s", len(dead), error)
             return
-        self.graves = [grave for grave in self.graves if grave[0] > oldest]
+        self.tombstones = [tombstone for tombstone in self.tombstones if tombstone[0] > oldest]
 
     def needed(self, oldest: int) -> Iterable[int]:
         """Return the stamps of the living, and of those who died after the oldest checkpoint."""
-        self.delete_unborn()
+        self.delete_pending()
         table = self._heap.table
         stamps, living = table.stamp[: table.rows], table.living()  # copies, to be gone through
         return chain(
             (stamps[slot] for slot in living),
-            [stamp for lsn, stamp in self.graves if lsn > oldest],
+            [stamp for lsn, stamp in self.tombstones if lsn > oldest],
         )
 
     def scrub(self, needed: Iterable[int], before: int) -> None:
-        """Delete what is not needed, whether it has a grave or a crash lost it, and its traces."""
+        """Delete every body that is not needed, with or without a tombstone, and its traces."""
         needed = frozenset(needed)
         old = takewhile(lambda stamp: stamp < before, self.storage.keys())
         dead = (stamp for stamp in old if stamp not in needed)

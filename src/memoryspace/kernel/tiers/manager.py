@@ -22,7 +22,7 @@ from ..gc.collectors import GarbageCollector, TimeToLiveCollector
 from ..gc.policies import GCPolicy
 from ..heap.allocators import Allocator
 from ..heap.drafts import NewObject
-from ..heap.lower_tier import Below
+from ..heap.lower_tier import LowerTier
 from ..heap.object import MemoryObject
 from ..heap.table import NOT_HOT, SLOT_MASK
 from ..index.searching import Retriever
@@ -137,7 +137,7 @@ class TieredMemoryManager(MemoryManager):
         """Tell whether there is room for bodies: the cold tier takes what the heap does not."""
         return True
 
-    def open_below(self) -> Below:
+    def open_lower_tier(self) -> LowerTier:
         """Open the cold tier, unless one was handed in."""
         if self._cold is None:
             folder = self._folder
@@ -161,7 +161,7 @@ class TieredMemoryManager(MemoryManager):
         """Write what is dirty, and give back what was opened here."""
         try:
             self.flush_dirty()
-            self.below.bury(self.heap.lsn if self.checkpoint_manager is None else 0)
+            self.lower_tier.purge(self.heap.lsn if self.checkpoint_manager is None else 0)
         except StoreError as error:
             if self.wal is None:
                 raise
@@ -248,14 +248,14 @@ class TieredMemoryManager(MemoryManager):
     def look_after(self, *, now: bool = False) -> None:
         """Do what is due, write as the policy says, and keep the limits of the hot tier."""
         super().look_after(now=now)
-        self.mover.settle(bury=self.checkpoint_manager is None)
+        self.mover.settle(purge=self.checkpoint_manager is None)
 
     # -- figures -----------------------------------------------------------------------------------
 
     @property
     def cold(self) -> ColdStorage:
         """The cold tier."""
-        assert self._cold is not None  # opened by open_below
+        assert self._cold is not None  # opened by open_lower_tier
         return self._cold
 
     @property

@@ -182,10 +182,10 @@ class Mover:
 
     # -- cold copies -------------------------------------------------------------------------------
 
-    def settle(self, *, bury: bool) -> None:
+    def settle(self, *, purge: bool) -> None:
         """Write as the policy says, and keep the limits of the hot tier; after every change.
 
-        With ``bury`` nobody can ask for the dead: their copies are deleted now and then.
+        With ``purge`` nobody can ask for the dead: their copies are deleted now and then.
         """
         tier = self.tier
         if tier.just_written:
@@ -194,8 +194,8 @@ class Mover:
             self._write_as_policy_says()
         if self._tiering.max_hot_objects is not None or self._tiering.max_pages is not None:
             self._keep_limits()
-        if bury and len(tier.graves) >= _BATCH:
-            tier.bury(self._heap.lsn)
+        if purge and len(tier.tombstones) >= _BATCH:
+            tier.purge(self._heap.lsn)
 
     def write_some(self) -> int:
         """Write cold copies of some that have none; return how many: 0 if all have one."""
@@ -203,7 +203,7 @@ class Mover:
 
     def owed(self) -> list[Owed]:
         """Return some bodies for ``ColdTier.write``; afterwards ``note_written`` wants to know."""
-        self.tier.delete_unborn()
+        self.tier.delete_pending()
         return self.tier.owed(self.pager.dirty_keys(_BATCH))
 
     def note_written(self, batch: Sequence[Owed]) -> None:
@@ -213,7 +213,7 @@ class Mover:
             if table.slot_of(handle) == slot and table.stamp[slot] == stamp:
                 self._written(slot)
             else:  # freed or rewritten meanwhile
-                self.tier.graves.append((self._heap.lsn, stamp))
+                self.tier.tombstones.append((self._heap.lsn, stamp))
 
     def _write_as_policy_says(self) -> None:
         """Write-through leaves nothing dirty, write-back no more than ``max_dirty``."""
@@ -228,7 +228,7 @@ class Mover:
     def _write(self, slots: Sequence[int]) -> int:
         """Make sure that the cold tier holds these bodies; return how many it had to get."""
         batch = self.tier.owed(slots)
-        self.tier.delete_unborn()
+        self.tier.delete_pending()
         self.tier.write(batch)
         for each in batch:
             self._written(each.slot)
@@ -253,11 +253,11 @@ class Mover:
         if self._curve is not None:
             self._curve.remove(slot)
         if table.flags[slot] & (COLD | RECOVERED) or self.tier.recovering:
-            self.tier.graves.append((self._heap.lsn, table.stamp[slot]))
+            self.tier.tombstones.append((self._heap.lsn, table.stamp[slot]))
 
     def _rewritten(self, slot: int, old_stamp: int, old_flags: int) -> None:
         if old_flags & (COLD | RECOVERED) or self.tier.recovering:
-            self.tier.graves.append((self._heap.lsn, old_stamp))
+            self.tier.tombstones.append((self._heap.lsn, old_stamp))
         size = self._heap.table.size[slot]
         if self._heap.table.address[slot] == NOT_HOT:
             if self.pager.is_resident(slot):
