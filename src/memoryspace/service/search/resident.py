@@ -200,9 +200,10 @@ class ResidentSearcher(Searcher):
 
     def _embedding(self, user: str, changes: Changes) -> AbstractAsyncContextManager[object]:
         """Wait for what is being embedded ahead, if it may be what is needed."""
-        if self._ahead is None or not changes.records:
-            return nullcontext()
-        return self._ahead.turn(user)
+        return self._embedding_alone(user) if changes.records else nullcontext()
+
+    def _embedding_alone(self, user: str) -> AbstractAsyncContextManager[object]:
+        return nullcontext() if self._ahead is None else self._ahead.turn(user)
 
     async def _known(self, user: str, seat: Seat, records: Sequence[Record]) -> Vectors:
         """Read what is kept of records: in the beginning, by whoever has made more of it.
@@ -303,13 +304,21 @@ class _Held:
             return None
         return await asyncio.to_thread(self._seat.alone, UserIndex.texts)
 
-    async def go_over(self, embedder: Embedder, known: Known) -> bool:
-        def change(index: UserIndex) -> tuple[bool, Made]:
-            return index.go_over(embedder, known.vectors), index.take_made()
+    async def go_over(self, keeper: VectorKeeper, known: Known) -> bool:
+        return await self._seat.in_turn(partial(self._go_over, keeper, known))
 
-        work = partial(asyncio.to_thread, self._seat.alone, change)
-        done, made = await self._seat.in_turn(work)
-        self._searcher._keep(self._user, made)
+    async def _go_over(self, keeper: VectorKeeper, known: Known) -> bool:
+        """While this goes on nobody embeds ahead: who comes after finds what was made here."""
+
+        def change(index: UserIndex) -> tuple[bool, Made]:
+            return index.go_over(keeper.embedder, known.vectors), index.take_made()
+
+        async with self._searcher._embedding_alone(self._user):
+            texts = await asyncio.to_thread(self._seat.alone, UserIndex.texts)
+            late = await keeper.known(self._user, keeper.lacking(texts, known))
+            known.vectors.update(late.vectors)
+            done, made = await asyncio.to_thread(self._seat.alone, change)
+            self._searcher._keep(self._user, made)
         return done
 
 
