@@ -136,8 +136,7 @@ async def test_what_comes_when_the_change_is_all_but_done_is_embedded_once() -> 
         await store.has_paused.wait()
         await service.add_memory(user, said(40, begin=40))
         await service.search(user, QUESTION)
-        while len(new.texts) < 80:  # ahead of whoever needs them
-            await asyncio.sleep(0)
+        await asyncio.to_thread(new.wait_for, 80)  # ahead of whoever needs them
         store.may.set()
         await service.settled(user)
         assert await serving(service, user) == NEW

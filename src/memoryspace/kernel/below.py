@@ -11,6 +11,11 @@ from typing import TypeAlias
 
 from .heap import Heap
 
+
+class WouldWait(Exception):
+    """Something would take longer than an event loop can spare; nothing of it was done."""
+
+
 Bodies: TypeAlias = Sequence[tuple[int, bytes]]  # (stamp that the write will have, body)
 
 
@@ -20,6 +25,12 @@ class Below:
     def __init__(self) -> None:
         self.graves: list[tuple[int, int]] = []  # (freed at, stamp) of bodies still down there
         self.unborn: list[int] = []  # stamps of bodies that came before their change is journalled
+        self.may_wait = True  # if whoever holds the lock can wait for the disk
+
+    def wait(self) -> None:
+        """Raise ``WouldWait`` where nobody can wait: asked before the disk is, or a long time."""
+        if not self.may_wait:
+            raise WouldWait
 
     def follow(self, heap: Heap) -> None:
         """Begin below another heap, which is still empty."""

@@ -69,6 +69,9 @@ class ColdTier(Below):
 
     def load(self, slots: Sequence[int]) -> list[bytes]:
         """Read cold copies; one that the engine has lost is damage, like one it cannot read."""
+        if not slots:
+            return []
+        self.wait()
         stamps = [self._heap.table.stamp[slot] for slot in slots]
         found = self.storage.load_many(stamps)
         for slot, stamp in zip(slots, stamps, strict=True):
@@ -97,6 +100,7 @@ class ColdTier(Below):
 
     def overflow(self, bodies: Bodies) -> list[int] | None:
         """What is too much for the heap at once comes here before it is journalled."""
+        self.wait()
         self.delete_unborn()
         if not self.recovering:
             self.unborn = [stamp for stamp, _ in bodies]
@@ -141,6 +145,7 @@ class ColdTier(Below):
     def delete_unborn(self) -> None:
         """Delete cold copies of a change that was never journalled."""
         if self.unborn:
+            self.wait()
             self.storage.delete_many(self.unborn)
             self.unborn = []
 

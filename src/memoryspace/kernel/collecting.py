@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from ..events import EventStream
+from .below import Below
 from .collectors import GarbageCollector
 from .cycles import Cycle, GCEvent
 from .heap import Heap
@@ -27,6 +28,7 @@ class Collected(Heapwatch, Protocol):
     options: Options
     events: EventStream
     clock: Callable[[], float]
+    below: Below
 
     def free(self, handles: list[int], reason: str) -> None:
         """Free living objects in one step."""
@@ -89,6 +91,7 @@ class Collecting:
         """Free what has come to its end, until there is enough room."""
         due = self._due()
         if due:
+            self._space.below.wait()
             cycle = self._expiry(due)
             cycle.advance(math.inf, enough)
             cycle.abandon()
@@ -96,6 +99,7 @@ class Collecting:
     def collect(self, enough: Callable[[], bool]) -> None:
         """Collect until there is enough room: the cycle under way first, then, if that was not
         all, one that sees everything that has become garbage since."""
+        self._space.below.wait()
         for _ in range(2):
             if self.cycle is None:
                 if not self.maybe_garbage:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Protocol
 
 from ..errors import InvalidInput
 from ..events import EventStream
@@ -17,6 +16,7 @@ from .below import Below
 from .checkpoints import CheckpointManager, CheckpointWriter
 from .heap import Heap
 from .journal import WriteAheadLog
+from .locks import Side
 from .options import Options
 
 logger = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ class Imaged(Protocol):
     checkpoint_manager: CheckpointManager | None
     events: EventStream
     clock: Callable[[], float]
-    writing: AbstractContextManager[Any]
+    writing: Side
 
     def require_open(self) -> None:
         """Raise unless changes can be made."""

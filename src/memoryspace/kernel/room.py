@@ -49,6 +49,7 @@ class Room:
         try:
             return self._heap.reserve(sizes)
         except OutOfSpace:
+            self._below.wait()
             space, total = self._heap.space, sum(map(self._heap.space.block_size, sizes))
         if total > space.capacity:
             return self._overflow(bodies, total)
