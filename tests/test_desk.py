@@ -169,6 +169,16 @@ async def test_opening_reading_much_and_closing_are_done_in_the_thread(tmp_path:
     assert set(threading.enumerate()) <= before
 
 
+async def test_a_store_that_is_being_opened_is_closed_after_that(tmp_path: Path) -> None:
+    store = SpaceStore(tmp_path)
+    opening = asyncio.create_task(store.append(SCOPE, notes(1)))
+    await asyncio.sleep(0)
+    await store.close()
+    assert await opening == ["n0"]
+    async with SpaceStore(tmp_path) as other:  # which one owner at a time can open
+        assert await other.count(SCOPE) == 1
+
+
 async def test_what_takes_no_time_needs_no_thread() -> None:
     seen: list[str] = []
     with MemoryManager(1 << 20, retriever=None) as manager:
@@ -217,11 +227,12 @@ def test_who_cannot_wait_changes_nothing() -> None:
         many = [NewObject({"text": LONG})] * 50
         stored = manager.store_many(many)
         before = (manager.last_lsn, manager.stats())
-        with manager.writing, manager.at_once(), pytest.raises(WouldWait):
-            manager.store_many([NewObject({"text": LONG})] * 20)
+        more = [NewObject({"text": LONG})] * 20
+        with manager.writing, pytest.raises(WouldWait):
+            manager.at_once(lambda space: space.store_many(more))
         manager.demote_objects([stored[0].id])
-        with manager.writing, manager.at_once(), pytest.raises(WouldWait):
-            manager.load(stored[0].id)
+        with manager.writing, pytest.raises(WouldWait):
+            manager.at_once(lambda space: space.load(stored[0].id))
         assert manager.last_lsn == before[0]
         assert len(manager) == before[1]["objects"]
         assert manager.hit_rate.misses == 0

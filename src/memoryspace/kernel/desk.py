@@ -16,7 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from functools import partial
-from typing import TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from .below import WouldWait
 from .manager import MemoryManager
@@ -25,6 +25,15 @@ T = TypeVar("T")
 M = TypeVar("M", bound=MemoryManager)
 
 TURN = 0.0005  # seconds that a thread at work keeps the interpreter while others want it
+
+
+class _Change(NamedTuple, Generic[T]):
+    """What came of a change, its last number (0 if there was none), and if upkeep is due."""
+
+    result: T
+    space: MemoryManager
+    lsn: int
+    is_due: bool
 
 
 class Desk:
@@ -36,35 +45,47 @@ class Desk:
         self._waiting = 0
         self._lock = threading.Lock()  # around these two
 
-    def at_once(self, space: M | None, work: Callable[[M], T]) -> tuple[T] | None:
-        """Do some work under the lock of a space that is open; ``None`` if it has to wait."""
-        if self._waiting or space is None or not space.writing.acquire(timeout=0):
+    @property
+    def is_busy(self) -> bool:
+        """If something is done in the thread, or waits for it."""
+        return self._waiting > 0
+
+    async def do(self, space: M | None, opened: Callable[[], M], work: Callable[[M], T]) -> T:
+        """Do some work under the lock of a space, which is ``opened`` first if need be."""
+        if space is not None and not self._waiting and space.writing.acquire(0):
+            try:
+                return space.at_once(work)
+            except WouldWait:
+                pass
+            finally:
+                space.writing.release()
+        return await self.aside(partial(_locked, opened, work))
+
+    async def change(self, space: M | None, opened: Callable[[], M], work: Callable[[M], T]) -> T:
+        """``do`` something that changes a space, with the upkeep; return when it is safe."""
+        done = None if space is None else self._change_at_once(space, work)
+        if done is None:
+            done = await self.aside(partial(_changed, opened, work))
+        if done.is_due:
+            await self.aside(partial(_look_after, done.space))
+        if done.lsn:
+            await done.space.wait_for_async(done.lsn)
+        return done.result
+
+    def _change_at_once(self, space: M, work: Callable[[M], T]) -> _Change[T] | None:
+        if self._waiting or not space.writing.acquire(0):
             return None
         try:
-            with space.at_once():
-                return (work(space),)
+            before = space.last_lsn
+            result = space.at_once(work)
+            lsn, is_due = space.last_lsn, space.needs_time()
+            if not is_due:
+                space.look_after()
+            return _Change(result, space, lsn if lsn != before else 0, is_due)
         except WouldWait:
             return None
         finally:
             space.writing.release()
-
-    async def do(self, space: M | None, opened: Callable[[], M], work: Callable[[M], T]) -> T:
-        """Do some work under the lock of a space, which is ``opened`` first if need be."""
-        done = self.at_once(space, work)
-        return await self.aside(partial(_locked, opened, work)) if done is None else done[0]
-
-    async def change(self, space: M | None, opened: Callable[[], M], work: Callable[[M], T]) -> T:
-        """``do`` something that changes a space, with the upkeep; return when it is safe."""
-        done = self.at_once(space, partial(_numbered, work))
-        if done is None:
-            result, changed, lsn = await self.aside(partial(_changed, opened, work))
-        else:
-            result, changed, lsn = done[0]
-            if changed.needs_time() or self.at_once(changed, MemoryManager.look_after) is None:
-                await self.aside(partial(_look_after, changed))
-        if lsn:
-            await changed.wait_for_async(lsn)
-        return result
 
     async def aside(self, work: Callable[[], T]) -> T:
         """Do some work in the thread. Once begun it is done to the end, also for a caller who is
@@ -126,19 +147,13 @@ def _locked(opened: Callable[[], M], work: Callable[[M], T]) -> T:
         return work(space)
 
 
-def _numbered(work: Callable[[M], T], space: M) -> tuple[T, M, int]:
-    """Return what comes of the work, and the last change that it made, 0 if it made none."""
-    before = space.last_lsn
-    result = work(space)
-    return result, space, space.last_lsn if space.last_lsn != before else 0
-
-
-def _changed(opened: Callable[[], M], work: Callable[[M], T]) -> tuple[T, M, int]:
+def _changed(opened: Callable[[], M], work: Callable[[M], T]) -> _Change[T]:
     space = opened()
     with space.writing:
-        done = _numbered(work, space)
+        before = space.last_lsn
+        result, lsn = work(space), space.last_lsn
         space.look_after()
-    return done
+    return _Change(result, space, lsn if lsn != before else 0, is_due=False)
 
 
 def _look_after(space: MemoryManager) -> None:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Literal, NoReturn
+from typing import Literal, NoReturn, Self, TypeVar
 
 from ..errors import InvalidInput, OutOfSpace, StoreError, UnknownObject
 from ..events import EventStream
@@ -32,6 +31,8 @@ from .recovery import rebuild
 from .room import Room
 from .searching import Retriever, Searching, open_search
 from .table import SLOT_MASK
+
+T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
@@ -293,15 +294,15 @@ class Engine(ClosingNow):
         if steps + size // _PAGE > FEW:
             self.below.wait()
 
-    @contextmanager
-    def at_once(self) -> Iterator[None]:
-        """Do only what takes no time to speak of, with the lock held.
+    def at_once(self, work: Callable[[Self], T]) -> T:
+        """Do some work, with the lock held, that takes no time to speak of.
 
-        What would wait for the disk, or take long, raises ``WouldWait`` before anything is done.
+        If it would wait for the disk, or take long, ``WouldWait`` is raised before it changes
+        anything.
         """
         self.below.may_wait = False
         try:
-            yield
+            return work(self)
         finally:
             self.below.may_wait = True
 

@@ -345,6 +345,8 @@ class YieldingLock:
 
     def acquire(self, timeout: float | None = None) -> bool:
         """Enter, waiting at most ``timeout`` seconds; tell whether it worked."""
+        if timeout == 0:
+            return self._acquire(False)
         return self._acquire(timeout=_seconds(timeout))
 
     def release(self) -> None:

@@ -37,6 +37,7 @@ class Mover:
         self.tier = tier
         self._tiering = tiering
         self._most_dirty = tiering.most_dirty
+        self._has_limits = tiering.max_hot_objects is not None or tiering.max_pages is not None
         self._events = events
         self._curve = curve
         self.pager = tiering.page_table()
@@ -193,16 +194,18 @@ class Mover:
             tier.just_written = {}
         if self.pager.dirty_count > self._most_dirty:
             self._write_as_policy_says()
-        if self._tiering.max_hot_objects is not None or self._tiering.max_pages is not None:
+        if self._has_limits:
             self._keep_limits()
         if bury and len(tier.graves) >= _BATCH:
             tier.bury(self._heap.lsn)
 
     def is_due(self, *, bury: bool) -> bool:
         """Tell whether ``settle`` would write to the cold tier now."""
-        if self.pager.dirty_count > self._most_dirty or self._is_over():
+        if self.pager.dirty_count > self._most_dirty:
             return True
-        return bury and len(self.tier.graves) >= _BATCH
+        if bury and len(self.tier.graves) >= _BATCH:
+            return True
+        return self._has_limits and self._is_over()
 
     def write_some(self) -> int:
         """Write cold copies of some that have none; return how many: 0 if all have one."""

@@ -306,7 +306,7 @@ class SpaceStore(Store):
 
     async def close(self) -> None:
         """Close the space if it was opened here; the next use opens it again."""
-        if self._folder is not None and self._manager is not None:
+        if self._folder is not None and (self._manager is not None or self._desk.is_busy):
             await self._desk.aside(self._close)
         self._desk.rest()
 
