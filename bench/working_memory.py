@@ -314,6 +314,19 @@ async def redis_get_excluding(side: Side) -> float:
         return await _per_call([lambda: memory.get_memory(exclude_mark="compressed")] * 3)
 
 
+async def redis_add_many(side: Side) -> float:
+    async with redis(side) as memory:
+        portions = [side.says(1_000) for _ in range(5)]
+        adds = [lambda some=each: memory.add(some) for each in portions]
+        return await _per_call(adds) / 1_000
+
+
+async def redis_get(side: Side) -> float:
+    async with redis(side) as memory:
+        await _filled(side, memory, 10_000)
+        return await _per_call([memory.get_memory] * 3)
+
+
 CASES = [
     Case("in-memory: add, 1k stored", None, ram_add_at(1_000, 100)),
     Case("in-memory: add, 10k stored", 50, ram_add_at(10_000, 100)),
@@ -338,6 +351,8 @@ CASES = [
         None,
         redis_add_at_10k(10, foreign_keys=100_000, key_ttl=600),
     ),
+    Case("Redis: one of 1,000 messages in one add", 1.5, redis_add_many),
+    Case("Redis: get_memory of 10k", 4, redis_get),
     Case("Redis: get_memory(exclude_mark), 10k stored, 5k marked", 5, redis_get_excluding),
 ]
 

@@ -22,14 +22,20 @@ class CountingEmbedder:
         self.texts: list[str] = []
         self.questions: list[str] = []
         self.fails_after = fails_after
-        self._lock = threading.Lock()
+        self._lock = threading.Condition()
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         with self._lock:
             if self.fails_after is not None and len(self.texts) + len(texts) > self.fails_after:
                 raise ConnectionError("the server of vectors does not answer")
             self.texts += texts
+            self._lock.notify_all()
         return self._rows(texts)
+
+    def wait_for(self, count: int) -> None:
+        """Return when so many texts were asked for."""
+        with self._lock:
+            assert self._lock.wait_for(lambda: len(self.texts) >= count, timeout=60)
 
     def embed_questions(self, texts: Sequence[str]) -> NDArray[np.float32]:
         self.questions += texts

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from memoryspace.record import Scope
 from memoryspace.service import ServiceSettings
 from memoryspace.service.search.ahead import AT_ONCE
 from memoryspace.service.stored import StoredMemoryService
-from memoryspace.store import KeepsVectors
+from memoryspace.store import KeepsVectors, Place
 from memoryspace.testing import fresh_scope
 
 from services import service_maker
@@ -106,6 +107,40 @@ async def test_what_is_added_meanwhile_is_found_and_changes_too() -> None:
     ) as service:
         theirs = await service.search(user, QUESTION)
     assert [each.memory.id for each in ours] == [each.memory.id for each in theirs]
+
+
+class PausingStore(MemoryStore):
+    """Holds back the answer that every one of so many vectors of a space is there."""
+
+    def __init__(self, space: str, count: int) -> None:
+        super().__init__()
+        self._space, self._count = space, count
+        self.has_paused, self.may = asyncio.Event(), asyncio.Event()
+
+    async def vectors(self, user: str, space: str, places: Collection[Place]) -> dict[int, bytes]:
+        found = await super().vectors(user, space, places)
+        if space.startswith(self._space) and len(found) == self._count:
+            self.has_paused.set()
+            await self.may.wait()
+        return found
+
+
+async def test_what_comes_when_the_change_is_all_but_done_is_embedded_once() -> None:
+    user, store = fresh_scope().user, PausingStore(NEW, 40)
+    old, new = CountingEmbedder(OLD), CountingEmbedder(NEW)
+    async with StoredMemoryService(store, settings=changed(old, None)) as service:
+        await service.add_memory(user, said(40))
+        await service.settled(user)
+    async with StoredMemoryService(store, settings=changed(new, old)) as service:
+        await service.search(user, QUESTION)
+        await store.has_paused.wait()
+        await service.add_memory(user, said(40, begin=40))
+        await service.search(user, QUESTION)
+        await asyncio.to_thread(new.wait_for, 80)  # ahead of whoever needs them
+        store.may.set()
+        await service.settled(user)
+        assert await serving(service, user) == NEW
+        assert len(new.texts) == len(set(new.texts)) == 80
 
 
 async def test_a_change_that_broke_off_goes_on_where_it_was(tmp_path: Path) -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import random
+import sys
 import threading
+import tracemalloc
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -160,7 +163,7 @@ def said(dice: random.Random) -> str:
 def check(searcher: ResidentSearcher) -> None:
     for seat in searcher._seats.values():
         seat.index.check()
-    assert searcher._entries == sum(len(seat.index) for seat in searcher._seats.values())
+    assert searcher._bytes == sum(seat.counted for seat in searcher._seats.values())
 
 
 async def test_the_size_of_portions_makes_no_difference() -> None:
@@ -380,19 +383,60 @@ async def test_why_not_says_where_it_fell_out_and_names_the_others_by_id() -> No
     assert (await searcher.why_not("u", ask("tea"), seqs["a"])).reason == "unknown"
 
 
+async def bytes_of_four() -> int:
+    """Return the bytes that the index of a user with four notes takes."""
+    store, heard = MemoryStore(), list[Event]()
+    store.events.subscribe(heard.append, "index_dropped")
+    searcher = resident(store, max_bytes=1)
+    await store.append(Scope("a", "s"), [note(str(n), "tea") for n in range(4)])
+    await searcher.search("a", ask("tea"))
+    await searcher.search("nobody", ask("tea"))
+    return int(heard[0].data["bytes"])
+
+
+async def test_a_long_memory_takes_the_room_of_many_short_ones() -> None:
+    store = MemoryStore()
+    searcher = resident(store, max_bytes=1_000_000)
+    await store.append(Scope("long", "s"), [note("a", "tea " * 300_000)])
+    for user in ("short", "shorter"):
+        await store.append(Scope(user, "s"), [note(str(n), "tea") for n in range(50)])
+    await searcher.search("short", ask("tea"))
+    await searcher.search("shorter", ask("tea"))
+    assert [await searcher.traces(user) for user in ("short", "shorter")] == [50, 50]
+    await searcher.search("long", ask("tea"))
+    assert [await searcher.traces(user) for user in ("short", "shorter", "long")] == [0, 0, 1]
+
+
+async def test_what_an_index_takes_is_counted_about_as_python_counts_it() -> None:
+    store, words = MemoryStore(), [f"word{number} tea" for number in range(2000)]
+    notes = [note(str(n), f"{text} " * 20) for n, text in enumerate(words)]
+    await store.append(Scope("a", "s"), notes)
+    searcher = resident(store)
+    await searcher.search("nobody", ask("tea"))
+    gc.collect()
+    tracemalloc.start()
+    try:
+        await searcher.search("a", ask("tea"))
+        gc.collect()
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    texts = sum(sys.getsizeof(each.text) for each in notes)  # which the store holds already
+    assert 0.5 < searcher._seats["a"].held / (taken + texts) < 2
+
+
 async def test_whoever_was_not_asked_for_longest_is_dropped_and_comes_back_when_asked() -> None:
     heard: list[Event] = []
     store = MemoryStore()
     store.events.subscribe(heard.append, "index_dropped")
-    searcher = resident(store, max_entries=10)
+    searcher = resident(store, max_bytes=2 * await bytes_of_four() + 1)
     for user in ("a", "b", "c"):
         await store.append(Scope(user, "s"), [note(str(n), "tea") for n in range(4)])
         assert len(await ids(searcher, user, "tea")) == 4
     assert [await searcher.traces(user) for user in ("a", "b", "c")] == [0, 4, 4]
     assert searcher.dropped == 1
-    assert [(event.name, event.data) for event in heard] == [
-        ("index_dropped", {"user": "a", "entries": 4})
-    ]
+    told = {"user": "a", "entries": 4, "bytes": await bytes_of_four()}
+    assert [(event.name, event.data) for event in heard] == [("index_dropped", told)]
     await searcher.search("b", ask("tea"))
     assert len(await ids(searcher, "a", "tea")) == 4
     assert [await searcher.traces(user) for user in ("a", "b", "c")] == [4, 4, 0]
@@ -401,7 +445,7 @@ async def test_whoever_was_not_asked_for_longest_is_dropped_and_comes_back_when_
 
 async def test_the_user_who_is_asked_stays_however_large() -> None:
     store = MemoryStore()
-    searcher = resident(store, max_entries=3)
+    searcher = resident(store, max_bytes=3)
     await store.append(Scope("small", "s"), [note("a", "tea")])
     await store.append(Scope("large", "s"), [note(str(n), "tea") for n in range(9)])
     await searcher.search("small", ask("tea"))
@@ -412,8 +456,8 @@ async def test_the_user_who_is_asked_stays_however_large() -> None:
 
 @pytest.mark.parametrize("wrong", [0, -1, True])
 def test_a_bound_that_nothing_fits_in_is_refused(wrong: int) -> None:
-    with pytest.raises(InvalidInput, match="max_entries"):
-        resident(MemoryStore(), max_entries=wrong)
+    with pytest.raises(InvalidInput, match="max_bytes"):
+        resident(MemoryStore(), max_bytes=wrong)
 
 
 async def test_forgetting_a_user_and_closing_leave_nothing_and_can_be_gone_back_on() -> None:

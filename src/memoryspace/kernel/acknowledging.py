@@ -2,7 +2,7 @@
 
 A change is journalled and applied under the manager's lock. Only then, and without the lock, does
 the caller wait until the journal's policy calls it safe; others may work meanwhile. The blocking
-and the awaitable form of a method (``aio``) differ in this last step alone.
+and the awaitable form of a method (``desk``) differ in who waits, and where.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def durable(method: Callable[Concatenate[M, P], R]) -> Callable[Concatenate[M, P
 
     @wraps(method)
     def call(manager: M, /, *args: P.args, **options: P.kwargs) -> R:
-        with manager.writing:  # as in ``changed``, which would pack the arguments once more
+        with manager.writing:
             before = manager.heap.lsn
             result = method(manager, *args, **options)
             manager.look_after()
@@ -34,15 +34,3 @@ def durable(method: Callable[Concatenate[M, P], R]) -> Callable[Concatenate[M, P
         return result
 
     return call
-
-
-def changed(
-    method: Callable[Concatenate[M, P], R], manager: M, /, *args: P.args, **options: P.kwargs
-) -> tuple[R, int]:
-    """Run a method under the lock; return its result and the last journal frame it wrote."""
-    with manager.writing:
-        before = manager.last_lsn
-        result = method(manager, *args, **options)
-        manager.look_after()
-        lsn = manager.last_lsn
-    return result, lsn if lsn != before else 0

@@ -9,9 +9,8 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Literal, NoReturn, Self, TypeVar
 
 from ..errors import InvalidInput, OutOfSpace, StoreError, UnknownObject
 from ..events import EventStream
@@ -29,14 +28,19 @@ from .heap.ops import MAX_OPS, Freed, Op, encode_ops
 from .heap.table import SLOT_MASK
 from .index.searching import Retriever, Searching, open_search
 from .limits import Limits
-from .locks import ReadWriteLock, YieldingLock
+from .locks import ReadWriteLock, Side, YieldingLock
 from .options import Options
 from .reserving import Reservations
+
+T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
 _LOOK_EVERY = 16  # calls between two looks at whether something is due
 _SLICE_EVERY = 128  # calls between two slices of work that is under way
+
+FEW = 128  # objects that are soon read or written: an event loop can spare the time
+_PAGE = 4096  # bytes that take as long as another object
 
 
 class Engine(ClosingNow):
@@ -61,8 +65,8 @@ class Engine(ClosingNow):
         self.checkpoint_manager = checkpoint_manager
         self.events = events
         self.clock = clock
-        self.reading: AbstractContextManager[Any]
-        self.writing: AbstractContextManager[Any]
+        self.reading: Side
+        self.writing: Side
         self.reading = self.writing = YieldingLock()
         if lock is not None:
             self.reading, self.writing = lock.read, lock.write
@@ -146,6 +150,7 @@ class Engine(ClosingNow):
             return [self.insert_one(objects[0], also)]
         if self._closed:
             self._refuse()
+        self.expect(len(objects))
         if len(objects) > MAX_OPS:
             raise InvalidInput(f"at most {MAX_OPS} objects can be stored at once")
         now = self.clock()
@@ -190,6 +195,8 @@ class Engine(ClosingNow):
             self._refuse()
         now, heap = self.clock(), self.heap
         body = self._drafts.encode(new, heap)
+        if len(body) > FEW * _PAGE:
+            self.lower_tier.wait()
         if new.id is not None:
             self._free_expired_names((new,), now)
         if self._has_limits:
@@ -215,6 +222,7 @@ class Engine(ClosingNow):
         """Make changes to living objects, all or none."""
         if self._closed:
             self._refuse()
+        self.expect(len(ops))
         bodies = bodies_of(ops, self.heap.lsn + 1)
         addresses = self.reservations.make(bodies) if bodies else []
         try:
@@ -281,6 +289,27 @@ class Engine(ClosingNow):
     def drain(self) -> None:
         """Return when nothing is on its way to a colder tier that was sent before this call."""
 
+    def expect(self, steps: int, size: int = 0) -> None:
+        """Raise ``WouldWait`` if that is more than can be done at once: see ``at_once``."""
+        if steps + size // _PAGE > FEW:
+            self.lower_tier.wait()
+
+    def at_once(self, work: Callable[[Self], T]) -> T:
+        """Do some work, with the lock held, that takes no time to speak of.
+
+        If it would wait for the disk, or take long, ``WouldWait`` is raised before it changes
+        anything.
+        """
+        self.lower_tier.may_wait = False
+        try:
+            return work(self)
+        finally:
+            self.lower_tier.may_wait = True
+
+    def needs_time(self) -> bool:
+        """Tell whether the next ``look_after`` may take a while."""
+        return not (self._calls + 1) % _SLICE_EVERY
+
     def look_after(self, *, now: bool = False) -> None:
         """Do what is due, a slice at a time; called after every call that changes something.
 
@@ -330,6 +359,7 @@ class Engine(ClosingNow):
 
     def bodies(self, slots: Sequence[int]) -> list[bytes]:
         """Return the bytes of several objects, counting a use of each."""
+        self.expect(len(slots))
         table, now = self.heap.table, self.clock()
         for slot in slots:
             table.uses[slot] += 1
@@ -339,6 +369,11 @@ class Engine(ClosingNow):
     def object(self, slot: int) -> MemoryObject:
         """Return a copy of an object."""
         return self.heap.object(slot, self.heap.body_of(slot))
+
+    @property
+    def is_closed(self) -> bool:
+        """If it was closed: it cannot be changed any more."""
+        return self._closed
 
     @property
     def last_lsn(self) -> int:

@@ -12,7 +12,7 @@ import time
 from collections import deque
 from threading import get_ident
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 
 class ReadWriteLock:
@@ -296,6 +296,28 @@ def _seconds(timeout: float | None) -> float:
     return -1 if timeout is None else max(0.0, timeout)
 
 
+class Side(Protocol):
+    """A lock as a space uses it: by ``with``, or, by whoever cannot wait, with a timeout."""
+
+    def acquire(self, timeout: float | None = None) -> bool:
+        """Enter, waiting at most ``timeout`` seconds; tell whether it worked."""
+        ...
+
+    def release(self) -> None:
+        """Leave once."""
+        ...
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+        /,
+    ) -> None: ...
+
+
 class YieldingLock:
     """A re-entrant lock for sections of microseconds, taken and left by ``with``.
 
@@ -319,6 +341,16 @@ class YieldingLock:
             self._wait()
 
     def __exit__(self, *error: object) -> None:
+        self._release()
+
+    def acquire(self, timeout: float | None = None) -> bool:
+        """Enter, waiting at most ``timeout`` seconds; tell whether it worked."""
+        if timeout == 0:
+            return self._acquire(False)
+        return self._acquire(timeout=_seconds(timeout))
+
+    def release(self) -> None:
+        """Leave once."""
         self._release()
 
     def _wait(self) -> None:

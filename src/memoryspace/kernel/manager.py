@@ -187,6 +187,7 @@ class MemoryManager(Engine):
     def free_many(self, object_ids: Iterable[str]) -> int:
         """Free several objects at once; return how many there were."""
         slots = {self.heap.find(object_id) for object_id in object_ids} - {-1}
+        self.expect(len(slots))
         if slots:
             self.free([self.heap.table.handle[slot] for slot in sorted(slots)], "freed")
         return len(slots)

@@ -51,6 +51,7 @@ class Reservations:
         try:
             return self._heap.reserve(sizes)
         except OutOfSpace:
+            self._lower.wait()
             space, total = self._heap.space, sum(map(self._heap.space.block_size, sizes))
         if total > space.capacity:
             return self._overflow(bodies, total)

@@ -6,6 +6,7 @@ Columns are flat arrays by row. Rows of one session are linked in the order of a
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ Mask = NDArray[np.bool_]
 NO_ROW = -1
 _LEAST = 256
 _MANY = 32  # one in so many rows
+_ENTRY_BYTES = 1000  # measured: an entry of no text, its rows in all columns, its profile
 _SORTED_AT = 64  # one in so many: fewer than that are sorted sooner than marked
 
 
@@ -35,6 +37,7 @@ class Catalogue:
         self._facets = Facets()
         self._tails: dict[str, int] = {}  # session → its newest row
         self._added = 0
+        self._texts = 0  # bytes of what they say
         self._in_order: Rows | None = None  # everyone, until somebody comes or goes
         self._allowed_last: tuple[str, Rows] | None = None  # until anything changes
         self._living: Mask = np.zeros(_LEAST, np.bool_)
@@ -48,6 +51,11 @@ class Catalogue:
 
     def __len__(self) -> int:
         return len(self._by_id)
+
+    @property
+    def nbytes(self) -> int:
+        """About how many bytes the entries take, with what is known of each beside its words."""
+        return self._texts + _ENTRY_BYTES * len(self)
 
     def __contains__(self, entry_id: object) -> bool:
         return entry_id in self._by_id
@@ -79,6 +87,7 @@ class Catalogue:
         old = self.at(row)
         assert (old.id, old.session) == (entry.id, entry.session), "that would be another one"
         self._facets.remove(row, old)
+        self._texts -= _text_bytes(old)
         self._describe(row, entry)
         self._allowed_last = None
 
@@ -87,6 +96,7 @@ class Catalogue:
         entry = self.at(row)
         self._unlink(row, entry)
         self._facets.remove(row, entry)
+        self._texts -= _text_bytes(entry)
         self._everyone.discard(row)
         self._living[row], self._in_order, self._allowed_last = False, None, None
         del self._by_id[entry.id]
@@ -185,6 +195,7 @@ class Catalogue:
     def _describe(self, row: int, entry: Entry) -> None:
         """Note everything about an entry but its place among the others."""
         self.entries[row] = entry
+        self._texts += _text_bytes(entry)
         self._facets.add(row, entry)
         self.times[row] = np.nan if entry.time is None else entry.time
         self.importances[row] = entry.importance
@@ -295,3 +306,9 @@ def distinct(rows: Rows) -> Rows:
 
 def _column(kind: DTypeLike) -> NDArray[Any]:
     return np.empty(_LEAST, kind)
+
+
+def _text_bytes(entry: Entry) -> int:
+    """Return the bytes of what an entry says; of values within values only the outermost."""
+    known = {} if entry.metadata is None else entry.metadata
+    return sum(map(sys.getsizeof, (entry.text, entry.title, known, *known.values())))

@@ -103,6 +103,11 @@ class Recall:
     def __len__(self) -> int:
         return len(self.catalogue)
 
+    @property
+    def nbytes(self) -> int:
+        """About how many bytes of RAM the entries and their indexes take."""
+        return self.sparse.nbytes + self.vectors.nbytes + self.catalogue.nbytes
+
     def __contains__(self, entry_id: object) -> bool:
         return entry_id in self.catalogue
 

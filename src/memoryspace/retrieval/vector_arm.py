@@ -69,6 +69,11 @@ class VectorArm:
         return self._generations.serving if self._embedder is not None else None
 
     @property
+    def nbytes(self) -> int:
+        """Bytes that the vectors take."""
+        return self._generations.nbytes
+
+    @property
     def waiting(self) -> int:
         """How many entries have no vector because the embedder failed."""
         return len(self._waiting)

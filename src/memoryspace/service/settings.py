@@ -15,7 +15,7 @@ from ..retrieval.ranking import Ranking, Reranker
 from .secrecy import Policy
 from .shelf import MAX_VERSIONS
 
-MAX_INDEXED = 500_000
+MAX_INDEXED = 1 << 30  # bytes
 
 
 class ServiceSettings(Struct, frozen=True, kw_only=True):
@@ -25,13 +25,13 @@ class ServiceSettings(Struct, frozen=True, kw_only=True):
     ``keep_vectors``, what was added is embedded in the background and its vector kept in the store,
     if that can keep them, for every process and the next start. After a change of the embedder,
     what ``former_embedder`` has made serves until the new one has made it anew. At most about
-    ``max_indexed`` memories are held in this process's indexes; users not asked for lately make
-    room. ``ttl_seconds`` after it was said a memory is gone (never, if ``None``); of each session
-    only the newest ``max_messages_per_session`` are kept. ``quarantine`` holds back text that
-    looks like instructions to a model until somebody releases it. ``secrets`` says what becomes of
-    a message with a password, a card number or the like: ``"keep"`` it, marked and left out of
-    contexts; ``"mask"`` the secret before anything is stored; ``"refuse"`` it. No secret becomes a
-    fact. A message of more than ``max_message_characters`` is refused. Of each memory
+    ``max_indexed`` bytes of RAM are taken by this process's indexes; users not asked for lately
+    make room. ``ttl_seconds`` after it was said a memory is gone (never, if ``None``); of each
+    session only the newest ``max_messages_per_session`` are kept. ``quarantine`` holds back text
+    that looks like instructions to a model until somebody releases it. ``secrets`` says what
+    becomes of a message with a password, a card number or the like: ``"keep"`` it, marked and left
+    out of contexts; ``"mask"`` the secret before anything is stored; ``"refuse"`` it. No secret
+    becomes a fact. A message of more than ``max_message_characters`` is refused. Of each memory
     ``max_versions`` old ones are kept. A derivation is given up after ``max_attempts``.
     """
 

@@ -79,6 +79,25 @@ class Sessions(Generic[E]):
             return sum(each.count(where.kind, now) for each in self._within(scope))
         return len(self.choose(scope, where, now))
 
+    def size(self, scope: Scope, where: Where) -> int:
+        """Return about how many entries have to be looked at to choose some."""
+        if where.ids is not None:
+            return len(where.ids)
+        sessions = self._within(scope)
+        if where.limit is not None and not where.marks and not where.without:
+            return where.limit + len(sessions)
+        return sum(len(each.records) for each in sessions)
+
+    def size_since(self, user: str, state: Seen | None) -> int:
+        """Return about how many entries have to be looked at to tell what happened since."""
+        known = {} if state is None or state.index is not self._identity else state.revisions
+        return sum(
+            1
+            if known.get(name) == (session.last_change, session.last_seq)
+            else len(session.records)
+            for name, session in self._users.get(user, {}).items()
+        )
+
     def standing_at(
         self, user: str, places: Iterable[Place], now: float
     ) -> Iterator[tuple[Place, Session[E]]]:

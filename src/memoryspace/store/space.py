@@ -10,32 +10,39 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from os import PathLike
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace as change
 
+from ..collector import collector_at_rest
 from ..errors import CorruptData, InvalidInput, OutOfSpace
 from ..events import EventStream
 from ..kernel import Durability, MemoryManager, NewObject, TieredMemoryManager
+from ..kernel.desk import Desk
 from ..kernel.durable.journal import ALWAYS, as_policy
+from ..kernel.engine import FEW
 from ..kernel.heap.ops import Freed, Op, Tuned
 from ..kernel.heap.table import FOREVER, PINNED
 from ..record import EVERYTHING, Record, Scope, Where, as_marks, text_of
 from .codec import clean_text, dump_origin, dump_value, parse_origin, parse_value
 from .contract import Changes, Clock, Store, admit, session_of
 from .remains import Remainder
-from .sessions import Sessions
+from .sessions import News, Sessions
 from .space_vectors import SpaceVectors, object_of, vectors_in
 from .users import USERS_AT_ONCE, Usage, UserPage
 from .vectors import Kept, Place, check_space, check_vectors
 
 HOT_CAPACITY = 64 << 20
 
+T = TypeVar("T")
+
 _NOTHING = Where(ids=frozenset())
+_SOON_DECODED = 1 << 19  # bytes
 
 
 class _Entry(Struct, frozen=True, gc=False):
@@ -76,7 +83,8 @@ class SpaceStore(Store):
 
     ``hot_capacity`` bounds the RAM for values; the rest stands in the cold tier. Safe to share
     between threads and event loops. One process owns the folder: in it, share one store. What
-    happens in the space itself is told to the store's ``events`` as well.
+    happens in the space itself is told to the store's ``events`` as well. An event loop is not held
+    up: what waits for the disk, or takes long, is done in a thread, in the order of the calls.
     """
 
     def __init__(
@@ -99,6 +107,7 @@ class SpaceStore(Store):
         self._hot_capacity = hot_capacity
         self._durability = durability
         self._opening = threading.Lock()
+        self._desk = Desk("memoryspace-store")
         self._sessions: Sessions[_Entry] = Sessions()
         self._entries: dict[int, _Entry] = {}
         self._vectors = SpaceVectors()
@@ -144,88 +153,93 @@ class SpaceStore(Store):
         return await self.replace(scope, _NOTHING, records)
 
     async def select(self, scope: Scope, where: Where = EVERYTHING) -> list[Record]:
-        space = self.space
-        with space.writing:
-            rows = self._rows(space, scope, self._choose(scope, where))
-        return self._records(scope, rows)
+        def work(space: MemoryManager) -> list[_Row]:
+            return self._rows(space, scope, self._chosen(space, scope, where))
+
+        return await self._read(scope, await self._do(work))
 
     async def replace(
         self, scope: Scope, where: Where, records: Sequence[Record], *, if_found: bool = False
     ) -> list[str]:
         name = session_of(scope)
-        new = [(record, _object_of(scope.user, name, record)) for record in admit(records)]
-        space = self.space
-        with space.writing:
-            before = space.last_lsn
-            removed = [] if where is _NOTHING else self._choose(scope, where)
+
+        def work(space: MemoryManager) -> list[str]:
+            space.expect(len(records), sum(len(record.text) for record in records))
+            new = [(record, _object_of(scope.user, name, record)) for record in admit(records)]
+            removed = [] if where is _NOTHING else self._chosen(space, scope, where)
             is_late = if_found and not removed
-            added = [] if is_late else self._replace(scope, removed, name, new)
-            lsn = space.last_lsn
-        await self._settled(space, before, lsn)
-        return added
+            return [] if is_late else self._replace(scope, removed, name, new)
+
+        return await self._change(work)
 
     async def mark(
         self, scope: Scope, where: Where, *, add: Collection[str] = (), remove: Collection[str] = ()
     ) -> int:
         put_on, take_off = as_marks(frozenset(add)), as_marks(frozenset(remove))
-        space = self.space
-        with space.writing:
-            before = space.last_lsn
-            pairs = [
-                (entry, (entry.marks - take_off) | put_on) for entry in self._choose(scope, where)
-            ]
+
+        def work(space: MemoryManager) -> int:
+            chosen = self._chosen(space, scope, where)
+            pairs = [(entry, (entry.marks - take_off) | put_on) for entry in chosen]
             pairs = [(entry, marks) for entry, marks in pairs if marks != entry.marks]
             if pairs:
                 space.change([self._tagged(entry, marks) for entry, marks in pairs])
             for entry, marks in pairs:
                 self._remark(entry, marks)
-            lsn = space.last_lsn
-        await self._settled(space, before, lsn)
-        return len(pairs)
+            return len(pairs)
+
+        return await self._change(work)
 
     async def delete(self, scope: Scope, where: Where = EVERYTHING) -> list[str]:
-        space = self.space
-        with space.writing:
-            before = space.last_lsn
-            chosen = self._choose(scope, where)
+        def work(space: MemoryManager) -> list[str]:
+            chosen = self._chosen(space, scope, where)
             if chosen:
                 space.free(self._handles(chosen), "deleted")
-            lsn = space.last_lsn
-        await self._settled(space, before, lsn)
-        return [entry.id for entry in chosen]
+            return [entry.id for entry in chosen]
+
+        return await self._change(work)
 
     async def count(self, scope: Scope, where: Where = EVERYTHING) -> int:
-        with self.space.writing:
+        def work(space: MemoryManager) -> int:
+            if not where.is_only_kind:
+                space.expect(self._sessions.size(scope, where))
             return self._sessions.count(scope, where, self.clock())
 
+        return await self._do(work)
+
     async def sessions(self, user: str) -> list[str]:
-        with self.space.writing:
-            return self._sessions.names(user, self.clock())
+        return await self._do(lambda _: self._sessions.names(user, self.clock()))
 
     async def users(self, *, cursor: str | None = None, limit: int = USERS_AT_ONCE) -> UserPage:
-        with self.space.writing:
-            return self._sessions.users(cursor, limit, self.clock())
+        return await self._do(lambda _: self._sessions.users(cursor, limit, self.clock()))
 
     async def usage(self, user: str) -> Usage:
         """Return what a user has; sizes are known without reading anything."""
-        space = self.space
-        with space.writing:
+
+        def work(space: MemoryManager) -> Usage:
+            space.expect(self._sessions.size(Scope(user), EVERYTHING))
             table = space.heap.table
             entries = list(self._sessions.entries(user, self.clock()))
             size = sum(table.size[table.slot_of(entry.handle)] for entry in entries)
-        return Usage(len(entries), len({entry.session for entry in entries}), size)
+            return Usage(len(entries), len({entry.session for entry in entries}), size)
+
+        return await self._do(work)
 
     async def changes(self, user: str, state: Any = None) -> Changes:
-        space, scope = self.space, Scope(user)
-        with space.writing:
+        scope = Scope(user)
+
+        def work(space: MemoryManager) -> tuple[News[_Entry], list[_Row]]:
+            space.expect(self._sessions.size_since(user, state))
             news = self._sessions.since(user, state, self.clock())
-            rows = self._rows(space, scope, news.entries)
-        return Changes(news.state, self._records(scope, rows), news.kept, news.gone)
+            return news, self._rows(space, scope, news.entries)
+
+        news, rows = await self._do(work)
+        return Changes(news.state, await self._read(scope, rows), news.kept, news.gone)
 
     async def vectors(self, user: str, space: str, places: Collection[Place]) -> dict[int, bytes]:
         check_space(user, space)
-        manager = self.space
-        with manager.writing:
+
+        def work(manager: MemoryManager) -> dict[int, bytes]:
+            manager.expect(len(places))
             found: dict[int, int] = {}
             for entry in self._standing(user, places):
                 handle = self._vectors.find(entry.handle, space)
@@ -233,62 +247,70 @@ class SpaceStore(Store):
                     found[handle] = entry.seq
             return {found[handle]: vector for handle, vector in vectors_in(manager, found)}
 
+        return await self._do(work)
+
     async def put_vectors(self, user: str, space: str, vectors: Mapping[Place, bytes]) -> int:
         check_vectors(user, space, vectors)
-        manager = self.space
-        with manager.writing:
-            before = manager.last_lsn
+
+        def work(manager: MemoryManager) -> int:
+            manager.expect(len(vectors))
             standing = self._standing(user, vectors)
             self._put_vectors(manager, space, standing, vectors)
-            lsn = manager.last_lsn
-        await self._settled(manager, before, lsn)
-        return len(standing)
+            return len(standing)
+
+        return await self._change(work)
 
     async def vector_spaces(self, user: str) -> dict[str, Kept]:
-        manager, found = self.space, dict[str, Kept]()
-        with manager.writing:
-            for entry in self._choose(Scope(user), EVERYTHING):
+        def work(manager: MemoryManager) -> dict[str, Kept]:
+            found = dict[str, Kept]()
+            for entry in self._chosen(manager, Scope(user), EVERYTHING):
                 spaces = self._vectors.spaces(entry.handle)
                 by_handle = {handle: space for space, handle in spaces.items()}
                 for handle, vector in vectors_in(manager, by_handle):
                     had = found.get(by_handle[handle], Kept(0, 0))
                     found[by_handle[handle]] = Kept(had.count + 1, had.size + len(vector))
-        return found
+            return found
+
+        return await self._do(work)
 
     async def drop_vectors(self, user: str, space: str) -> int:
         check_space(user, space)
-        manager = self.space
-        with manager.writing:
-            before = manager.last_lsn
-            entries = self._choose(Scope(user), EVERYTHING)
+
+        def work(manager: MemoryManager) -> int:
+            entries = self._chosen(manager, Scope(user), EVERYTHING)
             held = [self._vectors.find(entry.handle, space) for entry in entries]
             handles = [handle for handle in held if handle is not None]
             if handles:
                 manager.free(handles, "dropped")
-            lsn = manager.last_lsn
-        await self._settled(manager, before, lsn)
-        return len(handles)
+            return len(handles)
+
+        return await self._change(work)
 
     async def scrub(self) -> None:
         """Rewrite the files so that nothing deleted before this call is left in any of them.
 
         It runs in a thread of its own; records can be read and written meanwhile.
         """
-        oldest = await asyncio.to_thread(self.space.scrub)
+        oldest = await asyncio.to_thread(lambda: self.space.scrub())
         if oldest >= self._freed_at:
             self._freed_at = -1
 
     async def remains(self) -> tuple[Remainder, ...]:
         """Tell whether anything was freed, as far as is known, since the files were rewritten."""
-        manager = self.space
-        with manager.writing:
+
+        def work(manager: MemoryManager) -> tuple[Remainder, ...]:
             is_in_ram = manager.wal is None and manager.checkpoint_manager is None
             return () if is_in_ram or self._freed_at < 0 else (_IN_FILES,)
 
+        return await self._do(work)
+
     async def close(self) -> None:
         """Close the space if it was opened here; the next use opens it again."""
-        if self._folder is None:
-            return
+        if self._folder is not None and (self._manager is not None or self._desk.is_busy):
+            await self._desk.aside(self._close)
+        self._desk.rest()
+
+    def _close(self) -> None:
         with self._opening:  # whoever comes now opens it when it is closed
             manager, self._manager = self._manager, None
             if manager is not None:
@@ -297,6 +319,31 @@ class SpaceStore(Store):
                 self._entries.clear()
                 self._vectors = SpaceVectors()
                 self._freed_at = max(0, self._freed_at)  # by whoever has the folder meanwhile
+
+    # -- the doors ---------------------------------------------------------------------------------
+
+    async def _do(self, work: Callable[[MemoryManager], T]) -> T:
+        """Look something up under the lock: at once, or in a thread if it takes long."""
+        return await self._desk.do(self._manager, self._opened, work)
+
+    async def _change(self, work: Callable[[MemoryManager], T]) -> T:
+        """Change something under the lock, at once or in a thread; return when it is safe."""
+        return await self._desk.change(self._manager, self._opened, work)
+
+    def _opened(self) -> MemoryManager:
+        return self.space
+
+    async def _read(self, scope: Scope, rows: list[_Row]) -> list[Record]:
+        if len(rows) <= FEW and sum(len(body) for _, body, _ in rows) <= _SOON_DECODED:
+            return self._records(scope, rows)
+        return await self._desk.aside(partial(self._records_of_many, scope, rows))
+
+    def _records_of_many(self, scope: Scope, rows: list[_Row]) -> list[Record]:
+        """Here goes what was read, too: it takes a while, and nobody else has it."""
+        with collector_at_rest():  # else it looks at them all, several times, and holds up the loop
+            found = self._records(scope, rows)
+        rows.clear()
+        return found
 
     # -- writing -----------------------------------------------------------------------------------
 
@@ -425,13 +472,12 @@ class SpaceStore(Store):
             entry.handle, table.importance[slot], table.expires[slot], tuple(sorted(marks))
         )
 
-    async def _settled(self, space: MemoryManager, before: int, lsn: int) -> None:
-        with space.writing:
-            space.look_after()
-        if lsn != before:
-            await space.wait_for_async(lsn)
-
     # -- reading -----------------------------------------------------------------------------------
+
+    def _chosen(self, space: MemoryManager, scope: Scope, where: Where) -> list[_Entry]:
+        """``_choose``, where that takes no longer than there is time."""
+        space.expect(self._sessions.size(scope, where))
+        return self._choose(scope, where)
 
     def _choose(self, scope: Scope, where: Where) -> list[_Entry]:
         return self._sessions.choose(scope, where, self.clock())
@@ -447,7 +493,9 @@ class SpaceStore(Store):
     def _bodies(
         self, space: MemoryManager, scope: Scope, entries: Sequence[_Entry]
     ) -> Iterable[tuple[_Entry, bytes]]:
-        slots = [space.heap.table.slot_of(entry.handle) for entry in entries]
+        table = space.heap.table
+        slots = [table.slot_of(entry.handle) for entry in entries]
+        space.expect(len(slots), sum(table.size[slot] for slot in slots))
         try:
             return list(zip(entries, space.bodies(slots), strict=True))
         except CorruptData:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Protocol
 
 from ...errors import InvalidInput
 from ...events import EventStream
 from ..heap.heap import Heap
 from ..heap.lower_tier import LowerTier
+from ..locks import Side
 from ..options import Options
 from .checkpoints import CheckpointManager, CheckpointWriter
 from .journal import WriteAheadLog
@@ -32,7 +32,7 @@ class Imaged(Protocol):
     checkpoint_manager: CheckpointManager | None
     events: EventStream
     clock: Callable[[], float]
-    writing: AbstractContextManager[Any]
+    writing: Side
 
     def require_open(self) -> None:
         """Raise unless changes can be made."""

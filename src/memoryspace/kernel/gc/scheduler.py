@@ -12,6 +12,7 @@ from typing import Protocol
 
 from ...events import EventStream
 from ..heap.heap import Heap
+from ..heap.lower_tier import LowerTier
 from ..options import Options
 from .collectors import GarbageCollector
 from .cycles import Cycle, GCEvent
@@ -27,6 +28,7 @@ class Collected(Heapwatch, Protocol):
     options: Options
     events: EventStream
     clock: Callable[[], float]
+    lower_tier: LowerTier
 
     def free(self, handles: list[int], reason: str) -> None:
         """Free living objects in one step."""
@@ -89,6 +91,7 @@ class GCScheduler:
         """Free what has come to its end, until there is enough room."""
         due = self._due()
         if due:
+            self._space.lower_tier.wait()
             cycle = self._expiry(due)
             cycle.advance(math.inf, enough)
             cycle.abandon()
@@ -96,6 +99,7 @@ class GCScheduler:
     def collect(self, enough: Callable[[], bool]) -> None:
         """Collect until there is enough room: the cycle under way first, then, if that was not
         all, one that sees everything that has become garbage since."""
+        self._space.lower_tier.wait()
         for _ in range(2):
             if self.cycle is None:
                 if not self.maybe_garbage:

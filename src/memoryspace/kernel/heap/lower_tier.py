@@ -11,15 +11,26 @@ from typing import TypeAlias
 
 from .heap import Heap
 
+
+class WouldWait(Exception):
+    """Something would take longer than an event loop can spare; nothing of it was done."""
+
+
 Bodies: TypeAlias = Sequence[tuple[int, bytes]]  # (stamp that the write will have, body)
 
 
 class LowerTier:
-    """The empty tier: it holds no bodies and takes none."""
+    """Nothing: it holds no bodies and takes none."""
 
     def __init__(self) -> None:
-        self.tombstones: list[tuple[int, int]] = []  # (freed at, stamp) of bodies still stored here
-        self.pending: list[int] = []  # stamps of bodies written before their change is journalled
+        self.tombstones: list[tuple[int, int]] = []  # (freed at, stamp) of bodies still down there
+        self.pending: list[int] = []  # stamps of bodies that came before their change is journalled
+        self.may_wait = True  # if whoever holds the lock can wait for the disk
+
+    def wait(self) -> None:
+        """Raise ``WouldWait`` where nobody can wait: asked before the disk is, or a long time."""
+        if not self.may_wait:
+            raise WouldWait
 
     def follow(self, heap: Heap) -> None:
         """Begin below another heap, which is still empty."""

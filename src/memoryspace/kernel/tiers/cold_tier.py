@@ -69,6 +69,9 @@ class ColdTier(LowerTier):
 
     def load(self, slots: Sequence[int]) -> list[bytes]:
         """Read cold copies; one that the engine has lost is damage, like one it cannot read."""
+        if not slots:
+            return []
+        self.wait()
         stamps = [self._heap.table.stamp[slot] for slot in slots]
         found = self.storage.load_many(stamps)
         for slot, stamp in zip(slots, stamps, strict=True):
@@ -97,6 +100,7 @@ class ColdTier(LowerTier):
 
     def overflow(self, bodies: Bodies) -> list[int] | None:
         """What is too much for the heap at once comes here before it is journalled."""
+        self.wait()
         self.delete_pending()
         if not self.recovering:
             self.pending = [stamp for stamp, _ in bodies]
@@ -141,6 +145,7 @@ class ColdTier(LowerTier):
     def delete_pending(self) -> None:
         """Delete cold copies of a change that was never journalled."""
         if self.pending:
+            self.wait()
             self.storage.delete_many(self.pending)
             self.pending = []
 

@@ -189,6 +189,7 @@ class TieredMemoryManager(MemoryManager):
 
     def bodies(self, slots: Sequence[int]) -> list[bytes]:
         """Return the bytes of several objects, counting a use of each; promote the first ones."""
+        self.expect(len(slots))
         return self.mover.use_many(slots, self.clock())
 
     def _hits(self, found: list[tuple[int, float]]) -> list[Hit]:
@@ -249,6 +250,10 @@ class TieredMemoryManager(MemoryManager):
         """Do what is due, write as the policy says, and keep the limits of the hot tier."""
         super().look_after(now=now)
         self.mover.settle(purge=self.checkpoint_manager is None)
+
+    def needs_time(self) -> bool:
+        """Tell whether the next ``look_after`` may take a while."""
+        return super().needs_time() or self.mover.is_due(bury=self.checkpoint_manager is None)
 
     # -- figures -----------------------------------------------------------------------------------
 

@@ -37,6 +37,7 @@ class Mover:
         self.tier = tier
         self._tiering = tiering
         self._most_dirty = tiering.most_dirty
+        self._has_limits = tiering.max_hot_objects is not None or tiering.max_pages is not None
         self._events = events
         self._curve = curve
         self.pager = tiering.page_table()
@@ -56,19 +57,22 @@ class Mover:
 
     def use(self, slot: int) -> bytes:
         """Return the bytes of an object that is asked for; promote it if it is cold."""
-        if self._note_use(slot):
+        if self._heap.table.address[slot] != NOT_HOT:
+            self._note_use(slot)
             self.pager.touch(slot)
             return self._heap.read(slot)
         body = self.tier.load([slot])[0]
+        self._note_use(slot)
         self._promote(slot, body)
         return body
 
     def use_many(self, slots: Sequence[int], now: float) -> list[bytes]:
         """Return the bytes of several objects, the cold ones read in one go; promote the first."""
         table = self._heap.table
-        cold = [slot for slot in slots if not self._note_use(slot)]
+        cold = [slot for slot in slots if table.address[slot] == NOT_HOT]
         found = dict(zip(cold, self.tier.load(cold), strict=True))
         for slot in slots:
+            self._note_use(slot)
             table.uses[slot] += 1
             table.accessed[slot] = now
             if slot not in found:
@@ -78,13 +82,11 @@ class Mover:
             self._promote(slot, found[slot])
         return bodies
 
-    def _note_use(self, slot: int) -> bool:
-        """Count a hit or a miss; tell whether it was a hit."""
-        hit = self._heap.table.address[slot] != NOT_HOT
-        self.hit_rate.record(hit)
+    def _note_use(self, slot: int) -> None:
+        """Count a hit or a miss."""
+        self.hit_rate.record(self._heap.table.address[slot] != NOT_HOT)
         if self._curve is not None:
             self._curve.record(slot, self._heap.table.size[slot])
-        return hit
 
     # -- up ----------------------------------------------------------------------------------------
 
@@ -192,10 +194,18 @@ class Mover:
             tier.just_written = {}
         if self.pager.dirty_count > self._most_dirty:
             self._write_as_policy_says()
-        if self._tiering.max_hot_objects is not None or self._tiering.max_pages is not None:
+        if self._has_limits:
             self._keep_limits()
         if purge and len(tier.tombstones) >= _BATCH:
             tier.purge(self._heap.lsn)
+
+    def is_due(self, *, bury: bool) -> bool:
+        """Tell whether ``settle`` would write to the cold tier now."""
+        if self.pager.dirty_count > self._most_dirty:
+            return True
+        if bury and len(self.tier.tombstones) >= _BATCH:
+            return True
+        return self._has_limits and self._is_over()
 
     def write_some(self) -> int:
         """Write cold copies of some that have none; return how many: 0 if all have one."""

@@ -31,7 +31,7 @@ def searcher_on(
         ranking=settings.ranking,
         reranker=settings.reranker,
         zone=settings.zone,
-        max_entries=settings.max_indexed,
+        max_bytes=settings.max_indexed,
         personal=personal,
         keep_vectors=settings.keep_vectors,
         former_embedder=settings.former_embedder,

@@ -27,8 +27,11 @@ class Renewable(Protocol):
         """Return everything that is embedded in it; ``None`` once it is held no more."""
         ...
 
-    async def go_over(self, embedder: Embedder, known: Known) -> bool:
-        """Take the new vectors instead of the former ones; tell whether that was done."""
+    async def go_over(self, keeper: VectorKeeper, known: Known) -> bool:
+        """Take a keeper's vectors instead of the former ones; tell whether that was done.
+
+        What came since these were read is read too, and what is lacking even then is embedded.
+        """
         ...
 
 
@@ -67,7 +70,7 @@ class Renewal:
             known = await self._new.known(user, texts)
             lacking = self._new.lacking(texts, known)
             if not lacking:
-                if await index.go_over(self._new.embedder, known):
+                if await index.go_over(self._new, known):
                     await self._former.drop(user)
                 return
             if len(lacking) == before or not await self._embed(user, lacking):

@@ -40,7 +40,7 @@ from .seats import Seat, Vectors, Work
 from .told import Told
 from .user_index import EntryOf, Made, UserIndex
 
-MAX_ENTRIES = 500_000
+MAX_BYTES = 1 << 30
 MAX_USERS = 10_000  # also an empty index takes some room
 
 SHORT = 300  # characters of a question that is soon answered
@@ -55,9 +55,9 @@ class ResidentSearcher(Searcher):
     ``entry_of`` says what of a record is searched, ``None`` for one that must not be found; an
     entry is known by its record's seq, and ``ids`` in a condition mean these. ``embedder``,
     ``ranking``, ``reranker``, ``zone`` and ``personal`` are those of ``Recall``; ``clock`` (the
-    store's, unless given) tells when a question is asked. Beyond ``max_entries`` over all users,
-    those not asked for longest are dropped (event ``index_dropped``; ``dropped`` counts them); the
-    user who is asked always stays.
+    store's, unless given) tells when a question is asked. Beyond ``max_bytes`` of RAM, about,
+    over all users, those not asked for longest are dropped (event ``index_dropped``; ``dropped``
+    counts them); the user who is asked always stays.
 
     If the store keeps vectors (and ``keep_vectors`` is not false), they are read from there before
     anything is embedded, and written there after; what ``expect`` tells of is embedded ahead. What
@@ -74,13 +74,13 @@ class ResidentSearcher(Searcher):
         reranker: Reranker | None = None,
         zone: tzinfo = UTC,
         clock: Clock | None = None,
-        max_entries: int = MAX_ENTRIES,
+        max_bytes: int = MAX_BYTES,
         personal: bool = False,
         keep_vectors: bool = True,
         former_embedder: Embedder | None = None,
     ) -> None:
-        if isinstance(max_entries, bool) or max_entries < 1:
-            raise InvalidInput(f"max_entries must be 1 or more, got {max_entries}")
+        if isinstance(max_bytes, bool) or max_bytes < 1:
+            raise InvalidInput(f"max_bytes must be 1 or more, got {max_bytes}")
         self._embedder = best_embedder() if embedder == "best" else embedder
         self._make_recall = partial(
             Recall,
@@ -103,9 +103,9 @@ class ResidentSearcher(Searcher):
             if former_embedder is not None and former_embedder.name != self._embedder.name:
                 former = VectorKeeper(store, former_embedder)
                 self._renewal = Renewal(former, self._keeper, self._ahead)
-        self._max_entries = max_entries
+        self._max_bytes = max_bytes
         self._seats: OrderedDict[str, Seat] = OrderedDict()  # who was asked last comes last
-        self._entries = 0  # the sum of what was counted
+        self._bytes = 0  # the sum of what was counted
         self._lock = threading.Lock()  # around these two, never held for long
 
     async def search(self, user: str, query: Query) -> list[Found]:
@@ -175,7 +175,7 @@ class ResidentSearcher(Searcher):
             await self._ahead.stop()
         with self._lock:
             self._seats.clear()
-            self._entries = 0
+            self._bytes = 0
 
     async def _ask(self, user: str, work: Work[T]) -> T:
         seat = self._seat_of(user)
@@ -200,9 +200,10 @@ class ResidentSearcher(Searcher):
 
     def _embedding(self, user: str, changes: Changes) -> AbstractAsyncContextManager[object]:
         """Wait for what is being embedded ahead, if it may be what is needed."""
-        if self._ahead is None or not changes.records:
-            return nullcontext()
-        return self._ahead.turn(user)
+        return self._embedding_alone(user) if changes.records else nullcontext()
+
+    def _embedding_alone(self, user: str) -> AbstractAsyncContextManager[object]:
+        return nullcontext() if self._ahead is None else self._ahead.turn(user)
 
     async def _known(self, user: str, seat: Seat, records: Sequence[Record]) -> Vectors:
         """Read what is kept of records: in the beginning, by whoever has made more of it.
@@ -264,30 +265,29 @@ class ResidentSearcher(Searcher):
         """Count what a user has now; drop others while there is too much."""
         with self._lock:
             if self._seats.get(user) is seat:  # else it was forgotten meanwhile
-                held = len(seat.index)
-                self._entries += held - seat.counted
-                seat.counted = held
+                self._bytes += seat.held - seat.counted
+                seat.counted = seat.held
             dropped = self._dropped_for(user)
-        for each, entries in dropped:
-            self._store.events.emit("index_dropped", user=each, entries=entries)
+        for each, let_go in dropped:
+            entries, size = len(let_go.index), let_go.counted
+            self._store.events.emit("index_dropped", user=each, entries=entries, bytes=size)
 
-    def _dropped_for(self, user: str) -> list[tuple[str, int]]:
-        dropped: list[tuple[str, int]] = []
-        while self._entries > self._max_entries or len(self._seats) > MAX_USERS:
+    def _dropped_for(self, user: str) -> list[tuple[str, Seat]]:
+        dropped: list[tuple[str, Seat]] = []
+        while self._bytes > self._max_bytes or len(self._seats) > MAX_USERS:
             oldest = next((each for each in self._seats if each != user), None)
             if oldest is None:
                 break
-            dropped.append((oldest, self._let_go(oldest)))
+            dropped.append((oldest, self._seats[oldest]))
+            self._let_go(oldest)
         self.dropped += len(dropped)
         return dropped
 
-    def _let_go(self, user: str) -> int:
-        """Forget a user, with the lock held; return how many entries were counted."""
+    def _let_go(self, user: str) -> None:
+        """Forget a user, with the lock held."""
         seat = self._seats.pop(user, None)
-        if seat is None:
-            return 0
-        self._entries -= seat.counted
-        return seat.counted
+        if seat is not None:
+            self._bytes -= seat.counted
 
 
 class _Held:
@@ -303,13 +303,21 @@ class _Held:
             return None
         return await asyncio.to_thread(self._seat.alone, UserIndex.texts)
 
-    async def go_over(self, embedder: Embedder, known: Known) -> bool:
-        def change(index: UserIndex) -> tuple[bool, Made]:
-            return index.go_over(embedder, known.vectors), index.take_made()
+    async def go_over(self, keeper: VectorKeeper, known: Known) -> bool:
+        return await self._seat.in_turn(partial(self._go_over, keeper, known))
 
-        work = partial(asyncio.to_thread, self._seat.alone, change)
-        done, made = await self._seat.in_turn(work)
-        self._searcher._keep(self._user, made)
+    async def _go_over(self, keeper: VectorKeeper, known: Known) -> bool:
+        """While this goes on nobody embeds ahead: who comes after finds what was made here."""
+
+        def change(index: UserIndex) -> tuple[bool, Made]:
+            return index.go_over(keeper.embedder, known.vectors), index.take_made()
+
+        async with self._searcher._embedding_alone(self._user):
+            texts = await asyncio.to_thread(self._seat.alone, UserIndex.texts)
+            late = await keeper.known(self._user, keeper.lacking(texts, known))
+            known.vectors.update(late.vectors)
+            done, made = await asyncio.to_thread(self._seat.alone, change)
+            self._searcher._keep(self._user, made)
         return done
 
 

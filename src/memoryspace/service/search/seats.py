@@ -32,12 +32,12 @@ class Vectors(NamedTuple):
 
 
 class Seat:
-    """One user's index, and whose turn it is. ``counted`` are its entries as last counted."""
+    """One user's index, and whose turn it is. ``counted`` are its bytes as last counted."""
 
     def __init__(self, make_index: Callable[[], UserIndex]) -> None:
         self._make_index = make_index
         self.index = make_index()
-        self.counted = 0
+        self.counted = self.held = 0
         self._turns = PerLoop(asyncio.Lock)
         self._lock = threading.RLock()  # whoever touches the index holds it, in whichever thread
         self._begun: set[asyncio.Future[Any]] = set()  # a loop alone would not hold on to a task
@@ -84,7 +84,9 @@ class Seat:
             except BaseException:  # half applied: nobody may see it
                 self.index = self._make_index()
                 raise
-            return do(self.index), self.index.take_made()
+            done = do(self.index), self.index.take_made()
+            self.held = self.index.nbytes  # here: it may take a millisecond
+            return done
 
     async def in_thread(self, work: Callable[[], T], *, unless_quick: bool) -> T:
         """Do some work in a thread; here, if it is quick and no other thread has its turn."""

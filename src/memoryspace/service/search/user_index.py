@@ -30,6 +30,8 @@ EntryOf = Callable[[Record], Entry | None]
 
 _NOTHING: Mapping[str, Vector] = MappingProxyType({})
 _MANY = 100_000  # entries that take more than a moment to search
+_EMPTY_BYTES = 1 << 10  # of an index without entries
+_PLACE_BYTES = 300  # of an entry's place in it
 _SPARE = 64  # of those who are gone already, so many may wait for their time to expire
 
 
@@ -58,10 +60,19 @@ class UserIndex:
         self._sessions: dict[str, dict[str, int]] = {}  # session → id → seq
         self._due: list[tuple[float, int]] = []  # a heap: when who expires
         self._newest = 0  # the highest seq that ever came in
+        self._size: int | None = None  # in bytes, if counted since the last change
         self._is_settled = True  # whether a search has seen all that came and went
 
     def __len__(self) -> int:
         return len(self._places)
+
+    @property
+    def nbytes(self) -> int:
+        """About how many bytes of RAM it takes; counted anew after it has changed."""
+        if self._size is None:
+            held = self.recall.nbytes + _PLACE_BYTES * len(self) if self._places else 0
+            self._size = _EMPTY_BYTES + held
+        return self._size
 
     @cached_property
     def recall(self) -> Recall:
@@ -112,6 +123,7 @@ class UserIndex:
 
         What is not among those that are ``known``, by text, is embedded here.
         """
+        self._size = None
         told = Told(embedder)
         told.hear(known)
         self.recall.change_embedder(told)
@@ -178,6 +190,7 @@ class UserIndex:
         if not self._places:
             return 0
         left = self.recall.embed_waiting(most)
+        self._size = None
         self._note_made(self._places)
         return left
 
@@ -259,6 +272,7 @@ class UserIndex:
             entries += self._taken_out(first)
             entries.sort(key=lambda entry: int(entry.id))
         self.recall.add(entries)
+        self._size = None
         self._newest = max(self._newest, last)
         for record, _ in new:
             self._note(record)
@@ -283,6 +297,7 @@ class UserIndex:
         if not here:
             return
         self.recall.remove(map(str, here))
+        self._size = None
         for seq in here:
             session, record_id = self._places.pop(seq)
             del self._sessions[session][record_id]
