@@ -364,6 +364,47 @@ def test_a_car_that_was_sold_stands_behind_the_one_that_was_bought(embedder: Any
     assert old.superseded_by == new.memory.id
 
 
+@pytest.mark.parametrize("embedder", [None, "best"])
+@pytest.mark.parametrize(
+    ("question", "before", "after"),
+    [
+        (
+            "Where do I live?",
+            "I live in Leeds with my wife Anna and our dog Biscuit, a beagle.",
+            "We moved to York last weekend, boxes everywhere!",
+        ),
+        (
+            "What's my favourite colour?",
+            "My favourite colour is red.",
+            "My favourite colour is blue now.",
+        ),
+        (
+            "What breed is my dog?",
+            "I live in Leeds with my wife Anna and our dog Biscuit, a beagle.",
+            "Actually Biscuit is a labrador, not a beagle.",
+        ),
+        ("Can I eat gluten?", "I can't eat gluten.", "Turns out I'm fine with gluten after all."),
+        ("用什么语言回答我？", "以后请用中文回答我。", "不用用中文回答了，用英文吧。"),
+    ],
+)
+def test_what_was_told_among_other_things_gives_way_too(
+    question: str, before: str, after: str, embedder: Any
+) -> None:
+    talk = [("2025-01-10", [("user", before)]), ("2025-05-20", [("user", after)])]
+    hits = hits_of(question, talk, embedder=embedder)
+    assert [(hit.memory.text, hit.holds) for hit in hits] == [(after, True), (before, False)]
+
+
+def test_others_words_are_not_the_users() -> None:
+    reading = read("My friend Tom said 'I hate my job and I want to move to Peru.'")
+    assert all("user" not in each.about for each in reading.clauses)
+
+
+def test_a_verb_with_a_capital_is_no_name() -> None:
+    assert read("Sold the old car.").own == 1
+    assert "tom" in read("Tom sold the car.").clauses[0].about
+
+
 def test_what_was_said_several_times_is_one_hit() -> None:
     often = "I love hiking in the Alps"
     talk: Talk = [

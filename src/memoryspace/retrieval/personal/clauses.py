@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from ..text.analysis import tokens
+from ..text.quotations import as_told
 from ..text.stopwords import STOP_WORDS
 from .cues import changes_in, supposes
 from .matters import matters_in
@@ -39,6 +40,11 @@ _SPEAKER = re.compile(
 _OURS = re.compile(r"^(?:my|our)\b|^(?:我|我们|咱|俺)(?:家|的)?", re.IGNORECASE)
 _SOMEBODY = re.compile(
     r"^(?:he|she|they|hes|shes|he['’]s|she['’]s|they['’]re|his|her|hers|him)\b|^[他她伊佢]",
+    re.IGNORECASE,
+)
+# Before these a word with a capital is a verb that leaves out "I", rather than a name.
+_NO_VERB = re.compile(
+    r"(?:an?|the|my|our|your|his|her|this|that|it|him|them|some|out|up|off|to|for|into|from|with|about)\b",
     re.IGNORECASE,
 )
 _HEAD = 28  # characters in which "my brother Callum" stands
@@ -76,7 +82,7 @@ class Reading(NamedTuple):
 
 def read(text: str, before: Callable[[], frozenset[str]] = frozenset) -> Reading:
     """Read a message; ``before`` tells, if need be, who was spoken of before it."""
-    text = text[:_READ]
+    text = as_told(text[:_READ])
     is_supposed = supposes(text)
     clauses: list[Clause] = []
     about, last = frozenset({USER}), frozenset[str]()
@@ -127,9 +133,15 @@ def _subject(
         return frozenset({USER})
     if _SOMEBODY.match(said):
         return last() or frozenset({OTHER})
-    first = names_in(said[:3] if is_borderless else said.split(" ", 1)[0])
+    first = names_in(said[:3] if is_borderless else _first_word(said))
     found = relations_in(said[:_START]) | first
     return found if found else before
+
+
+def _first_word(said: str) -> str:
+    """Return the word that may name whom a clause is about: not "Sold" in "Sold the car"."""
+    first, _, rest = said.partition(" ")
+    return "" if _NO_VERB.match(rest) else first
 
 
 def _relative(said: str, is_borderless: bool) -> frozenset[str]:

@@ -67,8 +67,11 @@ def lent(
 
 
 def _is_asked(fact: Known, question: PersonalQuestion) -> bool:
-    """Tell whether a fact is on the very matter that is asked for, and of whom."""
-    return bool(fact.titled & question.matters) and _is_of_asked(question, fact)
+    """Tell whether a fact is on the very thing that is asked for, and of whom."""
+    is_on = bool(fact.titled & question.matters) or bool(
+        fact.title and fact.title <= question.words
+    )
+    return is_on and _is_of_asked(question, fact)
 
 
 def _fit(question: PersonalQuestion, fact: Known, near: float) -> float:
@@ -81,7 +84,7 @@ def _is_of_asked(question: PersonalQuestion, fact: Known) -> bool:
     """Tell whether a fact is about who is asked for: the user, or who is named."""
     if question.people:
         return not question.people.isdisjoint(fact.people)
-    return not (question.of_user and fact.relations)
+    return not (question.of_user and fact.is_of_others)
 
 
 def _near(
