@@ -30,7 +30,7 @@ _DECIMAL = re.compile(r"(?<=\d)[,.](?=\d)")
 _OPENING = re.compile(
     r"^(?:(?:and|but|so|then|also|oh|ok|okay|well|yes|yeah|ya|nah|no|btw|lol|haha|anyway|plus|because|bc|"
     r"cause|now|actually|honestly|tbh|update|hi|hey|hiya|hello|morning|yo|thx|thanks|ty|finally|today|"
-    r"yesterday|n)[,!:]*\s+|(?:而且|所以|但是?|不过|对了|哦对?|还有|然后|其实|另外|今天|现在|最近|后来|因为|唉|哈哈)\s*)+",
+    r"yesterday|n|for the record|by the way|fyi|just so you know|in fact|speaking of which)[,!:]*\s+|(?:而且|所以|但是?|不过|对了|哦对?|还有|然后|其实|另外|今天|现在|最近|后来|因为|唉|哈哈)\s*)+",
     re.IGNORECASE,
 )
 _SPEAKER = re.compile(

@@ -55,13 +55,17 @@ def lent(
     links: dict[tuple[int, int], float] = {}
     for old, some in enumerate(derived):
         most = max((fits[fact] for fact in some), default=0.0)
+        asked = {fact for fact in some if _is_asked(facts.known(fact), question)}
+        still_holds = any(map(facts.holds, asked))  # what else of it is over does not matter
         for fact in some:
             if facts.holds(fact):
                 best[old] = max(best[old], fits[fact])
-            for row in facts.successors(fact) if most else ():
+            if not most or (still_holds and fact not in asked):
+                continue
+            for row in facts.successors(fact):
                 if row in at and at[row] != old:
                     pair = (old, at[row])
-                    fit = 1.0 if _is_asked(facts.known(fact), question) else _MISSED
+                    fit = 1.0 if fact in asked else _MISSED
                     links[pair] = max(links.get(pair, 0.0), fit * fits[fact] / most)
     return best, links
 

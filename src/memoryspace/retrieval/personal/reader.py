@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, reduce
 from importlib.resources import files
+from operator import or_
 
 import numpy as np
 from msgspec import Struct
@@ -26,12 +27,13 @@ from ..ranking.signals import word_signals
 from ..ranking.topic import unknown_share
 from ..text.analysis import tokens
 from .asking import PersonalQuestion, asked
+from .clauses import Reading
 from .currency import LOOKED_AT, Superseded, Told, superseded
 from .facts import Facts
 from .lending import Memory, lent
 from .matters import matters_in
 from .messages import Message, Messages
-from .people import RELATIONS, relations_asked
+from .people import RELATIONS, USER, relations_asked
 from .signals import Candidates, Floats, Rarity, share, signals
 
 READ = 60  # candidates that are looked at again
@@ -238,7 +240,8 @@ def _raised(found: Sequence[Superseded], totals: Floats, *, is_former: bool) -> 
 def _unknown(ranked: Ranked, look: Look) -> Floats:
     """Return how much of what is asked about was never mentioned, for each of the pool.
 
-    A word nobody used is no gap where the candidate is on its matter, or about whom it means.
+    A word nobody used is no gap where the candidate is about whom it means, or tells of its matter,
+    of whom is asked for. An aunt says nothing of siblings, though both are family.
     """
     found = np.full(len(ranked.pool), unknown_share(ranked.terms))
     missing = [
@@ -248,13 +251,21 @@ def _unknown(ranked: Ranked, look: Look) -> Floats:
     ]
     total = sum(each.weight for each in ranked.terms)
     for place, message in zip(look.places.tolist(), look.candidates.messages, strict=True):
-        reading = message.reading
+        reading, told = message.reading, _told_of(message.reading, look.question)
         found[place] = sum(
             weight
             for weight, matters, people in missing
-            if not (matters & reading.matters or people & reading.people)
+            if not (people & reading.people if people else matters & told)
         ) / max(total, 1e-9)
     return found
+
+
+def _told_of(reading: Reading, question: PersonalQuestion) -> int:
+    """Return the matters that a message tells of whom is asked for."""
+    if not question.of_user_alone:
+        return reading.matters
+    own = (each.matters for each in reading.clauses if USER in each.about)
+    return reduce(or_, own, 0)
 
 
 def best_told(look: Look, totals: Floats) -> list[int]:
