@@ -282,6 +282,23 @@ def test_an_unrelated_prompt_gets_nothing() -> None:
     assert "Oslo" in related[0].memory.text
 
 
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("What is my brother's name?", "My sister Clara lives in Madrid."),
+        ("Where do I go to the gym?", "We moved to York last weekend, boxes everywhere!"),
+        ("Do I have a driving licence?", "For the record, my friend Stefan is into motorbikes."),
+        ("what is my daughter's name?", "Elliot is getting married! To a girl called Priyanka."),
+        ("what is my blood type?", "We are back in Leeds since last week."),
+        ("我有几个兄弟姐妹", "我请了个阿姨，叫莲姐"),
+        ("我家住几楼", "他的电话我老记不住"),
+    ],
+)
+def test_what_was_never_said_is_not_answered_with_its_likes(question: str, said: str) -> None:
+    (hit,) = hits_of(question, [("2025-01-10", [("user", said)])])
+    assert hit.score < 0.3
+
+
 @pytest.mark.parametrize("value", [-0.1, 1.1, float("nan"), "high", True])
 def test_a_relevance_out_of_range_is_refused(value: Any) -> None:
     with pytest.raises(InvalidInput, match="min_relevance"):
@@ -305,6 +322,18 @@ def test_standing_instructions_stand_beside_the_hits() -> None:
     assert ["French" in each.text for each in instructions] == [True]
     assert "Oslo" in context
     assert "French" in context
+
+
+def test_an_instruction_holds_where_nothing_else_is_relevant() -> None:
+    async def work(service: PersonalMemoryService) -> str:
+        memory = ServiceLongTermMemory(service, "ann")
+        return await memory.retrieve(Msg("ann", "How do I sort a list in Rust?", "user"))
+
+    talk: Talk = [("2025-01-10", [("user", "Always answer in French please.")])]
+    context = using(work, [*talk, *MOVED])
+    assert "French" in context
+    assert "Oslo" not in context
+    assert using(work) == ""
 
 
 def test_a_newer_instruction_takes_the_place_of_an_older_one() -> None:
@@ -393,6 +422,14 @@ def test_what_was_told_among_other_things_gives_way_too(
     talk = [("2025-01-10", [("user", before)]), ("2025-05-20", [("user", after)])]
     hits = hits_of(question, talk, embedder=embedder)
     assert [(hit.memory.text, hit.holds) for hit in hits] == [(after, True), (before, False)]
+
+
+def test_what_still_holds_is_not_put_behind_what_else_changed() -> None:
+    old = "My sister Clara works as a lawyer. She is allergic to shellfish."
+    new = "Clara quit the law firm; she now runs a bakery in Seville."
+    talk: Talk = [("2025-01-10", [("user", old)]), ("2025-05-20", [("user", new)])]
+    assert first("What is Clara allergic to?", talk) == old
+    assert first("What does my sister do for a living?", talk) == new
 
 
 def test_others_words_are_not_the_users() -> None:
