@@ -437,6 +437,11 @@ def test_others_words_are_not_the_users() -> None:
     assert all("user" not in each.about for each in reading.clauses)
 
 
+def test_only_what_is_told_of_the_user_is_the_users_own_matter() -> None:
+    reading = read("My friend Stefan drives a van. I like tea.")
+    assert names_of(reading.own_matters) == ["drink"]
+
+
 def test_a_verb_with_a_capital_is_no_name() -> None:
     assert read("Sold the old car.").own == 1
     assert "tom" in read("Tom sold the car.").clauses[0].about

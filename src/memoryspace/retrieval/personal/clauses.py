@@ -30,7 +30,9 @@ _DECIMAL = re.compile(r"(?<=\d)[,.](?=\d)")
 _OPENING = re.compile(
     r"^(?:(?:and|but|so|then|also|oh|ok|okay|well|yes|yeah|ya|nah|no|btw|lol|haha|anyway|plus|because|bc|"
     r"cause|now|actually|honestly|tbh|update|hi|hey|hiya|hello|morning|yo|thx|thanks|ty|finally|today|"
-    r"yesterday|n|for the record|by the way|fyi|just so you know|in fact|speaking of which)[,!:]*\s+|(?:而且|所以|但是?|不过|对了|哦对?|还有|然后|其实|另外|今天|现在|最近|后来|因为|唉|哈哈)\s*)+",
+    r"yesterday|n|for the record|by the way|fyi|just so you know|in fact|"
+    r"speaking of which)[,!:]*\s+|"
+    r"(?:而且|所以|但是?|不过|对了|哦对?|还有|然后|其实|另外|今天|现在|最近|后来|因为|唉|哈哈)\s*)+",
     re.IGNORECASE,
 )
 _SPEAKER = re.compile(
@@ -72,6 +74,7 @@ class Reading(NamedTuple):
     words: frozenset[str] = frozenset()
     changes: int = 0
     matters: int = 0
+    own_matters: int = 0  # those of clauses about the user
     names: frozenset[str] = frozenset()
     people: frozenset[str] = frozenset()  # named or spoken of
     own: float = 0.0  # from -1, every clause about others, to 1, about the user
@@ -162,6 +165,7 @@ def _whole(clauses: tuple[Clause, ...]) -> Reading:
         frozenset().union(*(each.words for each in clauses)),
         _joined(each.changes for each in clauses),
         _joined(each.matters for each in clauses),
+        _joined(each.matters for each in clauses if USER in each.about),
         names,
         names.union(*(each.about for each in clauses)),
         sum(1 if USER in each.about else -1 for each in clauses) / len(clauses),

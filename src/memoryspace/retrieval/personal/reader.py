@@ -9,9 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache, reduce
+from functools import cache
 from importlib.resources import files
-from operator import or_
 
 import numpy as np
 from msgspec import Struct
@@ -27,13 +26,12 @@ from ..ranking.signals import word_signals
 from ..ranking.topic import unknown_share
 from ..text.analysis import tokens
 from .asking import PersonalQuestion, asked
-from .clauses import Reading
 from .currency import LOOKED_AT, Superseded, Told, superseded
 from .facts import Facts
 from .lending import Memory, lent
 from .matters import matters_in
 from .messages import Message, Messages
-from .people import RELATIONS, USER, relations_asked
+from .people import RELATIONS, relations_asked
 from .signals import Candidates, Floats, Rarity, share, signals
 
 READ = 60  # candidates that are looked at again
@@ -249,23 +247,16 @@ def _unknown(ranked: Ranked, look: Look) -> Floats:
         for each in ranked.terms
         if not each.is_known
     ]
-    total = sum(each.weight for each in ranked.terms)
+    total, is_own = sum(each.weight for each in ranked.terms), look.question.of_user_alone
     for place, message in zip(look.places.tolist(), look.candidates.messages, strict=True):
-        reading, told = message.reading, _told_of(message.reading, look.question)
+        reading = message.reading
+        told = reading.own_matters if is_own else reading.matters
         found[place] = sum(
             weight
             for weight, matters, people in missing
             if not (people & reading.people if people else matters & told)
         ) / max(total, 1e-9)
     return found
-
-
-def _told_of(reading: Reading, question: PersonalQuestion) -> int:
-    """Return the matters that a message tells of whom is asked for."""
-    if not question.of_user_alone:
-        return reading.matters
-    own = (each.matters for each in reading.clauses if USER in each.about)
-    return reduce(or_, own, 0)
 
 
 def best_told(look: Look, totals: Floats) -> list[int]:
