@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from memoryspace.retrieval.text.quotations import without_quotations
 from test_personal import Life, lives
 
 HOLDS = {  # what is said, day by day; words that must be known in the end; words that must not
@@ -51,6 +52,28 @@ HOLDS = {  # what is said, day by day; words that must be known in the end; word
         ["thursdays"],
         ["mondays"],
     ),
+    "a correction of somebody's": (
+        ["our dog Biscuit is a beagle", "Actually Biscuit is a labrador, not a beagle"],
+        ["labrador"],
+        ["is a beagle"],
+    ),
+    "a correction without a name": (
+        ["my dog Rex is a beagle", "Actually he's a labrador."],
+        ["labrador"],
+        ["beagle"],
+    ),
+    "parting": (
+        ["my wife Anna would love that", "Anna and I got divorced"],
+        ["divorced"],
+        ["wife is called"],
+    ),
+    "a new boss": (["my boss is called Sue", "i have a new boss, Greg"], ["greg"], ["sue"]),
+    "somebody's job": (
+        ["my sister Clara works as a lawyer", "Clara quit the law firm; she now runs a bakery"],
+        ["bakery"],
+        ["lawyer"],
+    ),
+    "离职": (["我在阿里做后端工程师", "我从阿里离职了"], ["离职"], ["工程师"]),
     "a wish about answers": (["keep your answers short please, no emojis"], ["emojis"], []),
     "升职": (["我在邮局当分拣员", "我升做主管了"], ["主管"], ["分拣员"]),
     "辞职": (["我在银行上班", "我辞职了，现在全职在家"], ["辞职"], ["银行上班"]),
@@ -114,6 +137,12 @@ def test_what_stands_beside_or_is_only_meant_retires_nothing(said: tuple[str, st
         ("i'm moving to the moon tomorrow. jk", "moon"),
         ('my colleague goes "i am moving to Peru and i quit my job"', "peru"),
         ("someone said you should live in Peru", "peru"),
+        (
+            "My friend Tom said 'I hate my job. I don't want to stay, I want to move to Peru.'",
+            "peru",
+        ),
+        ("She told me: 'I am allergic to nuts'", "nuts"),
+        ("“I live in Peru now”, said Tom.", "peru"),
         ("He has moved to Peru.", "peru"),
         ("should i move to Peru", "peru"),
         ("要是我有钱，我就去大理开客栈", "客栈"),
@@ -149,6 +178,8 @@ def test_the_imagined_the_quoted_and_the_unknown_become_nobodys_fact(said: str, 
         ("the missus (Anneke, she hates olives) cooks", "olives", "anneke"),
         ("my eldest son Tunde is studying medicine", "medicine", "tunde"),
         ("我家猫特别怕打雷", "打雷", "猫"),
+        ("我有个哥哥叫大伟，在上海做医生", "医生", "大伟"),
+        ("妹妹毕业了", "毕业", "用户的妹妹"),
     ],
 )
 def test_what_is_so_of_others_is_told_under_their_name(said: str, word: str, whose: str) -> None:
@@ -252,6 +283,7 @@ def test_where_it_is_unsure_who_is_meant_nobody_is(said: str, word: str) -> None
         ("we're moving to Leeds on Friday", "2025-01-17"),
         ("I'm flying to Rome on Monday", "2025-01-20"),
         ("I went to the dentist on Friday", "2025-01-10"),
+        ("my dentist appointment was moved to Monday", "2025-01-20"),
         ("my exam is on 3 January", "2026-01-03"),
         ("我周五要去面试", "2025-01-17"),
         ("我周五去面试了", "2025-01-10"),
@@ -268,3 +300,18 @@ def test_a_day_that_comes_is_not_taken_for_one_that_is_over(said: str, day: str 
         assert (None if found is None else str(found)) == day
 
     lives(scene)
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("Tom said 'I don't like it.' and left", "Tom said   and left"),
+        ("他说：“我要搬去成都。”", "他说： "),
+        ("I told her 'I'm a vegan'", "I told her 'I'm a vegan'"),
+        ("“I live in Ghent.”", "“I live in Ghent.”"),
+        ('always end with "my pleasure"', 'always end with "my pleasure"'),
+        ("my parents' house and the kids' school", "my parents' house and the kids' school"),
+    ],
+)
+def test_only_the_words_of_others_are_left_out(text: str, left: str) -> None:
+    assert without_quotations(text) == left

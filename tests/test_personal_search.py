@@ -282,6 +282,23 @@ def test_an_unrelated_prompt_gets_nothing() -> None:
     assert "Oslo" in related[0].memory.text
 
 
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("What is my brother's name?", "My sister Clara lives in Madrid."),
+        ("Where do I go to the gym?", "We moved to York last weekend, boxes everywhere!"),
+        ("Do I have a driving licence?", "For the record, my friend Stefan is into motorbikes."),
+        ("what is my daughter's name?", "Elliot is getting married! To a girl called Priyanka."),
+        ("what is my blood type?", "We are back in Leeds since last week."),
+        ("我有几个兄弟姐妹", "我请了个阿姨，叫莲姐"),
+        ("我家住几楼", "他的电话我老记不住"),
+    ],
+)
+def test_what_was_never_said_is_not_answered_with_its_likes(question: str, said: str) -> None:
+    (hit,) = hits_of(question, [("2025-01-10", [("user", said)])])
+    assert hit.score < 0.3
+
+
 @pytest.mark.parametrize("value", [-0.1, 1.1, float("nan"), "high", True])
 def test_a_relevance_out_of_range_is_refused(value: Any) -> None:
     with pytest.raises(InvalidInput, match="min_relevance"):
@@ -305,6 +322,18 @@ def test_standing_instructions_stand_beside_the_hits() -> None:
     assert ["French" in each.text for each in instructions] == [True]
     assert "Oslo" in context
     assert "French" in context
+
+
+def test_an_instruction_holds_where_nothing_else_is_relevant() -> None:
+    async def work(service: PersonalMemoryService) -> str:
+        memory = ServiceLongTermMemory(service, "ann")
+        return await memory.retrieve(Msg("ann", "How do I sort a list in Rust?", "user"))
+
+    talk: Talk = [("2025-01-10", [("user", "Always answer in French please.")])]
+    context = using(work, [*talk, *MOVED])
+    assert "French" in context
+    assert "Oslo" not in context
+    assert using(work) == ""
 
 
 def test_a_newer_instruction_takes_the_place_of_an_older_one() -> None:
@@ -362,6 +391,60 @@ def test_a_car_that_was_sold_stands_behind_the_one_that_was_bought(embedder: Any
     new, old = hits_of("What car do I drive?", talk, embedder=embedder)
     assert "Tesla" in new.memory.text
     assert old.superseded_by == new.memory.id
+
+
+@pytest.mark.parametrize("embedder", [None, "best"])
+@pytest.mark.parametrize(
+    ("question", "before", "after"),
+    [
+        (
+            "Where do I live?",
+            "I live in Leeds with my wife Anna and our dog Biscuit, a beagle.",
+            "We moved to York last weekend, boxes everywhere!",
+        ),
+        (
+            "What's my favourite colour?",
+            "My favourite colour is red.",
+            "My favourite colour is blue now.",
+        ),
+        (
+            "What breed is my dog?",
+            "I live in Leeds with my wife Anna and our dog Biscuit, a beagle.",
+            "Actually Biscuit is a labrador, not a beagle.",
+        ),
+        ("Can I eat gluten?", "I can't eat gluten.", "Turns out I'm fine with gluten after all."),
+        ("用什么语言回答我？", "以后请用中文回答我。", "不用用中文回答了，用英文吧。"),
+    ],
+)
+def test_what_was_told_among_other_things_gives_way_too(
+    question: str, before: str, after: str, embedder: Any
+) -> None:
+    talk = [("2025-01-10", [("user", before)]), ("2025-05-20", [("user", after)])]
+    hits = hits_of(question, talk, embedder=embedder)
+    assert [(hit.memory.text, hit.holds) for hit in hits] == [(after, True), (before, False)]
+
+
+def test_what_still_holds_is_not_put_behind_what_else_changed() -> None:
+    old = "My sister Clara works as a lawyer. She is allergic to shellfish."
+    new = "Clara quit the law firm; she now runs a bakery in Seville."
+    talk: Talk = [("2025-01-10", [("user", old)]), ("2025-05-20", [("user", new)])]
+    assert first("What is Clara allergic to?", talk) == old
+    assert first("What does my sister do for a living?", talk) == new
+
+
+def test_others_words_are_not_the_users() -> None:
+    reading = read("My friend Tom said 'I hate my job and I want to move to Peru.'")
+    assert all("user" not in each.about for each in reading.clauses)
+
+
+def test_only_what_is_told_of_the_user_is_the_users_own_matter() -> None:
+    reading = read("My friend Stefan drives a van. I like tea.")
+    assert names_of(reading.own_matters) == ["drink"]
+
+
+def test_a_verb_with_a_capital_is_no_name() -> None:
+    assert read("Sold the old car.").own == 1
+    assert "tom" in read("Tom sold the car.").clauses[0].about
 
 
 def test_what_was_said_several_times_is_one_hit() -> None:

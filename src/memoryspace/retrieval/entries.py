@@ -49,7 +49,8 @@ class Entry(Struct, frozen=True, gc=False):  # holds nothing that could hold it
 
     ``record`` is the id of the record it was made of, where that is another; ``sources`` are the
     records it was derived from, and ``superseded_by`` the record that took its place, if one did.
-    What was derived is an index over its sources, unless it ``is_told_itself``: a lesson.
+    What was derived is an index over its sources, unless it ``is_told_itself``: a lesson;
+    ``subject`` is whom it is about: "user", or "user/sister clara".
     ``speaker`` said it and ``title`` is what it is about, by name. ``time`` is in seconds since
     1970. Entries of one ``session`` follow each other in the order of adding, and are read
     together: an answer is understood with the question before it. ``metadata`` may hold lists and
@@ -71,6 +72,7 @@ class Entry(Struct, frozen=True, gc=False):  # holds nothing that could hold it
     sources: tuple[str, ...] = ()
     superseded_by: str | None = None
     is_told_itself: bool = False
+    subject: str | None = None
 
 
 class Only(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):

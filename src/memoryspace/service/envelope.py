@@ -138,6 +138,7 @@ def entry_of(record: Record) -> Entry | None:
         sources=() if record.origin is None else record.origin.derived_from,
         superseded_by=_text(details_of(record).get(SUPERSEDED_BY)),
         is_told_itself=record.kind not in (RAW, FACT, INSIGHT),
+        subject=_text(details_of(record).get("subject")) if record.kind == FACT else None,
     )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from ..text.analysis import tokens
+from ..text.quotations import as_told
 from ..text.stopwords import STOP_WORDS
 from .cues import changes_in, supposes
 from .matters import matters_in
@@ -29,7 +30,9 @@ _DECIMAL = re.compile(r"(?<=\d)[,.](?=\d)")
 _OPENING = re.compile(
     r"^(?:(?:and|but|so|then|also|oh|ok|okay|well|yes|yeah|ya|nah|no|btw|lol|haha|anyway|plus|because|bc|"
     r"cause|now|actually|honestly|tbh|update|hi|hey|hiya|hello|morning|yo|thx|thanks|ty|finally|today|"
-    r"yesterday|n)[,!:]*\s+|(?:而且|所以|但是?|不过|对了|哦对?|还有|然后|其实|另外|今天|现在|最近|后来|因为|唉|哈哈)\s*)+",
+    r"yesterday|n|for the record|by the way|fyi|just so you know|in fact|"
+    r"speaking of which)[,!:]*\s+|"
+    r"(?:而且|所以|但是?|不过|对了|哦对?|还有|然后|其实|另外|今天|现在|最近|后来|因为|唉|哈哈)\s*)+",
     re.IGNORECASE,
 )
 _SPEAKER = re.compile(
@@ -39,6 +42,11 @@ _SPEAKER = re.compile(
 _OURS = re.compile(r"^(?:my|our)\b|^(?:我|我们|咱|俺)(?:家|的)?", re.IGNORECASE)
 _SOMEBODY = re.compile(
     r"^(?:he|she|they|hes|shes|he['’]s|she['’]s|they['’]re|his|her|hers|him)\b|^[他她伊佢]",
+    re.IGNORECASE,
+)
+# Before these a word with a capital is a verb that leaves out "I", rather than a name.
+_NO_VERB = re.compile(
+    r"(?:an?|the|my|our|your|his|her|this|that|it|him|them|some|out|up|off|to|for|into|from|with|about)\b",
     re.IGNORECASE,
 )
 _HEAD = 28  # characters in which "my brother Callum" stands
@@ -66,6 +74,7 @@ class Reading(NamedTuple):
     words: frozenset[str] = frozenset()
     changes: int = 0
     matters: int = 0
+    own_matters: int = 0  # those of clauses about the user
     names: frozenset[str] = frozenset()
     people: frozenset[str] = frozenset()  # named or spoken of
     own: float = 0.0  # from -1, every clause about others, to 1, about the user
@@ -76,7 +85,7 @@ class Reading(NamedTuple):
 
 def read(text: str, before: Callable[[], frozenset[str]] = frozenset) -> Reading:
     """Read a message; ``before`` tells, if need be, who was spoken of before it."""
-    text = text[:_READ]
+    text = as_told(text[:_READ])
     is_supposed = supposes(text)
     clauses: list[Clause] = []
     about, last = frozenset({USER}), frozenset[str]()
@@ -127,9 +136,15 @@ def _subject(
         return frozenset({USER})
     if _SOMEBODY.match(said):
         return last() or frozenset({OTHER})
-    first = names_in(said[:3] if is_borderless else said.split(" ", 1)[0])
+    first = names_in(said[:3] if is_borderless else _first_word(said))
     found = relations_in(said[:_START]) | first
     return found if found else before
+
+
+def _first_word(said: str) -> str:
+    """Return the word that may name whom a clause is about: not "Sold" in "Sold the car"."""
+    first, _, rest = said.partition(" ")
+    return "" if _NO_VERB.match(rest) else first
 
 
 def _relative(said: str, is_borderless: bool) -> frozenset[str]:
@@ -150,6 +165,7 @@ def _whole(clauses: tuple[Clause, ...]) -> Reading:
         frozenset().union(*(each.words for each in clauses)),
         _joined(each.changes for each in clauses),
         _joined(each.matters for each in clauses),
+        _joined(each.matters for each in clauses if USER in each.about),
         names,
         names.union(*(each.about for each in clauses)),
         sum(1 if USER in each.about else -1 for each in clauses) / len(clauses),

@@ -20,10 +20,12 @@ class Known(NamedTuple):
     words: frozenset[str]
     matters: int
     titled: int
-    relations: frozenset[str]
+    title: frozenset[str]  # its words, where it is on no matter of life
+    is_of_others: bool  # about one of the user's people, not about the user
     people: frozenset[str]  # relations and names
 
 
+_OF_ANY_TITLE = telling_words("favourite")  # which colour, food or film tells more
 _OVER = frozenset({"superseded"})  # the mark of what no longer holds
 
 
@@ -102,10 +104,12 @@ def _known(fact: Entry) -> Known:
     title = "" if fact.title is None else fact.title
     whole = f"{title} {fact.text}".strip()
     relations = relations_in(fact.text)
+    on = matters_in(title, telling_words(title))
     return Known(
         telling_words(fact.text),
         matters_in(whole, telling_words(whole)),
-        matters_in(title, telling_words(title)),
-        relations,
+        on,
+        frozenset() if on else telling_words(title) - _OF_ANY_TITLE,
+        "/" in fact.subject if fact.subject is not None else bool(relations),
         relations | names_in(fact.text),
     )

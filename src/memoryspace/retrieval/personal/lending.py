@@ -55,20 +55,27 @@ def lent(
     links: dict[tuple[int, int], float] = {}
     for old, some in enumerate(derived):
         most = max((fits[fact] for fact in some), default=0.0)
+        asked = {fact for fact in some if _is_asked(facts.known(fact), question)}
+        still_holds = any(map(facts.holds, asked))  # what else of it is over does not matter
         for fact in some:
             if facts.holds(fact):
                 best[old] = max(best[old], fits[fact])
-            for row in facts.successors(fact) if most else ():
+            if not most or (still_holds and fact not in asked):
+                continue
+            for row in facts.successors(fact):
                 if row in at and at[row] != old:
                     pair = (old, at[row])
-                    fit = 1.0 if _is_asked(facts.known(fact), question) else _MISSED
+                    fit = 1.0 if fact in asked else _MISSED
                     links[pair] = max(links.get(pair, 0.0), fit * fits[fact] / most)
     return best, links
 
 
 def _is_asked(fact: Known, question: PersonalQuestion) -> bool:
-    """Tell whether a fact is on the very matter that is asked for, and of whom."""
-    return bool(fact.titled & question.matters) and _is_of_asked(question, fact)
+    """Tell whether a fact is on the very thing that is asked for, and of whom."""
+    is_on = bool(fact.titled & question.matters) or bool(
+        fact.title and fact.title <= question.words
+    )
+    return is_on and _is_of_asked(question, fact)
 
 
 def _fit(question: PersonalQuestion, fact: Known, near: float) -> float:
@@ -81,7 +88,7 @@ def _is_of_asked(question: PersonalQuestion, fact: Known) -> bool:
     """Tell whether a fact is about who is asked for: the user, or who is named."""
     if question.people:
         return not question.people.isdisjoint(fact.people)
-    return not (question.of_user and fact.relations)
+    return not (question.of_user and fact.is_of_others)
 
 
 def _near(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from ..text.analysis import tokens
+from .people import as_relation
 
 _ENGLISH = {
     "home": "live lives lived house flat apartment bungalow condo cottage landlord lease rent rented "
@@ -37,7 +38,7 @@ _ENGLISH = {
     "spaniel mutt vet breed",
     "health": "allergy allergic intolerant intolerance coeliac celiac asthma diabetes diabetic ill "
     "illness disease condition diagnosed doctor gp hospital surgery operation operated pain hurts "
-    "knee hip back heart blood pressure migraine injury injured therapy anxiety depression eyesight "
+    "knee hip heart blood pressure migraine injury injured therapy anxiety depression eyesight "
     "eye sick health symptom",
     "medicine": "pill tablet medicine medication meds drug dose dosage mg prescribed prescription "
     "antibiotic insulin inhaler vitamin painkiller injection take taking",
@@ -47,7 +48,7 @@ _ENGLISH = {
     "drink": "drink drinking coffee tea beer wine alcohol sober espresso latte caffeine booze pub "
     "water milk beverage juice",
     "smoking": "smoke smoking smoked cigarette vape vaping nicotine",
-    "sport": "run running ran swim swimming gym yoga boxing football soccer tennis climb climbing "
+    "sport": "run running ran swim swimming gym yoga football soccer tennis climb climbing "
     "hike hiking cycling marathon exercise train training workout surf surfing sport pilates ski "
     "dance dancing hobby chess paint painting knit knitting guitar piano bass instrument choir band",
     "name": "name named called call calls nickname",
@@ -111,10 +112,15 @@ def _by_term() -> dict[str, int]:
     return found
 
 
+def _pattern(term: str) -> str:
+    """Return what finds a term: in 记不住 and 停住 nobody lives anywhere."""
+    return "(?<![不得记停站忍抓拦留稳])住" if term == "住" else as_relation(term)
+
+
 _WORDS = _by_word()
 _TERMS = _by_term()
 # A lookahead, so that a term inside another ("男朋友" and "朋友") is found as well.
-_TERM = re.compile(f"(?=({'|'.join(sorted(_TERMS, key=len, reverse=True))}))")
+_TERM = re.compile(f"(?=({'|'.join(map(_pattern, sorted(_TERMS, key=len, reverse=True)))}))")
 
 
 def matters_in(text: str, stems: frozenset[str] | list[str]) -> int:
@@ -126,7 +132,7 @@ def matters_in(text: str, stems: frozenset[str] | list[str]) -> int:
         for match in _TERM.finditer(text):
             found |= _TERMS[match.group(1)]
     if "living" in text and _FOR_A_LIVING.search(text):
-        found |= _BITS["work"]
+        found = found & ~_BITS["home"] | _BITS["work"]
     return found
 
 

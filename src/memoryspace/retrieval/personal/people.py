@@ -20,8 +20,8 @@ _RELATIONS = (
     ("partner", "partner spouse fiance fiancee fiancé fiancée", "爱人 对象 那口子 老伴 未婚夫 未婚妻",
      "wife husband girlfriend boyfriend"),
     ("ex", "ex exes", "前夫 前妻 前男友 前女友 前任", ""),
-    ("daughter", "daughter daughters girl girls", "女儿 闺女 女宝", "child"),
-    ("son", "son sons lad lads boy boys", "儿子 男宝", "child"),
+    ("daughter", "daughter daughters", "女儿 闺女 女宝", "child"),
+    ("son", "son sons lad lads", "儿子 男宝", "child"),
     ("child", "kid kids child children baby toddler eldest youngest twins", "孩子 宝宝 娃 小孩", "son daughter"),
     ("grandchild", "grandson grandsons granddaughter granddaughters grandchild grandchildren grandkid "
      "grandkids", "孙子 孙女 外孙", ""),
@@ -54,6 +54,14 @@ _RELATIONS = (
      "snake tortoise", "宠物 鸟 蛇 画眉 兔 仓鼠 龟", "dog cat"),
 )  # fmt: skip
 
+
+def as_relation(term: str) -> str:
+    """Return a pattern: 姐 is a relation behind 我, 大 or nothing, and part of a name in 莲姐."""
+    if term not in ("哥", "姐", "弟", "妹"):
+        return term
+    return f"(?:(?<![\u4e00-\u9fff])|(?<=[我的个和跟有是大二三小亲俩两她他兄弟姐])){term}"
+
+
 _KEYS: dict[str, frozenset[str]] = {}  # word → the keys a text with it answers to
 _ASKED: dict[str, str] = {}  # word → the key a question with it asks for
 for _key, _english, _chinese, _also in _RELATIONS:
@@ -66,7 +74,7 @@ RELATIONS = frozenset(key for key, *_ in _RELATIONS)
 _WORD = re.compile(r"[a-zé]+(?:-in-law|-worker)?")
 _BORDERLESS = re.compile("[\u4e00-\u9fff]")
 _TERMS = sorted((each for each in _KEYS if _BORDERLESS.match(each)), key=len, reverse=True)
-_TERM = re.compile("|".join(_TERMS))
+_TERM = re.compile("|".join(map(as_relation, _TERMS)))
 _NAME = re.compile(r"\b[A-Z][a-zà-ÿ]+\b")
 _CALLED = re.compile(
     r"(?:叫做?|大名|名叫|名字是)[“\"「]?([\u4e00-\u9fff]{2,3}?)(?=[，。！,.\s”」的]|$)"

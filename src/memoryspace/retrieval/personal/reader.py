@@ -238,7 +238,8 @@ def _raised(found: Sequence[Superseded], totals: Floats, *, is_former: bool) -> 
 def _unknown(ranked: Ranked, look: Look) -> Floats:
     """Return how much of what is asked about was never mentioned, for each of the pool.
 
-    A word nobody used is no gap where the candidate is on its matter, or about whom it means.
+    A word nobody used is no gap where the candidate is about whom it means, or tells of its matter,
+    of whom is asked for. An aunt says nothing of siblings, though both are family.
     """
     found = np.full(len(ranked.pool), unknown_share(ranked.terms))
     missing = [
@@ -246,13 +247,14 @@ def _unknown(ranked: Ranked, look: Look) -> Floats:
         for each in ranked.terms
         if not each.is_known
     ]
-    total = sum(each.weight for each in ranked.terms)
+    total, is_own = sum(each.weight for each in ranked.terms), look.question.of_user_alone
     for place, message in zip(look.places.tolist(), look.candidates.messages, strict=True):
         reading = message.reading
+        told = reading.own_matters if is_own else reading.matters
         found[place] = sum(
             weight
             for weight, matters, people in missing
-            if not (matters & reading.matters or people & reading.people)
+            if not (people & reading.people if people else matters & told)
         ) / max(total, 1e-9)
     return found
 

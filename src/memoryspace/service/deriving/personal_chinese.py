@@ -35,6 +35,7 @@ _AROUND = re.compile(
 )
 _SAYS_MORE = re.compile("[很都吧了让是的我会就有]|因为|非常|特别|感觉|觉得|但")  # no item of a list
 _MY_PERSON = re.compile(rf"我(?={RELATIONS})")
+_PERSON = re.compile(RELATIONS)
 _CALL_ME = re.compile(
     r"(?:叫|称呼)我(?P<v>[\u4e00-\u9fffA-Za-z]{1,8}?)(?:吧|就好|就行|就可以了?|啦)?(?=[，。！,!]|$)"
 )
@@ -98,6 +99,8 @@ def _worded(said: str, clause: Clause, who: str) -> str:
     """Return a clause so that it reads alone: whom it is about stands in it."""
     if clause.subject and not clause.told:
         return f"{who}的{clause.subject.replace(' ', '')}：{said.strip('，,；;：:。！!~～ ')}。"
+    if clause.subject and _PERSON.match(said):
+        return f"{who}的{said.strip('，,；;：:。！!~～ ')}。"
     return in_third_person(said, who)
 
 

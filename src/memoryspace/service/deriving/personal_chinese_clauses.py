@@ -68,6 +68,10 @@ _SOMEBODY = re.compile(
     r"(?P<name>[小阿老大][\u4e00-\u9fff]"
     r"|(?![天刚常慢渐偏仅往谢哈呵嘿看试想聊人家好多早通统明恰轻悄白听说走等个样])(?P<twice>[\u4e00-\u9fff])(?P=twice)|[A-Z][a-z]+)(?=[\u4e00-\u9fff])(?!的|店|校|学|班)"
 )
+# 我有个哥哥叫大伟，在上海做医生: what follows is about him.
+_HAD = re.compile(
+    rf"有一?[个位](?P<relation>{RELATIONS})[，]?(?:名字?)?叫(?P<name>{_NAME}|[\u4e00-\u9fff]{{2,3}}$)"
+)
 _MENTIONED = re.compile(rf"[了个的](?P<relation>{RELATIONS})$")
 _OUR_NAMED = re.compile(rf"我们?家(?P<name>{_NAME})")
 _CALLED = re.compile(rf"(?:名字)?叫做?(?P<name>{_NAME}|[\u4e00-\u9fff]{{2,3}}$)")
@@ -140,7 +144,8 @@ def clauses(sentence: str, people: People) -> Iterator[Clause]:
         if clause.subject and _turns_to_speaker(plain, clause):
             clause.heir = ""
         if _BRINGS_UP.search(plain) is not None:
-            clause.heir = UNSURE
+            had = _HAD.search(plain)
+            clause.heir = UNSURE if had is None else people.meet(had["relation"], had["name"])
         before = clause
     yield from found
 

@@ -82,6 +82,8 @@ class Ledger:
         found = [entry for entry in self.entries.values() if is_over(entry, fact)]
         if fact.attribute == CORRECTION:
             return sorted(found, key=lambda entry: likeness(entry.text, fact.text))[-1:]
+        if fact.attribute.startswith(f"{CORRECTION} "):
+            return found[-1:]  # "actually he's a labrador": of the last one spoken of
         if found or not fact.change or fact.attribute not in _SPOKEN_OF:
             return found
         same = [entry for entry in self.entries.values() if is_meant(entry, fact)]

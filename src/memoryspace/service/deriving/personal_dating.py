@@ -29,7 +29,9 @@ _HAPPENED = word_set("""
 """)
 _COMES = re.compile(
     r"\b(?:will|'ll|going to|gonna|next|tomorrow|upcoming|plan\w*|booked|due|leaving|starting"
-    r"|(?:'m|am|'re|are|is|'s) (?:\w+ )?\w+ing)\b|[要将]|会(?!议)|打算|准备|计划|约了|订了",
+    r"|(?:'m|am|'re|are|is|'s) (?:\w+ )?\w+ing"
+    r"|(?:moved|pushed|postponed|rescheduled|shifted|put off|brought forward)(?: back)? (?:un)?to"
+    r"|(?:un)?til)\b|[要将]|会(?!议)|打算|准备|计划|约了|订了|[改推延挪调]迟?[期到]|提前到",
     re.IGNORECASE,
 )
 _AWAITED = re.compile(  # what is spoken of before rather than after, unless it is told as done

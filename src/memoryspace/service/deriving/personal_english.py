@@ -36,6 +36,10 @@ _CORRECTS = re.compile(
     r" wrong|I meant|my mistake|scratch that|turns out I)\b)",
     re.IGNORECASE,
 )
+_ACTUALLY = re.compile(
+    r"(?:(?:no|oh|wait|sorry|hm+)\W+)*actually,?\s(?P<said>(?:he|she|it)(?:'s| is)\s.+)",
+    re.IGNORECASE,
+)
 _INTRODUCED = re.compile(
     r"(?:I'm|I am|this is|(?:real |^)name(?:'s|"
     r" is)?)\s(?P<v>[A-Za-z]+(?:\s[A-Z][a-z]+)?)(?=[.!,]|$|\s(?:and|nice|from|btw|here|by)\b)",
@@ -63,6 +67,13 @@ def statements(sentence: str, who: str, people: People) -> Iterator[Statement]:
     text = plain(sentence)
     if _CORRECTS.search(text) and not UNREAL.search(text):
         yield _corrected(text, who)
+        return
+    unnamed = None if people.here else _ACTUALLY.match(text)
+    matter = None if unnamed is None else matter_of(lowered(unnamed["said"]))
+    if matter is not None:  # of whom, who made it knows: one on the same matter
+        yield _corrected(text, who)._replace(
+            attribute=f"{CORRECTION} {matter.name}", text=f"{trimmed(text)}.", needs_rival=True
+        )
         return
     yield from _names(text, who, people)
     told = set()

@@ -69,6 +69,12 @@ controller | leader | director | cto | ceo | founder | owner | foreman | carer |
 pharmacist | intern | apprentice | librarian | hairdresser | gardener | firefighter | soldier
 """)
 
+# Who left a hospital or a shop may only have been there.
+_LEAVING_WORK = (
+    r"(?:quit|left|lost|leaving) (?:my|the|that|his|her|their) (?:\w+ )?"
+    r"(?:job|firm|company|agency|role|post)\b"
+)
+
 # The first that a clause touches is what it is about.
 MATTERS = (
     _matter(
@@ -166,6 +172,7 @@ MATTERS = (
         r"|ing|s)? (?:at|as)"
         r" | made me(?! (?:\w+ing|feel|want|laugh|cry|think|do|so|go|look|sick|happy|sad|a"
         r" \w*(?:cake|coffee|tea))\b) | training as | for a living | joined [\w ]{2,30}? as"
+        rf" | {_LEAVING_WORK} | (?:he|she|now) (?:runs?|manages?) (?:an?|the|his|her)"
         r" | business | i do [a-z ]{2,25}? (?:for|at) (?:an?|the|my) | i (?:run|manage) (?:an?"
         r"|the) | run my own | apprenticeship |"
         r" internship | new post"

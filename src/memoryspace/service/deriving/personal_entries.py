@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -9,6 +10,7 @@ from ..likeness import likeness
 from ..memory import MemoryItem
 from .language import overlap, value_words, word_set
 from .personal_facts import (
+    CORRECTION,
     EVENT,
     EXCLUSIVE_MATTERS,
     HABIT_MATTERS,
@@ -21,7 +23,13 @@ from .personal_facts import (
 from .personal_sharing import is_other_time, shares_a_matter, shares_a_word, tells_days
 from .personal_wishes import is_one_thing, names_language
 
+_PARTNERS = word_set("""
+    wife husband hubby missus spouse partner girlfriend boyfriend gf bf fiance fiancee fiancé
+    fiancée 老婆 妻子 老公 丈夫 爱人 对象 女朋友 男朋友 女友 男友
+""")
+_ONE_AT_A_TIME = _PARTNERS | word_set("boss manager landlord landlady 老板 领导 房东")
 _OF_PEOPLE = word_set("pets family partner")  # matters that are over when who is named has died
+_TELLS_NEW = re.compile(r"\bnew\b|新|换了", re.IGNORECASE)
 _SAME_TEXT = 0.92  # likeness from which on two sentences say the same
 _SAME_VALUE = 0.75  # overlap of words from which on two values are one
 
@@ -98,7 +106,9 @@ def related(entry: Entry, fact: Fact, words: frozenset[str]) -> Relation:
 def may_end(fact: Fact) -> bool:
     """Tell whether a fact could put an end to another: most need not be compared with all."""
     is_wish = fact.attribute == INSTRUCTION
-    return is_wish or fact.ended or fact.change or fact.polarity < 0 or tells_days(fact.text)
+    is_new = _TELLS_NEW.search(fact.text) is not None
+    is_turn = fact.ended or fact.change or fact.polarity < 0
+    return is_wish or is_turn or is_new or tells_days(fact.text)
 
 
 def is_over(entry: Entry, fact: Fact) -> bool:
@@ -115,6 +125,8 @@ def is_over(entry: Entry, fact: Fact) -> bool:
     is_about = matter_of(entry.attribute) == matter_of(fact.attribute)
     if fact.attribute == "death" and "/" in fact.subject:
         return is_one or (matter_of(entry.attribute) in _OF_PEOPLE and _names(entry, fact))
+    if any(is_so(entry, fact) for is_so in (_is_parted, _is_replaced, _is_put_right)):
+        return True
     is_sure = not fact.needs_rival or fact.attribute in HABIT_MATTERS
     if fact.change and is_sure and matter_of(fact.attribute) in EXCLUSIVE_MATTERS:
         return is_one and is_about
@@ -129,6 +141,36 @@ def is_over(entry: Entry, fact: Fact) -> bool:
         return shares_a_word(entry.text, fact.text)
     is_denied = fact.polarity < 0 < entry.polarity and is_about and not entry.ended
     return is_denied and shares_a_word(entry.text, fact.text)
+
+
+def _is_parted(entry: Entry, fact: Fact) -> bool:
+    """Whether it is over that somebody is the partner of who separates from one."""
+    whose, _, who = entry.subject.partition("/")
+    is_parting = fact.ended and fact.polarity > 0 and matter_of(fact.attribute) == "partner"
+    is_partner = whose == fact.subject and who.partition(" ")[0] in _PARTNERS
+    return is_parting and is_partner and entry.attribute in ("family", "name")
+
+
+def _is_replaced(entry: Entry, fact: Fact) -> bool:
+    """Whether somebody has a new boss, and this is what the old one is called."""
+    whose, _, who = entry.subject.partition("/")
+    relation, _, name = who.partition(" ")
+    if whose != fact.subject.partition("/")[0] or relation not in _ONE_AT_A_TIME or not name:
+        return False
+    said = fact.text.casefold()
+    is_new = any(f"{new}{relation}" in said for new in ("new ", "新", "换了", "换了个"))
+    return is_new and name not in said and entry.attribute in ("family", "name")
+
+
+def _is_put_right(entry: Entry, fact: Fact) -> bool:
+    """Whether a correction that names somebody is about what is known of them."""
+    person = entry.subject.partition("/")[2]
+    if fact.attribute.partition(" ")[0] != CORRECTION or not person:
+        return False
+    if fact.attribute != CORRECTION:  # "actually he's a labrador"
+        return fact.attribute.endswith(f" {matter_of(entry.attribute)}")
+    name = person.rpartition(" ")[2]
+    return name in fact.text.casefold() and shares_a_word(entry.text, fact.text, besides=person)
 
 
 def _ends_wish(entry: Entry, fact: Fact) -> bool:

@@ -75,6 +75,7 @@ _LABELS = {
     "diet": ("diet (eats)", "饮食（吃什么）"),
     "health": ("health (illness)", "健康（生病）"),
     "belongings": ("belongings (car, things bought)", "东西（车、买的）"),
+    "instruction": ("instruction (how to answer, reply)", "要求（怎么回答）"),
     "doing": ("activity (does)", "活动（在做什么）"),
 }
 

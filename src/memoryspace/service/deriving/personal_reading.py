@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
+from ...retrieval.text.quotations import without_quotations
 from ...retrieval.times import TimeSpan, times_in
 from ..memory import MemoryItem
 from . import personal_chinese, personal_english
@@ -95,7 +96,7 @@ def _own_names(memory: MemoryItem) -> frozenset[str]:
 def _meant(text: str) -> Iterator[str]:
     """Yield the sentences that are meant; what goes on with the one before is put to it."""
     found: list[str] = []
-    for sentence in sentences(text):
+    for sentence in sentences(without_quotations(text)):
         if not any(map(str.isalnum, sentence)):
             continue
         if _JOKE.search(sentence):

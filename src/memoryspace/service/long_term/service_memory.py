@@ -85,10 +85,13 @@ class ServiceLongTermMemory(LongTermMemoryBase):
             return await self._add(left)
 
     async def retrieve(self, msg: Msg | list[Msg] | None, limit: int = 5) -> str:
-        """Return what is remembered about a message or several, quoted; "" if nothing is."""
+        """Return what is remembered about a message or several, quoted; "" if nothing is.
+
+        How the user wants to be answered stands beside it, whatever the messages are about.
+        """
         messages = as_messages(msg)
         found = await self._find([words_of(each) for each in messages], limit, messages)
-        standing = await self._instructions() if found else []
+        standing = await self._instructions() if messages else []
         return self._rendered([*found, *(each for each in standing if each not in found)])
 
     async def record_to_memory(self, thinking: str, content: list[str]) -> ToolResponse:
