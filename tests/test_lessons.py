@@ -319,6 +319,15 @@ def test_durations_are_told_as_quantiles() -> None:
     assert (figures.p50_seconds, figures.p95_seconds) == (51.0, 96.0)
 
 
+async def test_a_tool_is_found_by_its_name() -> None:
+    async with ToolMemoryService(settings=ServiceSettings(embedder=None)) as tools:
+        for name in ("ocr_scan", "pofixi"):
+            call = {"tool_name": name, "input": {"page": 1}, "output": "ok", "success": True}
+            await tools.add_tool_call_results(ANN, [call])
+            [hit] = await tools.search(ANN, f"How to use {name}?")
+            assert hit.memory.title == name
+
+
 async def test_a_tool_is_found_without_its_name() -> None:
     async with ToolMemoryService(settings=ServiceSettings(embedder=None)) as tools:
         results = [

@@ -268,7 +268,7 @@ class Recall:
         if not isinstance(asked.text, str):
             raise TypeError(f"the question must be a str, got {type(asked.text).__name__}")
         now = self._clock() if asked.now is None else asked.now
-        question = ask(asked.text, _moment(now, self._zone), self.catalogue.values_of("speaker"))
+        question = ask(asked.text, _moment(now, self._zone), self.catalogue.people())
         ranking = self.ranking if asked.ranking is None else asked.ranking
         wants_overview = question.wants_overview and ranking.overview and asked.overview
         least = max(asked.at_least, WIDE if wants_overview else 0)
