@@ -261,13 +261,20 @@ def families(seed: int = 9, count: int = 8) -> bytes:
             run(task, tool, old, f"error: {old} was retired", 0.0),
             run(task, tool, right, "done", 1.0),
         ]
-        asked = {"same": task, "transfer": f"Who brings me another {thing}?"}
+        asked = (
+            ("same", "new way", task),
+            ("transfer", "new way", f"Who brings me another {thing}?"),
+            ("failure_only", "wrong way", f"Which way for the {thing} does not work?"),
+        )
         questions = [
-            {"id": f"{number}-{kind}", "category": kind, "insight": "k", "query": query}
-            for kind, query in asked.items()
+            {"id": f"{number}-{kind}", "category": kind, "insight": insight, "query": query}
+            for kind, insight, query in asked
         ]
-        insight = {"id": "k", "kind": "outdated", "gold": [right], "also": [], "misleading": [old]}
-        return {"type": "family", "id": f"f{number}", "insights": [insight],
+        insights = [
+            {"id": "new way", "kind": "outdated", "gold": [right], "misleading": [old]},
+            {"id": "wrong way", "kind": "failure", "gold": [f"{wrong} is unknown"]},
+        ]
+        return {"type": "family", "id": f"f{number}", "insights": insights,
                 "trajectories": runs, "questions": questions}  # fmt: skip
 
     def tool(number: int) -> dict[str, Any]:

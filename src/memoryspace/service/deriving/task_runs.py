@@ -74,7 +74,8 @@ class Kinship:
     """
 
     def __init__(self, runs: Iterable[Run]) -> None:
-        seen = [words_in(run.task) | way_of(run) for run in runs]
+        self._ways: dict[str, frozenset[int]] = {}  # by the ids of runs
+        seen = [words_in(run.task) | self._way(run) for run in runs]
         self._total = len(seen) + 1
         self._seen = Counter(word for words in seen for word in words)
 
@@ -94,18 +95,20 @@ class Kinship:
         if one.task == other.task:
             return 1.0
         task = self.share(words_in(one.task), words_in(other.task))
-        way = self.share(way_of(one), way_of(other))
+        way = self.share(self._way(one), self._way(other))
         if task >= _SAME_TASK or (way >= _SAME_WAY and task >= _NOT_FOREIGN):
             return max(task, way)
         return way if _fail_alike(one, other) else 0.0
 
+    def _way(self, run: Run) -> frozenset[int]:
+        """Return the words of a run's calls."""
+        way = self._ways.get(run.id)
+        if way is None:
+            way = self._ways[run.id] = words_in("\n".join(step.call for step in run.steps))
+        return way
+
     def _weight(self, words: Iterable[int]) -> float:
         return sum(math.log(1 + self._total / (1 + self._seen[word])) for word in words)
-
-
-def way_of(run: Run) -> frozenset[int]:
-    """Return the words of a run's calls."""
-    return frozenset[int]().union(*(words_in(step.call) for step in run.steps))
 
 
 def words_in(text: str) -> frozenset[int]:
