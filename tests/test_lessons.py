@@ -314,6 +314,26 @@ def test_a_tool_that_began_to_fail_is_noticed() -> None:
     assert drift(calls("++")) is None
 
 
+async def test_a_tool_that_began_to_fail_last_week_is_told_whenever_its_calls_come() -> None:
+    results = [
+        {
+            "tool_name": "ocr_scan",
+            "input": {"page": day},
+            "output": "ok" if day < 15 else "out of service",
+            "success": day < 15,
+            "create_time": f"2024-05-{day:02}T08:00:00",
+        }
+        for day in range(1, 23)
+    ]
+    async with ToolMemoryService(settings=ServiceSettings(embedder=None)) as tools:
+        await tools.add_tool_call_results(ANN, results[11:])
+        await tools.add_tool_call_results(ANN, results[:11])
+        [known] = await tools.guidelines(ANN, "ocr_scan")
+        told = "It fails more often since 2024-05-15T08:00:00: 0 % succeeded, 100 % before."
+        assert told in known.text
+        assert known.details["drift"]["calls"] == 8
+
+
 def test_durations_are_told_as_quantiles() -> None:
     figures = statistics(calls("+" * 101))
     assert (figures.p50_seconds, figures.p95_seconds) == (51.0, 96.0)
