@@ -1,11 +1,12 @@
-"""Whether lessons help: a board on runs of real agent work, and a simulation of their use.
+"""Whether telling the uses of lessons pays, and what deriving them costs.
 
-    python bench/lessons.py board DATA.jsonl [--embedder none|best]
     python bench/lessons.py simulate [--runs 200] [--svg results/lessons.svg]
+    python bench/lessons.py speed [--messages 200]
 
-The board asks of every new task whether the insight that an earlier run held is handed over; no
-model judges anything. The simulation knows what each lesson is worth: how often it helps. It counts
-the successes lost against whoever always takes the best lesson (regret).
+The simulation knows what each lesson is worth: how often it helps. It counts the successes lost
+against whoever always takes the best lesson (regret), and says what pruning keeps. The speed is in
+milliseconds of CPU for deriving from one more run, without a model, as more lessons are known.
+``memoryspace bench tasks`` measures whether the right lessons are handed over.
 """
 
 from __future__ import annotations
@@ -14,117 +15,29 @@ import argparse
 import asyncio
 import json
 import random
-import re
-from collections import defaultdict
-from collections.abc import Sequence
+import statistics
+import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from memoryspace import MemoryStore
-from memoryspace.embedding import best_embedder
 from memoryspace.record import Origin
-from memoryspace.service import (
-    MemoryHit,
-    ServiceSettings,
-    StoredMemoryService,
-    TaskMemoryService,
-    ToolMemoryService,
-)
+from memoryspace.service import ServiceSettings, StoredMemoryService
 from memoryspace.service.deriving.contract import Add, Decision, Job, Known
+from memoryspace.service.deriving.task import TaskDeriver
 from memoryspace.service.memory import Draft, MemoryItem
 
 AGENT = "agent"
-ROUNDS = 1000  # of the bootstrap
 TASKS, CHOICES = 10, 3  # of the simulation: kinds of tasks, and lessons for each
 SEEDS = range(5)
-
-Values = dict[str, list[tuple[str, float]]]  # measure → (family, value)
-
-
-# -- the board -------------------------------------------------------------------------------------
-
-
-async def board(rows: Sequence[dict[str, Any]], settings: ServiceSettings) -> Values:
-    """Return every measure, its values by family or tool."""
-    got: Values = defaultdict(list)
-    async with TaskMemoryService(settings=settings) as tasks:
-        families = [row for row in rows if row["type"] == "family"]
-        for run in (run for family in families for run in family["trajectories"]):
-            await tasks.add_trajectory(AGENT, run["messages"], score=run["score"])
-        stored = [each.text for each in (await tasks.page(AGENT, limit=500)).memories]
-        for family in families:
-            insights = {each["id"]: each for each in family["insights"]}
-            for insight in insights.values():
-                copies = sum(holds(text, right(insight)) for text in stored)
-                got["insight stored"].append((family["id"], float(copies > 0)))
-                got["stored more than once"].append((family["id"], float(copies > 1)))
-            for question in family["questions"]:
-                hits = await tasks.search(AGENT, question["query"], top_k=3)
-                score(got, family["id"], question, insights[question["insight"]], hits)
-        for row in rows:
-            if row["type"] == "abstain":
-                found = await tasks.search(AGENT, row["query"], top_k=3)
-                got["silent on tasks never seen"].append((row["id"], float(not found)))
-    async with ToolMemoryService(settings=settings) as tools:
-        for row in (row for row in rows if row["type"] == "tool"):
-            await tools.add_tool_call_results(AGENT, row["calls"])
-        for row in (row for row in rows if row["type"] == "tool"):
-            for question in row["questions"]:
-                if question["category"] in ("cause", "usage"):
-                    hits = await tools.search(AGENT, question["query"], top_k=3)
-                    found_it = any(holds(hit.memory.text, question["gold"]) for hit in hits)
-                    got[f"tool {question['category']} in 3"].append((row["name"], float(found_it)))
-    return got
-
-
-def score(
-    got: Values,
-    family: str,
-    question: dict[str, Any],
-    insight: dict[str, Any],
-    hits: list[MemoryHit],
-) -> None:
-    """Note whether hits hold an insight, and whether the first misleads."""
-    held = [holds(hit.memory.text, right(insight)) for hit in hits]
-    got["insight first"].append((family, float(any(held[:1]))))
-    got["insight in 3"].append((family, float(any(held))))
-    if question["category"] == "failure_only":
-        got["failure-only in 3"].append((family, float(any(held))))
-    if insight["kind"] == "outdated":
-        do = hits[0].memory.text.partition("Avoid")[0] if hits else ""
-        misled = bool(hits) and not held[0] and holds(do, insight["misleading"])
-        got["outdated way first"].append((family, float(misled)))
-
-
-def right(insight: dict[str, Any]) -> list[str]:
-    """Return the strings of which one shows that an insight is there."""
-    return [*insight["gold"], *insight["also"]]
-
-
-def holds(text: str, strings: Sequence[str]) -> bool:
-    """Tell whether a text has one of some strings, white space aside."""
-    flat = re.sub(r"\s+", "", text).casefold()
-    return any(re.sub(r"\s+", "", each).casefold() in flat for each in strings)
-
-
-def interval(values: Sequence[tuple[str, float]]) -> tuple[float, float, float]:
-    """Return a mean with its 95 % interval, by a bootstrap over whole families."""
-    groups: dict[str, list[float]] = defaultdict(list)
-    for name, value in values:
-        groups[name].append(value)
-    rng, parts = random.Random(7), list(groups.values())
-    means = sorted(
-        sum(drawn) / len(drawn)
-        for drawn in (
-            [value for part in rng.choices(parts, k=len(parts)) for value in part]
-            for _ in range(ROUNDS)
-        )
-    )
-    mean = sum(value for _, value in values) / len(values)
-    return mean, means[ROUNDS // 40], means[-ROUNDS // 40]
+REPEATED = 9  # runs of which the median time is told
 
 
 # -- the simulation --------------------------------------------------------------------------------
+
+
+Counts = tuple[int, int, int, int]
 
 
 class Told:
@@ -142,8 +55,11 @@ def _lesson(memory: MemoryItem) -> Draft:
     return Draft(value=memory.text, text=memory.text, kind="experience", origin=origin)
 
 
-async def regrets(runs: int, seed: int, *, is_told: bool) -> list[float]:
-    """Return the successes lost after each run; lessons' uses are told, or are not."""
+async def regrets(runs: int, seed: int, *, is_told: bool) -> tuple[list[float], Counts]:
+    """Return the successes lost after each run, and what pruning leaves in the end.
+
+    Lessons' uses are told, or are not.
+    """
     rng = random.Random(seed)
     worth = {(task, n): rng.random() for task in range(TASKS) for n in range(CHOICES)}
     store, settings = MemoryStore(), ServiceSettings(embedder=None)
@@ -164,19 +80,33 @@ async def regrets(runs: int, seed: int, *, is_told: bool) -> list[float]:
                 await service.record_use(AGENT, hit.memory.id, helped=rng.random() < chosen)
             lost += max(worth[task, n] for n in range(CHOICES)) - chosen
             curve.append(lost)
-    return curve
+        await service.prune(AGENT)
+        page = await service.page(AGENT, limit=len(worth), filters={"kind": "experience"})
+        return curve, counted(worth, [texts[each.text] for each in page.memories])
+
+
+def counted(worth: Mapping[tuple[int, int], float], kept: Sequence[tuple[int, int]]) -> Counts:
+    """Return how many lessons there are that help mostly, and that do not, and are left of each."""
+    good = [each for each in worth if worth[each] >= 0.5]
+    left = sum(each in kept for each in good)
+    return len(good), left, len(worth) - len(good), len(kept) - left
 
 
 async def simulate(runs: int, svg: Path | None) -> None:
     """Print and draw the regret with and without the uses told."""
-    curves = {
+    found = {
         name: [await regrets(runs, seed, is_told=is_told) for seed in SEEDS]
         for name, is_told in (("uses told", True), ("uses not told", False))
     }
+    curves = {name: [curve for curve, _ in each] for name, each in found.items()}
     for name, each in curves.items():
         half = sum(curve[runs // 2 - 1] for curve in each) / len(each)
         end = sum(curve[-1] for curve in each) / len(each)
         print(f"{name:14} regret after {runs // 2} runs {half:6.1f}, after {runs} {end:6.1f}")
+    good, kept, bad, left = (
+        sum(part) for part in zip(*(each for _, each in found["uses told"]), strict=True)
+    )
+    print(f"pruning keeps {kept} of {good} lessons that mostly help, {left} of {bad} others")
     if svg is not None:
         draw(curves, svg)
 
@@ -200,26 +130,79 @@ def draw(curves: dict[str, list[list[float]]], svg: Path) -> None:
     figure.savefig(svg)
 
 
+# -- the speed -------------------------------------------------------------------------------------
+
+
+class Timed(TaskDeriver):
+    """A deriver that notes the seconds of CPU of each job."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seconds: list[float] = []
+
+    async def derive(self, job: Job, known: Known) -> list[Decision]:
+        """Derive, and note how long that took."""
+        began = time.process_time()
+        decisions = await super().derive(job, known)
+        self.seconds.append(time.process_time() - began)
+        return decisions
+
+
+def attempt(rng: random.Random, words: Sequence[str], messages: int) -> list[dict[str, Any]]:
+    """Return a run of so many messages about its own words; every fifth call fails."""
+
+    def some(count: int) -> str:
+        return " ".join(rng.choices(words, k=count))
+
+    said: list[dict[str, Any]] = [{"role": "user", "content": f"Please {some(12)}"}]
+    for number in range(messages // 2 - 1):
+        arguments = json.dumps({"path": some(1), "query": some(6), "limit": number})
+        function = {"name": f"tool_{words[number % 7]}", "arguments": arguments}
+        call = {"id": f"c{number}", "type": "function", "function": function}
+        answer = f"Error: {some(8)}" if number % 5 == 0 else some(80)
+        said.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        said.append({"role": "tool", "tool_call_id": f"c{number}", "content": answer})
+    return [*said, {"role": "assistant", "content": some(20)}]
+
+
+async def cost(known: int, messages: int) -> tuple[float, int]:
+    """Return the milliseconds of CPU of deriving beside so many lessons, and how many there are."""
+    rng, timed = random.Random(1), Timed()
+    settings = ServiceSettings(embedder=None)
+    async with StoredMemoryService(MemoryStore(), derivers=[timed], settings=settings) as service:
+        for number in range(known):
+            words = [f"w{number}x{at}" for at in range(60)]
+            for score in (0.0, 1.0):
+                run = attempt(rng, words, 30)
+                await service.add_trajectory(AGENT, run, score=score, task=" ".join(words[:12]))
+        there = await service.count(AGENT, {"kind": "experience"})
+        timed.seconds.clear()
+        for number in range(REPEATED):
+            words = [f"new{number}x{at}" for at in range(60)]
+            await service.add_trajectory(AGENT, attempt(rng, words, messages), score=number % 2)
+    return statistics.median(timed.seconds) * 1000, there
+
+
+def speed(messages: int) -> None:
+    """Print what deriving costs as more lessons are known."""
+    for known in (0, 20, 200):
+        spent, there = asyncio.run(cost(known, messages))
+        print(f"beside {there:4} lessons: {spent:6.1f} ms of CPU for a run of {messages} messages")
+
+
 def main() -> None:
     """Run what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    told = commands.add_parser("board")
-    told.add_argument("data", type=Path)
-    told.add_argument("--embedder", choices=("none", "best"), default="none")
     simulated = commands.add_parser("simulate")
     simulated.add_argument("--runs", type=int, default=200)
     simulated.add_argument("--svg", type=Path)
+    commands.add_parser("speed").add_argument("--messages", type=int, default=200)
     args = parser.parse_args()
-    if args.command == "simulate":
+    if args.command == "speed":
+        speed(args.messages)
+    else:
         asyncio.run(simulate(args.runs, args.svg))
-        return
-    embedder = best_embedder() if args.embedder == "best" else None
-    print(f"{args.data.name}, embedder {embedder.name if embedder else 'none'}")
-    rows = [json.loads(line) for line in args.data.read_text("utf-8").splitlines()]
-    for name, values in asyncio.run(board(rows, ServiceSettings(embedder=embedder))).items():
-        mean, low, high = interval(values)
-        print(f"{name:28} n={len(values):<4} {mean:.3f}  [{low:.3f}, {high:.3f}]")
 
 
 if __name__ == "__main__":

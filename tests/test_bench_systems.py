@@ -26,10 +26,10 @@ from memoryspace.bench import (
 from memoryspace.bench.accesses import WORKLOADS, Load
 from memoryspace.bench.agent_trace import recorded
 from memoryspace.bench.agents import Order, Worked, text_of
-from memoryspace.bench.compaction import share, share_interval
 from memoryspace.bench.crash import tear
 from memoryspace.bench.crash_writer import Order as CrashOrder
 from memoryspace.bench.crash_writer import Writer, open_space
+from memoryspace.bench.intervals import share, share_interval
 from memoryspace.bench.measuring import histogram, percentile, spread
 from memoryspace.bench.off_policy import (
     doubly_robust,
@@ -74,6 +74,7 @@ SMALL: Mapping[str, Mapping[str, Any]] = {
     },
     "policies": {"steps": 1200, "hot_shares": (0.2,), "epsilons": (0.3,)},
     "compaction": {"budgets": (1000,)},
+    "tasks": {},
 }  # fmt: skip
 
 
@@ -122,7 +123,7 @@ def studied(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Study]:
     return cache(lambda name: study(name, tmp_path_factory.mktemp(name)))
 
 
-@pytest.mark.parametrize("name", ["system", "workloads", "policies", "compaction"])
+@pytest.mark.parametrize("name", ["system", "workloads", "policies", "compaction", "tasks"])
 def test_a_study_says_the_same_each_time(
     name: str, studied: Callable[[str], Study], tmp_path: Path
 ) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from memoryspace.errors import InvalidInput
+from memoryspace.retrieval.entries import Entry, embedded_text
+from memoryspace.retrieval.relevance import RELEVANT
 from memoryspace.service import ServiceSettings, TaskMemoryService, ToolMemoryService
 from memoryspace.service.deriving.task_trajectory import is_failure
 from memoryspace.service.deriving.tool_causes import cause_of
@@ -59,6 +61,17 @@ async def test_one_lesson_says_what_to_do_and_what_to_avoid() -> None:
         assert "limit must be <= 200" in avoid
         assert '"page": 2' in avoid
         assert "cursor" not in avoid
+
+
+async def test_a_call_that_failed_in_two_ways_is_told_with_both() -> None:
+    async with memory() as tasks:
+        missing = ("load", {"file": "demo"}, "Error: relation shop does not exist")
+        twice = ("load", {"file": "demo"}, "Error: duplicate key value in slug")
+        await tasks.add_trajectory(ANN, attempt(EXPORT, missing), score=0.0)
+        await tasks.add_trajectory(ANN, attempt(EXPORT, twice), score=0.0)
+        [lesson] = await lessons(tasks)
+        assert "does not exist" in lesson.text
+        assert "duplicate key" in lesson.text
 
 
 async def test_runs_of_another_task_begin_another_lesson() -> None:
@@ -146,7 +159,47 @@ async def test_a_task_never_seen_gets_nothing() -> None:
         assert await tasks.search(ANN, "Translate this poem about the sea into French") == []
         assert await tasks.search_memory(ANN, "Translate this poem about the sea into French") == []
         [hit] = await tasks.search(ANN, "Export every supplier from the Larkdesk CRM")
-        assert 0.35 <= hit.score <= 1
+        assert RELEVANT <= hit.score <= 1
+
+
+async def test_a_word_of_the_task_tells_more_than_one_of_what_was_done() -> None:
+    async with memory() as tasks:
+        await tasks.add_trajectory(ANN, attempt(EXPORT, CURSOR), score=1.0)
+        cancel = attempt("Cancel the stay of Mr Berg", end="Free of charge until six tonight")
+        await tasks.add_trajectory(ANN, cancel, score=1.0)
+        [hit] = await tasks.search(ANN, "Give me a dump of our Larkdesk clients")
+        assert "Larkdesk" in hit.memory.text
+        assert await tasks.search(ANN, "Calibrate the telescope for tonight") == []
+
+
+async def test_a_word_that_every_lesson_has_tells_little() -> None:
+    async with memory() as tasks:
+        done = ("pitch tent", "row boat", "light lamp", "splice rope", "mend sail", "carve oar")
+        for tool, thing in (each.split() for each in done):
+            run = attempt(f"Quartermaster: {tool} the {thing}", (tool, {}, "ok"))
+            await tasks.add_trajectory(ANN, run, score=1.0)
+        assert len(await lessons(tasks)) == len(done)
+        common = await tasks.search(ANN, "Quartermaster", top_k=1, min_relevance=0.0)
+        rare = await tasks.search(ANN, "Lamp", top_k=1, min_relevance=0.0)
+        assert common[0].score < rare[0].score
+
+
+async def test_an_agent_is_handed_what_a_search_finds_concerning() -> None:
+    async with memory() as tasks:
+        await tasks.add_trajectory(ANN, attempt(EXPORT, CURSOR), score=1.0)
+        for asked in (EXPORT, "Export a poem", "Larkdesk", "The customer is king", "Rain"):
+            by_default = await tasks.search(ANN, asked)
+            assert by_default == await tasks.search(ANN, asked, min_relevance=RELEVANT)
+
+
+def test_a_lesson_is_embedded_without_its_calls_and_a_message_as_it_is() -> None:
+    text = 'For a task like: Export\nDo: http_get({"url": "/a", "f": {"b": 1}}). All are there'
+    clipped = 'Avoid: patch({"args": "x…) ⇒ refused'
+    lesson = Entry("l", f"{text}\n{clipped}", kind="experience", is_told_itself=True)
+    assert embedded_text(lesson) == (
+        "For a task like: Export\nDo: . All are there\nAvoid:  ⇒ refused"
+    )
+    assert embedded_text(Entry("m", text)) == text
 
 
 async def test_uses_move_a_lesson_in_the_direction_they_say() -> None:
@@ -261,9 +314,38 @@ def test_a_tool_that_began_to_fail_is_noticed() -> None:
     assert drift(calls("++")) is None
 
 
+async def test_a_tool_that_began_to_fail_last_week_is_told_whenever_its_calls_come() -> None:
+    results = [
+        {
+            "tool_name": "ocr_scan",
+            "input": {"page": day},
+            "output": "ok" if day < 15 else "out of service",
+            "success": day < 15,
+            "create_time": f"2024-05-{day:02}T08:00:00",
+        }
+        for day in range(1, 23)
+    ]
+    async with ToolMemoryService(settings=ServiceSettings(embedder=None)) as tools:
+        await tools.add_tool_call_results(ANN, results[11:])
+        await tools.add_tool_call_results(ANN, results[:11])
+        [known] = await tools.guidelines(ANN, "ocr_scan")
+        told = "It fails more often since 2024-05-15T08:00:00: 0 % succeeded, 100 % before."
+        assert told in known.text
+        assert known.details["drift"]["calls"] == 8
+
+
 def test_durations_are_told_as_quantiles() -> None:
     figures = statistics(calls("+" * 101))
     assert (figures.p50_seconds, figures.p95_seconds) == (51.0, 96.0)
+
+
+async def test_a_tool_is_found_by_its_name() -> None:
+    async with ToolMemoryService(settings=ServiceSettings(embedder=None)) as tools:
+        for name in ("ocr_scan", "pofixi"):
+            call = {"tool_name": name, "input": {"page": 1}, "output": "ok", "success": True}
+            await tools.add_tool_call_results(ANN, [call])
+            [hit] = await tools.search(ANN, f"How to use {name}?")
+            assert hit.memory.title == name
 
 
 async def test_a_tool_is_found_without_its_name() -> None:

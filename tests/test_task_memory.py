@@ -287,6 +287,19 @@ def test_a_model_words_the_lessons_and_one_more_call_checks_them_all() -> None:
     run(with_tasks(story, model=model, spending=spending))
 
 
+def test_a_model_is_told_what_the_user_said_to_the_answer() -> None:
+    model = Scripted({"lessons": []})
+    complaint = {"role": "user", "content": "That was the wrong evening!"}
+    answer = {"role": "assistant", "content": "A table is booked."}
+
+    async def story(tasks: Tasks) -> None:
+        await tasks.add([*GOOD, answer, complaint], score=0.0)
+        await derived(tasks)
+        assert "the wrong evening" in model.asked[0]
+
+    run(with_tasks(story, model=model))
+
+
 def test_what_a_model_claims_must_be_found_in_the_runs() -> None:
     told = {
         **CHECK_FIRST,

@@ -266,6 +266,18 @@ def test_a_model_words_the_guidelines_under_our_figures() -> None:
     run(story, model)
 
 
+def test_a_guideline_that_names_what_no_call_has_is_left_out() -> None:
+    model = Scripted({"guidelines": ["Set `max_rows` to 50.", "Keep queries short."]})
+
+    async def story(tools: Tools) -> None:
+        await tools.add(result(1), result(2, ok=False))
+        text = (await tools.known())["search"].text
+        assert "Keep queries short." in text
+        assert "max_rows" not in text
+
+    run(story, model)
+
+
 @pytest.mark.parametrize("answers", [("no", "no", "no"), ({"guidelines": []},)])
 def test_without_a_usable_answer_the_rules_stand_in(answers: tuple[Any, ...]) -> None:
     async def story(tools: Tools) -> None:

@@ -25,6 +25,7 @@ MODULES: Mapping[str, str] = {
     "stores": "stores",
     "policies": "policies",
     "compaction": "compaction",
+    "tasks": "tasks",
 }
 
 

@@ -20,12 +20,12 @@ from .command import main_of
 from .data import Data
 from .experiment import Cell, CellResult, Claim, Experiment, Plot, Table, integer
 from .findings import Findings, NotMeasured, part_name
+from .intervals import share, share_interval
 from .options import Options, option
 
 FILE = "agent_trajectories.jsonl.gz"
 OLD = 10  # messages after which a fact is old
 ALL = 1 << 30  # runs
-ROUNDS = 1000  # of the bootstrap
 
 WAYS: dict[str, Callable[[Judged], bool]] = {
     "resident": lambda fact: fact.is_resident,
@@ -95,22 +95,6 @@ def _result(runs: Sequence[Sequence[Judged]], seconds: float) -> CellResult:
     timings = {"ms_a_step": seconds / len(steps) * 1e3}
     series = {"tokens shown": sorted(steps.values())}
     return CellResult(figures, timings, series, intervals=intervals)
-
-
-def share(counts: Sequence[tuple[int, int]]) -> float:
-    """Return how many of all there were."""
-    return sum(had for had, _ in counts) / sum(of for _, of in counts)
-
-
-def share_interval(counts: Sequence[tuple[int, int]], seed: int = 0) -> tuple[float, float]:
-    """Return the 95 % interval of a share: whole runs are drawn, with replacement."""
-    import numpy as np
-
-    rng = np.random.default_rng(seed)
-    both = np.asarray(counts, np.float64)
-    drawn = both[rng.integers(0, len(both), (ROUNDS, len(both)))].sum(axis=1)
-    shares = np.sort(drawn[:, 0] / drawn[:, 1])
-    return float(shares[int(ROUNDS * 0.025)]), float(shares[int(ROUNDS * 0.975)])
 
 
 def _by_age(facts: Sequence[Judged]) -> dict[str, list[Judged]]:

@@ -1,4 +1,4 @@
-"""How sure a mean is: Student's interval over seeds, a bootstrap over queries."""
+"""How sure a mean is: Student's interval over seeds, a bootstrap over queries or clusters."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ _T = (
 )  # fmt: skip
 _NORMAL = 1.959964
 _DRAWN = 100  # rounds of a bootstrap at once
+ROUNDS = 1000  # of a bootstrap over clusters
 
 
 def student(values: Sequence[float]) -> tuple[float, float] | None:
@@ -40,6 +41,22 @@ def bootstrap(values: Sequence[float], *, rounds: int = 1000, seed: int = 0) -> 
         means += array[drawn].mean(axis=1).tolist()
     means.sort()
     return means[int(rounds * 0.025)], means[min(rounds - 1, int(rounds * 0.975))]
+
+
+def share(counts: Sequence[tuple[float, int]]) -> float:
+    """Return how many of all there were, from counts by cluster: how many of how many."""
+    return sum(had for had, _ in counts) / sum(of for _, of in counts)
+
+
+def share_interval(counts: Sequence[tuple[float, int]], seed: int = 0) -> tuple[float, float]:
+    """Return the 95 % interval of a share: whole clusters are drawn, with replacement."""
+    import numpy as np
+
+    rng = np.random.default_rng(seed)
+    both = np.asarray(counts, np.float64)
+    drawn = both[rng.integers(0, len(both), (ROUNDS, len(both)))].sum(axis=1)
+    shares = np.sort(drawn[:, 0] / drawn[:, 1])
+    return float(shares[int(ROUNDS * 0.025)]), float(shares[int(ROUNDS * 0.975)])
 
 
 def _t(freedom: int) -> float:

@@ -238,6 +238,69 @@ def runs(seed: int = 8, count: int = 4) -> bytes:
     return packed(map(run, range(count)))
 
 
+def families(seed: int = 9, count: int = 8) -> bytes:
+    """Return kinds of tasks with scored runs, tools with their calls, and what was never seen."""
+    words = Words(seed)
+
+    def run(task: str, tool: str, way: str, answer: str, score: float) -> dict[str, Any]:
+        function = {"name": tool, "arguments": json.dumps({"way": way})}
+        call = {"id": "c", "type": "function", "function": function}
+        return {"score": score, "messages": [
+            {"role": "user", "content": task},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "c", "content": answer},
+            {"role": "assistant", "content": words.sentence()},
+        ]}  # fmt: skip
+
+    def family(number: int) -> dict[str, Any]:
+        tool, thing, right, wrong, old = (words.name() for _ in range(5))
+        task = f"{tool} shall deliver the {thing}"
+        runs = [
+            run(task, tool, old, "done", 1.0),
+            run(task, tool, wrong, f"error: {wrong} is unknown", 0.0),
+            run(task, tool, old, f"error: {old} was retired", 0.0),
+            run(task, tool, right, "done", 1.0),
+        ]
+        asked = (
+            ("same", "new way", task),
+            ("transfer", "new way", f"Who brings me another {thing}?"),
+            ("failure_only", "wrong way", f"Which way for the {thing} does not work?"),
+        )
+        questions = [
+            {"id": f"{number}-{kind}", "category": kind, "insight": insight, "query": query}
+            for kind, insight, query in asked
+        ]
+        insights = [
+            {"id": "new way", "kind": "outdated", "gold": [right], "misleading": [old]},
+            {"id": "wrong way", "kind": "failure", "gold": [f"{wrong} is unknown"]},
+        ]
+        return {"type": "family", "id": f"f{number}", "insights": insights,
+                "trajectories": runs, "questions": questions}  # fmt: skip
+
+    def tool(number: int) -> dict[str, Any]:
+        name, wrong = words.name(), words.name()
+        calls = [
+            {"tool_name": name, "input": {"from": wrong if n % 3 == 0 else f"place {n}"},
+             "output": f"nobody knows {wrong}" if n % 3 == 0 else "found", "success": n % 3 != 0,
+             "time_cost": 0.5, "create_time": f"2024-05-{n + 1:02}T08:00:00"}
+            for n in range(12)
+        ]  # fmt: skip
+        asked = (
+            ("cause", [f"from={wrong}"]), ("usage", ["from=place"]), ("error", ["nobody knows"]),
+            ("rate", 0.6667), ("p50", 0.5),
+        )  # fmt: skip
+        questions = [
+            {"id": f"{name}-{kind}", "category": kind, "gold": gold, "query": f"How to use {name}?"}
+            for kind, gold in asked
+        ]
+        return {"type": "tool", "name": name, "calls": calls, "questions": questions}
+
+    rows = [*map(family, range(count)), *map(tool, range(count // 2))]
+    rows += [{"type": "abstain", "id": f"a{n}", "query": words.name()} for n in range(count)]
+    rows += [{"type": "abstain_tool", "id": f"t{n}", "query": words.name()} for n in range(count)]
+    return "".join(f"{json.dumps(row)}\n" for row in rows).encode()
+
+
 def _zipped(name: str) -> bytes:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -263,4 +326,5 @@ MAKERS: Mapping[str, Callable[[], bytes]] = {
     "beam_100k.jsonl.gz": chats,
     "cmrc2018_zh.jsonl.gz": pages,
     "agent_trajectories.jsonl.gz": runs,
+    "task.jsonl": families,
 }

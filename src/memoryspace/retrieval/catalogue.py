@@ -115,6 +115,14 @@ class Catalogue:
         """Return all values that entries have of session, speaker, role, kind or mark."""
         return self._facets.values_of(name)
 
+    def people(self) -> list[str]:
+        """Return who ever said something. A tool that answered did not: its name is a topic."""
+        return [name for name in self.values_of("speaker") if not self._is_tool(name)]
+
+    def _is_tool(self, speaker: str) -> bool:
+        rows = self.rows_of("speaker", speaker)
+        return len(rows) > 0 and self.at(int(rows[0])).role == "tool"
+
     def ids(self) -> list[str]:
         """Return the ids of all entries, in no special order."""
         return list(self._by_id)

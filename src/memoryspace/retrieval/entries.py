@@ -6,6 +6,7 @@ field for the owner, and so no search that could reach somebody else's.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from enum import Enum
@@ -39,6 +40,7 @@ Value = Plain | tuple[Plain, ...] | There  # what a search knows of an item of t
 
 NAMED = ("session", "speaker", "role", "kind")  # what an entry has one of and can be chosen by
 
+_CALL = re.compile(r"(?<![\w.-])[\w.-]{1,64}\(\{.{0,400}?[}…]\)")  # as a lesson tells of one
 _SHOWN = 3  # names, of those asked for
 _PLAIN = (str, int, float, bool, type(None))
 _GIVEN = (*_PLAIN, list, tuple, There, Mapping)  # what an item of the metadata may be
@@ -191,6 +193,15 @@ def entry_of(record: Record) -> Entry:
 def indexed_text(entry: Entry) -> str:
     """Return what of an entry is searched by words and by meaning: its title and its text."""
     return entry.text if entry.title is None else f"{entry.title}. {entry.text}"
+
+
+def embedded_text(entry: Entry) -> str:
+    """Return what of an entry is searched by meaning: of a lesson its words without its calls.
+
+    A vector stands for what is said in a language; the arguments of calls blur it.
+    """
+    text = indexed_text(entry)
+    return _CALL.sub("", text) if entry.is_told_itself else text
 
 
 def checked(entry: Entry) -> Entry:

@@ -24,7 +24,7 @@ from ..errors import InvalidInput
 from ..record import is_number
 from .catalogue import NO_ROW, Catalogue
 from .conditions import ANYTHING, Condition, refusal
-from .entries import Entry, checked, indexed_text
+from .entries import Entry, checked, embedded_text, indexed_text
 from .hits import Hit, SessionHit, Why, WhyNot
 from .matching import LIKENESS_FLOOR, Matcher
 from .personal import PersonalReader
@@ -135,7 +135,7 @@ class Recall:
             self.profiles.add(row, self.catalogue.at(row), text)
             if self._reader is not None:
                 self._reader.facts.add(row, self.catalogue.at(row))
-        self.vectors.add(rows, texts)
+        self.vectors.add(rows, [self.embedded_text(row) for row in rows])
         return len(self) - known
 
     def remove(self, entry_ids: Iterable[str]) -> int:
@@ -165,7 +165,7 @@ class Recall:
         """
         most = _count(top_k)
         ranked = self._ranked(_Asked(question, only, now, ranking, most, matching))
-        chances = relevances(ranked, most, self._kinds(ranked, most), len(self))
+        chances = relevances(ranked, most, self.catalogue)
         return [self._hit(ranked, place, explain, chance) for place, chance in enumerate(chances)]
 
     def sessions(
@@ -183,7 +183,7 @@ class Recall:
         ranked = self._ranked(
             _Asked(question, only, now, ranking, _PER_SESSION * most, overview=False)
         )
-        chances = relevances(ranked, len(ranked), self._kinds(ranked, len(ranked)), len(self))
+        chances = relevances(ranked, len(ranked), self.catalogue)
         for place, row in enumerate(ranked.rows.tolist()):
             session = self.catalogue.at(row).session
             if session is None or (session not in found and len(found) == most):
@@ -240,7 +240,7 @@ class Recall:
 
     def embed_waiting(self, most: int = 1000) -> int:
         """Embed entries for which the embedder failed before; return how many still wait."""
-        return self.vectors.catch_up(self.indexed_text, most)
+        return self.vectors.catch_up(self.embedded_text, most)
 
     def change_embedder(self, embedder: Embedder) -> None:
         """Begin to embed everything anew. Searches use the old vectors until that is done."""
@@ -248,7 +248,7 @@ class Recall:
 
     def embed_anew(self, most: int = 1000) -> int:
         """Go on with a change of the embedder for so many entries; return how many are left."""
-        return self.vectors.embed_anew(self.catalogue.allowed().tolist(), self.indexed_text, most)
+        return self.vectors.embed_anew(self.catalogue.allowed().tolist(), self.embedded_text, most)
 
     def check(self) -> None:
         """Verify every invariant; for tests, it looks at everything."""
@@ -261,15 +261,19 @@ class Recall:
         assert index is None or set(index.keys().tolist()) <= set(rows)
 
     def indexed_text(self, row: int) -> str:
-        """Return what of an entry both arms see: its title and its text."""
+        """Return what of an entry the words' arm sees: its title and its text."""
         return indexed_text(self.catalogue.at(row))
+
+    def embedded_text(self, row: int) -> str:
+        """Return what of an entry the vectors' arm sees."""
+        return embedded_text(self.catalogue.at(row))
 
     def _ranked(self, asked: _Asked, *, also: tuple[int, ...] = ()) -> Ranked:
         """Rank. ``also`` are looked at, too, whether an arm names them or not."""
         if not isinstance(asked.text, str):
             raise TypeError(f"the question must be a str, got {type(asked.text).__name__}")
         now = self._clock() if asked.now is None else asked.now
-        question = ask(asked.text, _moment(now, self._zone), self.catalogue.values_of("speaker"))
+        question = ask(asked.text, _moment(now, self._zone), self.catalogue.people())
         ranking = self.ranking if asked.ranking is None else asked.ranking
         wants_overview = question.wants_overview and ranking.overview and asked.overview
         least = max(asked.at_least, WIDE if wants_overview else 0)
@@ -298,9 +302,6 @@ class Recall:
         """Return the best by all words, those included that are not looked for otherwise."""
         allow = self.catalogue.mask(self.catalogue.allowed(asked.only))
         return [row for row, _ in self.sparse.search(asked.text, asked.at_least, allow=allow)]
-
-    def _kinds(self, ranked: Ranked, most: int) -> list[str]:
-        return [self.catalogue.at(row).kind for row in ranked.rows[:most].tolist()]
 
     def _why_unseen(self, row: int, ranked: Ranked) -> WhyNot:
         """Say why a row is not among those found; in ``ranked`` it was made a candidate."""

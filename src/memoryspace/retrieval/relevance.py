@@ -18,6 +18,7 @@ from importlib.resources import files
 import numpy as np
 from numpy.typing import NDArray
 
+from .catalogue import Catalogue
 from .lessons import LESSON_KINDS, lesson_chances
 from .ranking import Ranked
 from .ranking.pool import Pool
@@ -30,28 +31,24 @@ RELEVANT = 0.3  # what is less likely an answer does not belong into a prompt
 _STEP = 1e-6  # what a hit has less than the one before it, where it is no better
 
 
-def relevances(
-    ranked: Ranked, most: int, kinds: Sequence[str] = (), entries: int = 1
-) -> list[float]:
+def relevances(ranked: Ranked, most: int, catalogue: Catalogue) -> list[float]:
     """Return the relevance of the first so many, never rising; equals in the ranking are equal.
 
-    ``kinds`` are those of the first so many, of ``entries`` in all: of lessons it is asked whether
-    they concern a task, which is another question (``memoryspace.retrieval.lessons``).
+    Of lessons it is asked whether they concern a task, which is another question
+    (``memoryspace.retrieval.lessons``): each is judged by itself, wherever it stands.
     """
     places = ranked.order[:most]
     own = chances(signs_of(ranked, places), sort_of(ranked))
-    lessons = [at for at, kind in enumerate(kinds) if kind in LESSON_KINDS]
-    if lessons:
-        those = [kinds[at] for at in lessons]
-        found = lesson_chances(ranked.pool, places[lessons], those, entries)
-        for at, chance in zip(lessons, found.tolist(), strict=True):
-            own[at] = chance
+    entries = [catalogue.at(row) for row in ranked.rows[:most].tolist()]
+    lessons = [at for at, entry in enumerate(entries) if entry.kind in LESSON_KINDS]
+    others = [at for at, entry in enumerate(entries) if entry.kind not in LESSON_KINDS]
     totals = ranked.totals[places].round(9).tolist()
-    others = sorted(set(range(len(own))).difference(lessons))
-    for sort in (lessons, others):  # each is judged by itself: a message before it says nothing
-        fallen = _falling([own[at] for at in sort], [totals[at] for at in sort])
-        for at, chance in zip(sort, fallen, strict=True):
-            own[at] = chance
+    found = _falling([own[at] for at in others], [totals[at] for at in others])
+    if lessons:
+        those = [entries[at] for at in lessons]
+        found += lesson_chances(ranked.pool, places[lessons], those, catalogue).tolist()
+    for at, chance in zip((*others, *lessons), found, strict=True):
+        own[at] = chance
     return own
 
 

@@ -8,7 +8,8 @@ from typing import Any
 from msgspec.structs import replace as change
 
 from ..record import is_number
-from ..retrieval.lessons import CONCERNS, LESSON_KINDS
+from ..retrieval.lessons import LESSON_KINDS
+from ..retrieval.relevance import RELEVANT
 from .memory import MemoryItem
 from .results import MemoryHit
 
@@ -34,7 +35,7 @@ def handed_over(hits: Sequence[MemoryHit], least: float | None) -> list[MemoryHi
     lessons = [hit for hit in hits if is_lesson(hit.memory)]
     if not lessons:
         return [hit for hit in hits if least is None or hit.score >= least]
-    bar = CONCERNS if least is None else least
+    bar = RELEVANT if least is None else least
     worth = {hit.memory.seq: helpfulness(hit) for hit in lessons}
     best = max(min(hit.score, worth[hit.memory.seq]) for hit in lessons)
     beside = _BESIDE * bar if best >= bar else float("inf")

@@ -1,4 +1,4 @@
-"""Grounding: of what a model says of runs, what can be found in them is kept."""
+"""Grounding: of what a model says of runs or calls, what can be found in them is kept."""
 
 from __future__ import annotations
 
@@ -34,10 +34,14 @@ class Sources:
         tools = tuple(tool for tool in lesson.tools if tool.casefold() in self._text)
         return change(lesson, lesson=" ".join(claims), tools=tools)
 
+    def lacks_a_name_of(self, claim: str) -> bool:
+        """Tell whether a claim names something, a number or a quotation, that is not there."""
+        named = (each.strip('`"“”').casefold() for each in _SPECIFIC.findall(claim))
+        return any(each not in self._text for each in named)
+
     def has(self, claim: str) -> bool:
         """Tell whether a claim names nothing that is not there, and is about what is."""
-        named = (each.strip('`"“”').casefold() for each in _SPECIFIC.findall(claim))
-        if any(each not in self._text for each in named):
+        if self.lacks_a_name_of(claim):
             return False
         words = [word for word in tokens(claim) if word not in STOP_WORDS]
         found = sum(word in self._words for word in words)

@@ -118,4 +118,5 @@ def _told(trajectory: Trajectory) -> dict[str, Any]:
         "steps": [to_builtins(step) for step in steps],
         "steps_in_all": len(trajectory.steps),
         "last_answer": trajectory.conclusion,
+        "user_said_to_it": trajectory.correction,
     }

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from .task_runs import Kinship, Run, all_words_in, is_same_call, is_same_failure, overlap
+from .task_runs import Kinship, Run, all_words_in, is_same_failure, overlap
 from .task_trajectory import Step, clipped
 
 SUCCESS, FAILURE, COMPARISON = "success", "failure", "comparison"
@@ -142,7 +142,7 @@ def _warnings(good: Sequence[Run], bad: Sequence[Run], words: _Words) -> Iterato
     right = [step for run in good for step in run.steps if not step.is_failure]
     for run in (*bad, *good):
         for step in reversed(run.steps):
-            if step.is_failure and not any(_is_told(step, each) for each in told):
+            if step.is_failure and not any(is_same_failure(step, each) for each in told):
                 told.append(step)
                 yield _answered(step, _MAX_REASON)
     for run in bad:
@@ -159,10 +159,6 @@ def _seeming(run: Run, right: Sequence[Step], words: _Words) -> Iterator[str]:
         told.append(clipped(run.conclusion, _MAX_REASON))
     said = [words.said.format(clipped(run.correction, _MAX_REASON))] if run.correction else []
     yield _sentences([words.not_enough.format(_sentences(told)), *said])
-
-
-def _is_told(step: Step, other: Step) -> bool:
-    return is_same_call(step, other) or is_same_failure(step, other)
 
 
 def _has(steps: Sequence[Step], step: Step) -> bool:

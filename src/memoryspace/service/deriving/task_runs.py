@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
@@ -74,14 +74,19 @@ class Kinship:
     """
 
     def __init__(self, runs: Iterable[Run]) -> None:
-        seen = [words_in(run.task) | way_of(run) for run in runs]
-        self._total = len(seen) + 1
-        self._seen = Counter(word for words in seen for word in words)
+        self._ways: dict[str, frozenset[int]] = {}  # by the ids of runs
+        self._total = 1
+        self._seen = Counter[int]()
+        for run in runs:
+            self._total += 1
+            self._seen.update(words_in(run.task) | self._way(run))
 
-    def share(self, one: Collection[int], other: Collection[int]) -> float:
+    def share(self, one: frozenset[int], other: frozenset[int]) -> float:
         """Return how much of two sets of words is in both, the rare ones first (Dice)."""
-        both = self._weight(one) + self._weight(other)
-        return 2 * self._weight(set(one).intersection(other)) / both if both else 0.0
+        shared = one & other
+        if not shared:
+            return 0.0
+        return 2 * self._weight(shared) / (self._weight(one) + self._weight(other))
 
     def is_same_task(self, one: Run, other: Run) -> bool:
         """Tell whether two runs are attempts at the same thing."""
@@ -94,18 +99,22 @@ class Kinship:
         if one.task == other.task:
             return 1.0
         task = self.share(words_in(one.task), words_in(other.task))
-        way = self.share(way_of(one), way_of(other))
+        if task < _NOT_FOREIGN and not _fail_alike(one, other):
+            return 0.0
+        way = self.share(self._way(one), self._way(other))
         if task >= _SAME_TASK or (way >= _SAME_WAY and task >= _NOT_FOREIGN):
             return max(task, way)
         return way if _fail_alike(one, other) else 0.0
 
+    def _way(self, run: Run) -> frozenset[int]:
+        """Return the words of a run's calls."""
+        way = self._ways.get(run.id)
+        if way is None:
+            way = self._ways[run.id] = words_in("\n".join(step.call for step in run.steps))
+        return way
+
     def _weight(self, words: Iterable[int]) -> float:
         return sum(math.log(1 + self._total / (1 + self._seen[word])) for word in words)
-
-
-def way_of(run: Run) -> frozenset[int]:
-    """Return the words of a run's calls."""
-    return frozenset[int]().union(*(words_in(step.call) for step in run.steps))
 
 
 def words_in(text: str) -> frozenset[int]:

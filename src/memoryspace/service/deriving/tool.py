@@ -18,6 +18,7 @@ from ...model import ChatModel, Spending, ask, prompt_messages, read_prompt
 from ...record import Origin
 from ..memory import Draft, MemoryItem
 from .contract import Add, Decision, Drop, Job, Known
+from .task_grounding import Sources
 from .task_trajectory import clipped
 from .tool_call import call_of
 from .tool_statistics import (
@@ -25,6 +26,7 @@ from .tool_statistics import (
     KeptCall,
     guidelines,
     headline,
+    in_order,
     kept,
     kept_in,
     statistics,
@@ -77,7 +79,7 @@ class ToolDeriver:
             hashes = {call.hash for call in before}
             new = united(call for call in fresh if call.hash not in hashes)
             if new or len(old) > 1:
-                calls = [*await _still_there(before, known), *new]
+                calls = in_order([*await _still_there(before, known), *new])
                 decisions += await self._renewed(tool, old, calls)
         return decisions
 
@@ -130,7 +132,9 @@ class ToolDeriver:
             raise  # it may pass: the job is tried again
         except ModelFailed:
             return by_rules
-        worded = [clipped(line, _MAX_LINE) for line in answer.guidelines if line.strip()]
+        sources = Sources([msgspec.json.encode(data).decode()])
+        true = (line for line in answer.guidelines if not sources.lacks_a_name_of(line))
+        worded = [clipped(line, _MAX_LINE) for line in true if line.strip()]
         return worded[:_MAX_LINES] if worded else by_rules
 
 

@@ -10,6 +10,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -113,6 +114,28 @@ def kept_in(details: Mapping[str, Any]) -> list[KeptCall]:
 def united(*collections: Iterable[KeptCall]) -> list[KeptCall]:
     """Return calls of several collections, each once, the newest last."""
     return list({call.hash: call for calls in collections for call in calls}.values())
+
+
+def in_order(calls: Sequence[KeptCall]) -> list[KeptCall]:
+    """Return calls by when they were made, where all of them say so; else as they came."""
+    times = [_moment(call.at) for call in calls]
+    if None in times:
+        return list(calls)
+    order = sorted(range(len(calls)), key=lambda at: times[at] or 0.0)
+    return [calls[at] for at in order]
+
+
+def _moment(told: str | None) -> float | None:
+    """Return seconds since 1970 of a time as calls have it: a number, or as ISO 8601 writes it."""
+    try:
+        return float(told) if told is not None else None
+    except ValueError:
+        pass
+    try:
+        moment = datetime.fromisoformat(told) if told is not None else None
+        return None if moment is None else moment.replace(tzinfo=moment.tzinfo or UTC).timestamp()
+    except (ValueError, OverflowError):
+        return None
 
 
 def error_group(output: str, arguments: Mapping[str, str] | None = None) -> str:

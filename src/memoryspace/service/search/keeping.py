@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 from ...embedding import Embedder, can_rank
 from ...errors import MemorySpaceError
 from ...record import Record, could_be_id
-from ...retrieval.entries import Entry, indexed_text
+from ...retrieval.entries import Entry, embedded_text
 from ...store.vectors import KeepsVectors, Place, place_of
 from .packed import Vector, pack, unpack
 
@@ -142,7 +142,7 @@ def texts_of(records: Iterable[Record], entry_of: EntryOf) -> list[Text]:
     """Return what of records is embedded; of those that cannot be found, nothing."""
     found = ((record, entry_of(record)) for record in records)
     return [
-        Text(place_of(record), indexed_text(entry)) for record, entry in found if entry is not None
+        Text(place_of(record), embedded_text(entry)) for record, entry in found if entry is not None
     ]
 
 

@@ -209,7 +209,7 @@ class Choosing:
 
 
 async def speakers(on: AsyncConnection, user: str) -> list[str]:
-    """Return who ever said something to a user, each found by a step in the index."""
+    """Return who ever said something to a user, each found by a step in the index; no tools."""
     return list((await on.execute(_SPEAKERS, {"user": user})).scalars())
 
 
@@ -218,7 +218,10 @@ def _speakers() -> Select[Any]:
     names = theirs.cte("names", recursive=True)
     after = theirs.where(_e.speaker > names.c.name).scalar_subquery()
     names = names.union_all(select(after).where(names.c.name.is_not(None)))
-    return select(names.c.name).where(names.c.name.is_not(None)).limit(MOST_SPEAKERS)
+    own = (_e.user_id == bindparam("user"), _e.speaker == names.c.name)
+    first = select(_e.role).where(*own).order_by(_e.seq).limit(1).scalar_subquery()
+    is_person = func.coalesce(first, "") != "tool"
+    return select(names.c.name).where(names.c.name.is_not(None), is_person).limit(MOST_SPEAKERS)
 
 
 def _beside() -> CompoundSelect[Any]:

@@ -18,7 +18,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from ...embedding import Embedder, can_rank, embed_questions, embed_texts
-from ...retrieval.entries import indexed_text
+from ...retrieval.entries import embedded_text
 from ...retrieval.vector_arm import EmbedderStatus
 from ...store.contract import Clock
 from .postgres_filling import Arm, Source
@@ -66,7 +66,7 @@ class VectorsArm(Arm):
 
     async def make(self, user: str, sources: Sequence[Source]) -> list[dict[str, Any]] | None:
         """Return the rows of records, ``None`` if the embedder fails."""
-        texts = {each.record.seq: indexed_text(each.entry) for each in sources}
+        texts = {each.record.seq: embedded_text(each.entry) for each in sources}
         seqs = [seq for seq, text in texts.items() if can_rank(self.embedder.scripts, text)]
         said = [texts[seq] for seq in seqs]
         made: Any = await self._embed(said, partial(embed_texts, self.embedder)) if seqs else []

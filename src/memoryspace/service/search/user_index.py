@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from ...embedding import Embedder
 from ...record import Record
-from ...retrieval.entries import Entry, indexed_text
+from ...retrieval.entries import Entry, embedded_text
 from ...retrieval.hits import Hit, WhyNot
 from ...retrieval.recall import Recall
 from ...store.contract import Changes, session_in
@@ -210,7 +210,7 @@ class UserIndex:
     def _texts(self, seqs: Iterable[int]) -> list[Text]:
         found = ((seq, self.recall.get(str(seq))) for seq in seqs)
         return [
-            Text(Place(*self._places[seq], seq), indexed_text(entry))
+            Text(Place(*self._places[seq], seq), embedded_text(entry))
             for seq, entry in found
             if entry is not None
         ]
@@ -222,7 +222,7 @@ class UserIndex:
             return
         for seq in seqs:
             entry = self.recall.get(str(seq)) if seq in self._places else None
-            if entry is not None and (text := indexed_text(entry)) in told.made:
+            if entry is not None and (text := embedded_text(entry)) in told.made:
                 self._made[Text(Place(*self._places[seq], seq), text)] = told.made[text]
         if not self.recall.vectors.waiting:
             told.made.clear()
