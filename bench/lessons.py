@@ -26,7 +26,7 @@ from memoryspace.record import Origin
 from memoryspace.service import ServiceSettings, StoredMemoryService
 from memoryspace.service.deriving.contract import Add, Decision, Job, Known
 from memoryspace.service.deriving.task import TaskDeriver
-from memoryspace.service.memory import Draft, MemoryItem
+from memoryspace.service.values.memory import Draft, MemoryItem
 
 AGENT = "agent"
 TASKS, CHOICES = 10, 3  # of the simulation: kinds of tasks, and lessons for each

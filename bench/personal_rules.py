@@ -24,14 +24,12 @@ from pathlib import Path
 from typing import Any
 
 from memoryspace.service import PersonalMemoryService, ServiceSettings
-from memoryspace.service.deriving import (
-    personal_chinese,
-    personal_chinese_clauses,
-    personal_english,
-    personal_english_clauses,
-)
-from memoryspace.service.deriving.personal_reading import facts_in
-from memoryspace.service.memory import MemoryItem
+from memoryspace.service.deriving.personal.chinese import clauses as personal_chinese_clauses
+from memoryspace.service.deriving.personal.chinese import rules as personal_chinese
+from memoryspace.service.deriving.personal.english import clauses as personal_english_clauses
+from memoryspace.service.deriving.personal.english import rules as personal_english
+from memoryspace.service.deriving.personal.reading import facts_in
+from memoryspace.service.values.memory import MemoryItem
 
 LANGUAGES = {"en": personal_english, "zh": personal_chinese}
 CLAUSES = {"en": personal_english_clauses, "zh": personal_chinese_clauses}

@@ -37,7 +37,7 @@ from memoryspace.embedding import StaticEmbedder
 from memoryspace.retrieval import Entry
 from memoryspace.retrieval.text.stopwords import STOP_WORDS
 from memoryspace.service.search import Query
-from memoryspace.service.search.postgres import PostgresSearcher
+from memoryspace.service.search.postgres.searcher import PostgresSearcher
 
 from kernel_measuring import SEED, percentile
 

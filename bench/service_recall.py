@@ -61,9 +61,9 @@ from memoryspace.service import (
     ServiceSettings,
     SQLMemoryService,
 )
-from memoryspace.service.admission import SUSPICION
-from memoryspace.service.filters import MOST_HITS
+from memoryspace.service.reading.filters import MOST_HITS
 from memoryspace.service.stored import StoredMemoryService
+from memoryspace.service.writing.admission import SUSPICION
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests"))

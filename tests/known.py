@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from memoryspace.service.memory import MemoryItem
+from memoryspace.service.values.memory import MemoryItem
 
 
 class NothingKnown:

@@ -20,8 +20,8 @@ from memoryspace.service import (
     SQLMemoryService,
 )
 from memoryspace.service.deriving.contract import Add, Decision, Job, Known
-from memoryspace.service.memory import Draft
 from memoryspace.service.stored import StoredMemoryService
+from memoryspace.service.values.memory import Draft
 
 WORDS = ServiceSettings(embedder=None)
 

@@ -22,8 +22,8 @@ from memoryspace.retrieval.entries import (
     entry_of,
     items_of,
 )
-from memoryspace.service.envelope import VALID_TO
-from memoryspace.service.envelope import entry_of as memory_entry_of
+from memoryspace.service.values.envelope import VALID_TO
+from memoryspace.service.values.envelope import entry_of as memory_entry_of
 
 small = st.sampled_from(["a", "b", "c"])
 plain = st.sampled_from([1, True, 0, False, None, "x", 2.5])

@@ -30,8 +30,8 @@ from memoryspace.service.deriving.contract import (
     Known,
     Supersede,
 )
-from memoryspace.service.memory import Draft, MemoryItem
 from memoryspace.service.stored import StoredMemoryService
+from memoryspace.service.values.memory import Draft, MemoryItem
 from memoryspace.testing import capture
 from memoryspace.testing.service_tools import fresh_user, said
 

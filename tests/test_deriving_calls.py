@@ -8,7 +8,7 @@ from typing import Any
 
 from memoryspace import MemoryStore, Record, Scope, Where
 from memoryspace.service import PersonalMemoryService
-from memoryspace.service.kinds import JOB
+from memoryspace.service.values.kinds import JOB
 
 from services import WORDS
 

@@ -15,7 +15,7 @@ from counting import CountingEmbedder
 from memoryspace import MemoryStore, SpaceStore
 from memoryspace.record import Scope
 from memoryspace.service import ServiceSettings
-from memoryspace.service.search.ahead import AT_ONCE
+from memoryspace.service.search.background import AT_ONCE
 from memoryspace.service.stored import StoredMemoryService
 from memoryspace.store import KeepsVectors, Place
 from memoryspace.testing import fresh_scope

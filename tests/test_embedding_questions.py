@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from memoryspace.embedding import TellsQuestions
 from memoryspace.retrieval import Entry, Recall, SimilarityRetriever
 from memoryspace.service.mem0.providers import EmbedderForMem0
-from memoryspace.service.search.postgres_vectors import VectorsArm
-from memoryspace.service.tablestore.embedding import Vectors
+from memoryspace.service.search.postgres.vectors import VectorsArm
+from memoryspace.store.tablestore.embedding import Vectors
 
 
 class Apart:

@@ -11,12 +11,12 @@ from memoryspace.errors import InvalidInput
 from memoryspace.retrieval.entries import Entry, embedded_text
 from memoryspace.retrieval.relevance import RELEVANT
 from memoryspace.service import ServiceSettings, TaskMemoryService, ToolMemoryService
-from memoryspace.service.deriving.task_trajectory import is_failure
-from memoryspace.service.deriving.tool_causes import cause_of
-from memoryspace.service.deriving.tool_statistics import KeptCall, drift, error_group, statistics
-from memoryspace.service.lessons import helpfulness
-from memoryspace.service.memory import MemoryItem
-from memoryspace.service.results import MemoryHit
+from memoryspace.service.deriving.task.trajectory import is_failure
+from memoryspace.service.deriving.tool.causes import cause_of
+from memoryspace.service.deriving.tool.statistics import KeptCall, drift, error_group, statistics
+from memoryspace.service.learning.lessons import helpfulness
+from memoryspace.service.values.memory import MemoryItem
+from memoryspace.service.values.results import MemoryHit
 
 ANN = "ann"
 

@@ -28,11 +28,11 @@ from memoryspace.service.long_term import (
     render,
 )
 from memoryspace.service.long_term.rendering import HEADER
-from memoryspace.service.memory import MemoryItem, Said
 from memoryspace.service.personal import PersonalMemoryService
-from memoryspace.service.results import Deleted
 from memoryspace.service.task import TaskMemoryService
 from memoryspace.service.tool import ToolMemoryService
+from memoryspace.service.values.memory import MemoryItem, Said
+from memoryspace.service.values.results import Deleted
 from memoryspace.token import estimate_tokens
 
 from shelves import SHELVES, store_maker

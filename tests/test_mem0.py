@@ -28,13 +28,13 @@ from memoryspace.errors import (
 )
 from memoryspace.events import EventStream
 from memoryspace.record import Scope
-from memoryspace.service.admission import Admission
 from memoryspace.service.mem0 import Mem0MemoryService, calls
 from memoryspace.service.mem0.shapes import metadata_of
 from memoryspace.service.mem0.style import Style, style_of
 from memoryspace.service.mem0.turns import Turns
 from memoryspace.service.schema import Message, TextContent
 from memoryspace.service.settings import ServiceSettings
+from memoryspace.service.writing.admission import Admission
 from memoryspace.testing import capture
 
 from mem0_parts import Client, Scripted, memory, package, service

@@ -14,8 +14,8 @@ from memoryspace.errors import InvalidInput
 from memoryspace.service import ServiceSettings
 from memoryspace.service.deriving.contract import Add, Adjust, Deriver, Job, Supersede
 from memoryspace.service.deriving.personal import PersonalDeriver
-from memoryspace.service.memory import MemoryItem
 from memoryspace.service.stored import StoredMemoryService
+from memoryspace.service.values.memory import MemoryItem
 
 from known import NothingKnown
 

@@ -17,8 +17,8 @@ from memoryspace.model import Completion, Spending
 from memoryspace.service import ServiceSettings
 from memoryspace.service.deriving.contract import Job
 from memoryspace.service.deriving.personal import PersonalDeriver
-from memoryspace.service.memory import MemoryItem
 from memoryspace.service.stored import StoredMemoryService
+from memoryspace.service.values.memory import MemoryItem
 
 from known import NothingKnown
 

@@ -17,9 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoryspace.service.deriving.language import is_chinese, sentences, stated_part
-from memoryspace.service.deriving.personal_facts import Fact
-from memoryspace.service.deriving.personal_reading import facts_in
-from memoryspace.service.memory import MemoryItem
+from memoryspace.service.deriving.personal.facts import Fact
+from memoryspace.service.deriving.personal.reading import facts_in
+from memoryspace.service.values.memory import MemoryItem
 
 NOW = datetime(2024, 5, 15, 12, tzinfo=UTC).timestamp()  # a Wednesday
 

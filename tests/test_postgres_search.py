@@ -23,8 +23,8 @@ from memoryspace.retrieval import Entry, Only, Recall
 from memoryspace.retrieval.conditions import AllOf, AnyOf, Condition, Item, Not, refusal
 from memoryspace.retrieval.vector_arm import EmbedderStatus
 from memoryspace.service.search import Found, Query
-from memoryspace.service.search.postgres import PostgresSearcher
-from memoryspace.service.search.postgres_tables import entries, progress, vectors
+from memoryspace.service.search.postgres.searcher import PostgresSearcher
+from memoryspace.service.search.postgres.tables import entries, progress, vectors
 from memoryspace.store.sql.schema import records as stored
 
 from shelves import server_url

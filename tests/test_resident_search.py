@@ -25,7 +25,7 @@ from memoryspace.record import Record, Scope, Where
 from memoryspace.retrieval import Entry, Item, Only
 from memoryspace.service.search import Found, Query, ResidentSearcher
 from memoryspace.service.search.keeping import Text, VectorKeeper
-from memoryspace.service.search.seats import Vectors
+from memoryspace.service.search.slots import Vectors
 from memoryspace.store.contract import Changes
 from memoryspace.store.vectors import Place
 

@@ -25,9 +25,9 @@ from memoryspace.service import (
 )
 from memoryspace.service.deriving.contract import Add, Decision, Job, Known
 from memoryspace.service.long_term import ServiceLongTermMemory
-from memoryspace.service.memory import Draft
 from memoryspace.service.schema import Message, TextContent
 from memoryspace.service.stored import StoredMemoryService
+from memoryspace.service.values.memory import Draft
 
 WORDS = ServiceSettings(embedder=None)
 MASKING = ServiceSettings(embedder=None, secrets="mask")

@@ -18,9 +18,9 @@ from memoryspace import MemoryStore, Origin, Record, Scope, Store, Where
 from memoryspace.errors import InvalidInput, StoreUnavailable, UnknownMemory
 from memoryspace.service import ServiceSettings
 from memoryspace.service.deriving.contract import Add, Adjust, Decision, Job, Known, Supersede
-from memoryspace.service.memory import Draft, MemoryItem
-from memoryspace.service.results import Deleted
 from memoryspace.service.stored import StoredMemoryService
+from memoryspace.service.values.memory import Draft, MemoryItem
+from memoryspace.service.values.results import Deleted
 from memoryspace.testing.service_tools import fresh_user
 
 from services import BACKENDS, WORDS, service_maker

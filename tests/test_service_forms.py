@@ -17,8 +17,15 @@ from memoryspace.errors import CorruptData, InvalidInput, InvalidMessage, NotSer
 from memoryspace.message import Msg, freeze
 from memoryspace.message.sharing import Loan, lend
 from memoryspace.record import Origin
-from memoryspace.service.forms import body_of, draft_of, drafts_of, query_text, said_from, text_of
 from memoryspace.service.schema import DataContent, Error, Message, TextContent
+from memoryspace.service.values.forms import (
+    body_of,
+    draft_of,
+    drafts_of,
+    query_text,
+    said_from,
+    text_of,
+)
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC).timestamp()
 

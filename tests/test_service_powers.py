@@ -17,7 +17,6 @@ from memoryspace.service import (
     SpaceMemoryService,
 )
 from memoryspace.service.base import Filters
-from memoryspace.service.memory import Said
 from memoryspace.service.powers import (
     KnowsInstructions,
     KnowsTools,
@@ -27,8 +26,9 @@ from memoryspace.service.powers import (
     Scrubs,
     StandsOnStore,
 )
-from memoryspace.service.receipt import Receipt
-from memoryspace.service.results import Deleted
+from memoryspace.service.values.memory import Said
+from memoryspace.service.values.receipt import Receipt
+from memoryspace.service.values.results import Deleted
 
 OPTIONAL = [
     *("get", "update", "delete", "count", "history", "search", "why_not", "facts", "page"),

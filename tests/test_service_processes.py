@@ -11,7 +11,7 @@ import pytest
 
 from counting import CountingEmbedder
 from memoryspace.service import ServiceSettings
-from memoryspace.service.search.ahead import AT_ONCE
+from memoryspace.service.search.background import AT_ONCE
 from memoryspace.testing.service_tools import fresh_user
 from service_worker import Echo, service_at, service_on
 from vector_worker import sentences

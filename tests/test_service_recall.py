@@ -19,7 +19,7 @@ from memoryspace.evaluation.datasets import Corpus, Item, Question
 from memoryspace.record import Scope
 from memoryspace.retrieval import Recall
 from memoryspace.service import InMemoryMemoryService, ServiceSettings
-from memoryspace.service.envelope import entry_of
+from memoryspace.service.values.envelope import entry_of
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "bench"))
 

@@ -628,12 +628,12 @@ def test_the_schema_and_the_forms_load_nothing_heavy() -> None:
         "service = types.ModuleType('memoryspace.service')\n"  # so that only these two are loaded
         "service.__path__ = [memoryspace.__path__[0] + '/service']\n"
         "sys.modules['memoryspace.service'] = service\n"
-        "import memoryspace.service.schema, memoryspace.service.forms\n"
+        "import memoryspace.service.schema, memoryspace.service.values.forms\n"
         "print(*sys.modules)\n"
     )
     run = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     loaded = set(run.stdout.split())
-    assert "memoryspace.service.forms" in loaded
+    assert "memoryspace.service.values.forms" in loaded
     assert loaded.isdisjoint({"numpy", "pydantic", "openai", "redis", "sqlalchemy"})

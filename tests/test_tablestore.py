@@ -26,8 +26,8 @@ from memoryspace.service.tablestore import (
     TablestoreStore,
     create_tablestore_client,
 )
-from memoryspace.service.tablestore.documents import Documents
-from memoryspace.service.tablestore.rows import Layout, document_id, tenant_of
+from memoryspace.store.tablestore.documents import Documents
+from memoryspace.store.tablestore.rows import Layout, document_id, tenant_of
 from memoryspace.testing import STORE_CONTRACT, ManualClock, StoreCheck, capture
 from memoryspace.testing.service_contract import SERVICE_CONTRACT, ServiceCheck
 from memoryspace.testing.tablestore import FakeTablestoreClient

@@ -15,11 +15,11 @@ from memoryspace.message import Msg
 from memoryspace.model import Completion, Spending
 from memoryspace.service.deriving.contract import Deriver
 from memoryspace.service.deriving.task import TaskDeriver
-from memoryspace.service.deriving.task_trajectory import clipped, is_failure, read_trajectory
-from memoryspace.service.memory import MemoryItem
+from memoryspace.service.deriving.task.trajectory import clipped, is_failure, read_trajectory
 from memoryspace.service.schema import Message
 from memoryspace.service.settings import ServiceSettings
 from memoryspace.service.stored import StoredMemoryService
+from memoryspace.service.values.memory import MemoryItem
 
 
 class Tasks(StoredMemoryService):

@@ -12,11 +12,11 @@ from memoryspace import MemoryStore
 from memoryspace.errors import InvalidInput, ModelUnavailable
 from memoryspace.service.deriving.contract import Add, Deriver, Drop, Job
 from memoryspace.service.deriving.tool import ToolDeriver
-from memoryspace.service.deriving.tool_call import ToolCallResult, call_from
-from memoryspace.service.deriving.tool_statistics import KEPT_CALLS, error_group
-from memoryspace.service.memory import MemoryItem
+from memoryspace.service.deriving.tool.call import ToolCallResult, call_from
+from memoryspace.service.deriving.tool.statistics import KEPT_CALLS, error_group
 from memoryspace.service.settings import ServiceSettings
 from memoryspace.service.stored import StoredMemoryService
+from memoryspace.service.values.memory import MemoryItem
 from test_task_memory import Scripted
 
 from known import NothingKnown

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from ..extras import Lazy, lazily
 from .base import MemoryService
-from .memory import Draft, MemoryItem
 from .schema import Message, TextContent
+from .values.memory import Draft, MemoryItem
 
 if TYPE_CHECKING:
     from .factory import MemoryServiceFactory
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     )
     from .mem0 import Mem0LongTermMemory, Mem0MemoryService
     from .personal import PersonalMemoryService
-    from .receipt import Receipt
     from .redis import RedisMemoryService
-    from .results import Deleted, Erasure, MemoryHit, Page, Status
     from .settings import ServiceSettings
     from .space import SpaceMemoryService
     from .sql import SQLMemoryService
@@ -31,6 +29,8 @@ if TYPE_CHECKING:
     from .tablestore import TablestoreMemoryService, create_tablestore_client
     from .task import TaskMemoryService
     from .tool import ToolCallResult, ToolMemoryService
+    from .values.receipt import Receipt
+    from .values.results import Deleted, Erasure, MemoryHit, Page, Status
 
     ReMePersonalMemoryService = PersonalMemoryService
     ReMeTaskMemoryService = TaskMemoryService
@@ -74,8 +74,8 @@ __all__ = [
 __getattr__ = lazily(
     __name__,
     {
-        "Deleted": Lazy("results"),
-        "Erasure": Lazy("results"),
+        "Deleted": Lazy("values.results"),
+        "Erasure": Lazy("values.results"),
         "InMemoryMemoryService": Lazy("in_memory"),
         "LongTermMemoryBase": Lazy("long_term"),
         "ReMePersonalLongTermMemory": Lazy("long_term"),
@@ -84,19 +84,19 @@ __getattr__ = lazily(
         "ToolCallResult": Lazy("tool"),
         "Mem0LongTermMemory": Lazy("mem0"),
         "Mem0MemoryService": Lazy("mem0"),
-        "MemoryHit": Lazy("results"),
+        "MemoryHit": Lazy("values.results"),
         "MemoryServiceFactory": Lazy("factory"),
-        "Page": Lazy("results"),
+        "Page": Lazy("values.results"),
         "PersonalMemoryService": Lazy("personal"),
         "ReMePersonalMemoryService": Lazy("personal"),
         "ReMeTaskMemoryService": Lazy("task"),
-        "Receipt": Lazy("receipt"),
+        "Receipt": Lazy("values.receipt"),
         "RedisMemoryService": Lazy("redis", "redis", "redis"),
         "SQLMemoryService": Lazy("sql", "sqlalchemy", "sql postgres mysql"),
         "ServiceLongTermMemory": Lazy("long_term"),
         "ServiceSettings": Lazy("settings"),
         "SpaceMemoryService": Lazy("space"),
-        "Status": Lazy("results"),
+        "Status": Lazy("values.results"),
         "StoredMemoryService": Lazy("stored"),
         "TablestoreMemoryService": Lazy("tablestore", "tablestore_for_agent_memory", "tablestore"),
         "TaskMemoryService": Lazy("task"),

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from ..events import EventStream
 from ..lifecycle import Running
 from ..verbs import Observed
-from .forms import query_text
-from .memory import MemoryItem, Said
+from .values.forms import query_text
+from .values.memory import MemoryItem, Said
 
 if TYPE_CHECKING:  # what they are made of takes its time to load
     from ..retrieval.hits import WhyNot
     from ..store.users import Usage, UserPage
-    from .receipt import Receipt
-    from .results import Deleted, Erasure, MemoryHit, Page, Status
+    from .values.receipt import Receipt
+    from .values.results import Deleted, Erasure, MemoryHit, Page, Status
 
 DEFAULT_SESSION = "default"
 
@@ -224,7 +224,7 @@ class MemoryService(Observed, Running, ABC):
 
         Where nothing is derived, nothing waits.
         """
-        from .results import Status
+        from .values.results import Status
 
         return Status(0, 0, {})
 

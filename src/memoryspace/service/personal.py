@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ..model import ChatModel, Spending
 from ..store import Address, MemoryStore, Store
-from .deriving.personal import PersonalDeriver
-from .search.placing import SearchPlace
+from .deriving.personal.deriver import PersonalDeriver
+from .search.opening import SearchPlace
 from .settings import ServiceSettings
 from .stored import StoredMemoryService
 

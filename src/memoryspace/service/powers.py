@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from ..store import Store
-from .deriving.tool_call import ToolCallResult
-from .memory import MemoryItem, Said
-from .receipt import Receipt
-from .results import Deleted
+from .deriving.tool.call import ToolCallResult
+from .values.memory import MemoryItem, Said
+from .values.receipt import Receipt
+from .values.results import Deleted
 
 
 @runtime_checkable

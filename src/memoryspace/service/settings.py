@@ -12,8 +12,8 @@ from ..embedding import Embedder
 from ..errors import InvalidInput
 from ..record import is_number
 from ..retrieval.ranking import Ranking, Reranker
-from .secrecy import Policy
-from .shelf import MAX_VERSIONS
+from .writing.repository import MAX_VERSIONS
+from .writing.secrecy import Policy
 
 MAX_INDEXED = 1 << 30  # bytes
 

@@ -7,8 +7,8 @@ from os import PathLike
 
 from ..kernel import Durability
 from ..store.space import HOT_CAPACITY, SpaceStore
-from .arguments import not_started
 from .deriving.contract import Deriver
+from .reading.arguments import not_started
 from .settings import ServiceSettings
 from .stored import StoredMemoryService
 

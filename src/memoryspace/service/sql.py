@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from ..store.sql import SQLStore
-from .arguments import not_started
 from .deriving.contract import Deriver
-from .search.placing import SearchPlace
+from .reading.arguments import not_started
+from .search.opening import SearchPlace
 from .settings import ServiceSettings
 from .stored import StoredMemoryService
 

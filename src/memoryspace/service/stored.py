@@ -19,30 +19,30 @@ from ..record import RESERVED_PREFIX, Scope, Where, is_number
 from ..retrieval.hits import WhyNot
 from ..store import Address, KeepsVectors, Store, open_store
 from ..store.users import USERS_AT_ONCE, Usage, UserPage
-from .admission import SUSPICION, Admission, own_marks, remarked
-from .arguments import as_ids, check_own, check_version, least_relevance, not_started
 from .base import DEFAULT_SESSION, Filters
 from .deriving.choosing import all_of, is_about_people, kinds_of
 from .deriving.contract import Deriver
 from .deriving.worker import Outcome, Recorded, Worker
-from .envelope import record_of
-from .erasing import DerivedKinds, Eraser
-from .filters import DEFAULT_HITS, FOR_LIST, FOR_SEARCH, MOST_HITS, Asked, count_in, read
-from .finding import Finding
-from .instructing import standing
-from .kinds import FACT
-from .listing import Listing
-from .memory import RAW, MemoryItem, Said
-from .receipt import Receipt
-from .results import Deleted, Erasure, MemoryHit, Page, Status
-from .review import Review
+from .learning.tool_calls import ToolCalls
+from .learning.trajectories import Trajectories
+from .reading.arguments import as_ids, check_own, check_version, least_relevance, not_started
+from .reading.filters import DEFAULT_HITS, FOR_LIST, FOR_SEARCH, MOST_HITS, Asked, count_in, read
+from .reading.finding import Finding
+from .reading.instructions import standing
+from .reading.listing import Listing
 from .search import Searcher
-from .search.placing import SearchPlace, searcher_on
-from .secrecy import purged
+from .search.opening import SearchPlace, searcher_on
 from .settings import ServiceSettings
-from .shelf import Shelf
-from .tool_calls import ToolCalls
-from .trajectories import Trajectories
+from .values.envelope import record_of
+from .values.kinds import FACT
+from .values.memory import RAW, MemoryItem, Said
+from .values.receipt import Receipt
+from .values.results import Deleted, Erasure, MemoryHit, Page, Status
+from .writing.admission import SUSPICION, Admission, own_marks, remarked
+from .writing.erasing import DerivedKinds, Eraser
+from .writing.quarantine import Review
+from .writing.repository import Shelf
+from .writing.secrecy import purged
 
 _PROBE = Scope(RESERVED_PREFIX + "health", "probe")
 _EQUAL = 9  # significant digits of scores that are told apart

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ..model import ChatModel, Spending
 from ..store import Address, MemoryStore, Store
-from .deriving.task import TaskDeriver
-from .lessons import SUCCESSES, USES
-from .search.placing import SearchPlace
+from .deriving.task.deriver import TaskDeriver
+from .learning.lessons import SUCCESSES, USES
+from .search.opening import SearchPlace
 from .settings import ServiceSettings
 from .stored import StoredMemoryService
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ..model import ChatModel, Spending
 from ..store import Address, MemoryStore, Store
-from .deriving.tool import ToolDeriver
-from .deriving.tool_call import ToolCallResult
-from .search.placing import SearchPlace
+from .deriving.tool.call import ToolCallResult
+from .deriving.tool.deriver import ToolDeriver
+from .search.opening import SearchPlace
 from .settings import ServiceSettings
 from .stored import StoredMemoryService
 

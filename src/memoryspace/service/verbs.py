@@ -9,9 +9,9 @@ from typing import Any
 from ..errors import InvalidInput
 from ..record import Scope
 from .base import MemoryService
-from .memory import Said
-from .receipt import Receipt
-from .shelf import Shelf
+from .values.memory import Said
+from .values.receipt import Receipt
+from .writing.repository import Shelf
 
 
 class Verbs(MemoryService):

@@ -1,4 +1,4 @@
-"""Where records stand: one contract, several shelves."""
+"""Stores for records: one contract, several backends."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .redis import RedisStore
     from .space import SpaceStore
     from .sql import SQLStore
+    from .tablestore import TablestoreStore
 
 __all__ = [
     "Address",
@@ -28,6 +29,7 @@ __all__ = [
     "SQLStore",
     "SpaceStore",
     "Store",
+    "TablestoreStore",
     "TellsRemains",
     "Usage",
     "UserPage",
@@ -40,5 +42,6 @@ __getattr__ = lazily(
         "SQLStore": Lazy("sql", "sqlalchemy", "sql postgres mysql"),
         "RedisStore": Lazy("redis", "redis", "redis"),
         "SpaceStore": Lazy("space"),
+        "TablestoreStore": Lazy("tablestore", "tablestore_for_agent_memory", "tablestore"),
     },
 )

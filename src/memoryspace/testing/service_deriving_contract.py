@@ -12,10 +12,10 @@ from ..errors import ModelUnavailable
 from ..record import Origin
 from ..service.base import MemoryService
 from ..service.deriving.contract import Add, Decision, Job, Known
-from ..service.deriving.personal import PersonalDeriver
-from ..service.memory import Draft, MemoryItem
-from ..service.receipt import Receipt
+from ..service.deriving.personal.deriver import PersonalDeriver
 from ..service.settings import ServiceSettings
+from ..service.values.memory import Draft, MemoryItem
+from ..service.values.receipt import Receipt
 from .service_tools import ServiceCheck, ServiceMaker, fresh_user, refuses, said
 
 

@@ -14,12 +14,12 @@ from msgspec.structs import replace as change
 from ...errors import InvalidInput, UnknownMemory
 from ...record import Origin, Record, Scope, Where, is_number
 from ...store.contract import admit
-from ..admission import SUSPICION
-from ..envelope import details_of, memory_from, record_of
-from ..erasing import HELD_UNTIL, SOURCE_VERSIONS, is_source
-from ..kinds import SUPERSEDED, SUPERSEDED_BY
-from ..memory import QUARANTINED, Draft, MemoryItem
-from ..shelf import Edit, Shelf
+from ..values.envelope import details_of, memory_from, record_of
+from ..values.kinds import SUPERSEDED, SUPERSEDED_BY
+from ..values.memory import QUARANTINED, Draft, MemoryItem
+from ..writing.admission import SUSPICION
+from ..writing.erasing import HELD_UNTIL, SOURCE_VERSIONS, is_source
+from ..writing.repository import Edit, Shelf
 from .contract import BadDecision, Deriver
 from .jobs import Stored, draft_from
 

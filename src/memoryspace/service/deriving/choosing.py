@@ -7,9 +7,9 @@ from typing import Any
 
 from ...errors import InvalidInput
 from ...record import check_id
-from ..kinds import NO_MEMORIES
-from ..memory import RAW, MemoryItem
-from ..secrecy import without_secrets
+from ..values.kinds import NO_MEMORIES
+from ..values.memory import RAW, MemoryItem
+from ..writing.secrecy import without_secrets
 from .contract import AboutPeople, Deriver, Selective
 from .jobs import known_as
 

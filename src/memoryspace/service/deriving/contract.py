@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 from msgspec import Struct
 
 from ...errors import InvalidInput
-from ..memory import Draft, MemoryItem
+from ..values.memory import Draft, MemoryItem
 
 
 class Add(Struct, frozen=True, tag="add"):

@@ -23,10 +23,10 @@ from ...message import new_id
 from ...record import RESERVED_PREFIX, Origin, Record, Scope, Where
 from ...store import Store
 from ...store.codec import clean_text
-from ..forms import body_of, said_from
-from ..kinds import JOB, NOTE, OUTBOX
-from ..memory import Draft
-from ..shelf import version_at
+from ..values.forms import body_of, said_from
+from ..values.kinds import JOB, NOTE, OUTBOX
+from ..values.memory import Draft
+from ..writing.repository import version_at
 from .contract import Add, Adjust, Decision, Deriver, Drop, Supersede
 
 MOST_ERROR = 300  # characters

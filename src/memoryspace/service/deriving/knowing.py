@@ -7,12 +7,12 @@ from collections.abc import Collection, Mapping, Sequence
 from ...record import Scope, Where
 from ...retrieval import Only
 from ...retrieval.conditions import AllOf, AnyOf
-from ..kinds import SUPERSEDED
-from ..likeness import likeness
-from ..memory import QUARANTINED, MemoryItem
 from ..search import Query, Searcher
-from ..secrecy import without_secrets
-from ..shelf import Shelf
+from ..values.kinds import SUPERSEDED
+from ..values.memory import QUARANTINED, MemoryItem
+from ..writing.repository import Shelf
+from ..writing.secrecy import without_secrets
+from .likeness import likeness
 
 _OUT = frozenset({QUARANTINED, SUPERSEDED})
 _LOOKED_AT = 4  # times as many as are asked for: the likest need not be the best answer

@@ -19,14 +19,14 @@ from msgspec.structs import replace as change
 from ...errors import ModelFailed, StoreError
 from ...loops import PerLoop, finish
 from ...record import Record, Scope, Where
-from ..envelope import record_of
-from ..erasing import Eraser
-from ..kinds import OUTBOX
-from ..memory import RAW, MemoryItem
-from ..results import Status
 from ..search import Searcher
-from ..secrecy import purged, without_secrets
-from ..shelf import Edit, Shelf
+from ..values.envelope import record_of
+from ..values.kinds import OUTBOX
+from ..values.memory import RAW, MemoryItem
+from ..values.results import Status
+from ..writing.erasing import Eraser
+from ..writing.repository import Edit, Shelf
+from ..writing.secrecy import purged, without_secrets
 from .carrying import Carrier, Judge
 from .choosing import concerned
 from .contract import BadDecision, Deriver, Job

@@ -18,12 +18,12 @@ from ...lifecycle import Running
 from ...message import Msg
 from ...model import ChatModel
 from ...tool import ToolResponse, failed, told
-from ..forms import text_of
-from ..memory import MemoryItem
 from ..personal import PersonalMemoryService
 from ..settings import ServiceSettings
 from ..stored import StoredMemoryService
 from ..task import TaskMemoryService
+from ..values.forms import text_of
+from ..values.memory import MemoryItem
 from .rendering import DEFAULT_TOKENS
 from .service_memory import ECHO, ServiceLongTermMemory, as_messages, as_texts, fact
 

@@ -10,12 +10,12 @@ from ...errors import InvalidInput
 from ...message import Msg
 from ...model import ChatModel
 from ...tool import ToolResponse, failed, told
-from ..deriving.task_trajectory import answered_calls, is_failure
-from ..deriving.tool_call import ToolCallResult, call_from
-from ..forms import text_of
-from ..memory import MemoryItem
+from ..deriving.task.trajectory import answered_calls, is_failure
+from ..deriving.tool.call import ToolCallResult, call_from
 from ..settings import ServiceSettings
 from ..tool import ToolMemoryService
+from ..values.forms import text_of
+from ..values.memory import MemoryItem
 from .reme import ReMeLongTermMemoryBase
 from .service_memory import ECHO, as_messages, as_texts
 

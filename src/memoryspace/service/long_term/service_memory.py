@@ -18,13 +18,13 @@ from ...message.msg import Role
 from ...record import check_id
 from ...retrieval.relevance import RELEVANT
 from ...tool import ToolResponse, failed, told
-from ..arguments import check_relevance
 from ..base import MemoryService
-from ..forms import draft_of
-from ..forms import text_of as words_of
-from ..memory import SECRET, MemoryItem, Said
+from ..reading.arguments import check_relevance
 from ..secrets import secrets_in
 from ..stored import StoredMemoryService
+from ..values.forms import draft_of
+from ..values.forms import text_of as words_of
+from ..values.memory import SECRET, MemoryItem, Said
 from .base import LongTermMemoryBase
 from .rendering import DEFAULT_TOKENS, render
 

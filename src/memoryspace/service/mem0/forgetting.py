@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from ...errors import StoreError
 from ...store.remains import UNKNOWN
-from ..memory import RAW, MemoryItem
-from ..results import Deleted, Erasure
+from ..values.memory import RAW, MemoryItem
+from ..values.results import Deleted, Erasure
 from .calls import Found, Ids, Mem0Calls
 from .reading import Reading
 from .remains import Remains

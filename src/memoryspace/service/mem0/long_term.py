@@ -18,13 +18,13 @@ from ...lifecycle import Closing
 from ...message import Msg
 from ...model import ChatModel
 from ...tool import ToolResponse, failed, told
-from ..forms import text_of
 from ..long_term.base import LongTermMemoryBase
 from ..long_term.rendering import DEFAULT_TOKENS, quoted, render
 from ..long_term.service_memory import ECHO, as_messages, as_texts, in_turn
-from ..memory import MemoryItem
 from ..secrets import masked, secrets_in
 from ..trust import suspicion
+from ..values.forms import text_of
+from ..values.memory import MemoryItem
 from . import opening
 from .calls import Mem0Calls
 from .configuring import Parts, open_parts

@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 
 from ...errors import InvalidInput
-from ..memory import MemoryItem
-from ..results import Page
+from ..values.memory import MemoryItem
+from ..values.results import Page
 from .reading import Place, place
 
 

@@ -13,9 +13,9 @@ from msgspec.structs import replace as change
 
 from ...record import could_be_id
 from ...retrieval.conditions import refusal
-from ..filters import MOST_HITS, Asked
-from ..memory import QUARANTINED, RAW, MemoryItem
-from ..results import MemoryHit
+from ..reading.filters import MOST_HITS, Asked
+from ..values.memory import QUARANTINED, RAW, MemoryItem
+from ..values.results import MemoryHit
 from .calls import Found, Ids, Mem0Calls
 from .shapes import FACT, entry_from, held, memory_from, message_about
 

@@ -18,16 +18,16 @@ from ...errors import InvalidInput, StoreError, UnknownMemory
 from ...events import EventStream
 from ...loops import PerLoop
 from ...record import RESERVED_PREFIX, Scope
-from ..admission import SUSPICION, Admission
-from ..arguments import as_ids, check_own, least_relevance, not_started
 from ..base import DEFAULT_SESSION, Filters, MemoryService
-from ..filters import DEFAULT_HITS, FOR_LIST, FOR_SEARCH, MOST_HITS, Asked, count_in, read
-from ..forms import query_text
-from ..memory import QUARANTINED, MemoryItem, Said
-from ..receipt import Receipt
-from ..results import Deleted, Erasure, MemoryHit, Page
-from ..secrecy import Policy
+from ..reading.arguments import as_ids, check_own, least_relevance, not_started
+from ..reading.filters import DEFAULT_HITS, FOR_LIST, FOR_SEARCH, MOST_HITS, Asked, count_in, read
 from ..settings import ServiceSettings
+from ..values.forms import query_text
+from ..values.memory import QUARANTINED, MemoryItem, Said
+from ..values.receipt import Receipt
+from ..values.results import Deleted, Erasure, MemoryHit, Page
+from ..writing.admission import SUSPICION, Admission
+from ..writing.secrecy import Policy
 from . import opening
 from .calls import Mem0Calls
 from .forgetting import Forgetting

@@ -18,12 +18,12 @@ from msgspec.structs import replace as change
 from ...errors import CorruptData, InvalidInput
 from ...record import RESERVED_PREFIX, Origin, Record, is_number
 from ...retrieval import Entry
-from ..envelope import entry_of, memory_of, record_of
-from ..filters import moment
-from ..memory import QUARANTINED, MemoryItem
+from ..reading.filters import moment
 from ..schema import Message, Role, TextContent
 from ..schema.message import AgentRole
 from ..trust import suspicion
+from ..values.envelope import entry_of, memory_of, record_of
+from ..values.memory import QUARANTINED, MemoryItem
 from .calls import Found
 
 FACT = "fact"  # the kind of what mem0 derived

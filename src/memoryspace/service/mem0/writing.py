@@ -15,9 +15,9 @@ from msgspec.structs import replace as change
 from ...errors import InvalidInput
 from ...events import EventStream
 from ...message import Msg
-from ..memory import MemoryItem
 from ..schema import Message
-from ..secrecy import without_secrets
+from ..values.memory import MemoryItem
+from ..writing.secrecy import without_secrets
 from .calls import Ids, Mem0Calls
 from .shapes import GIVEN_ID, held, metadata_of, shared_metadata, wire_message
 

@@ -14,7 +14,7 @@ from random import Random
 from typing import Protocol
 
 from ...embedding import Embedder
-from .ahead import AT_ONCE, Ahead
+from .background import AT_ONCE, Ahead
 from .keeping import Known, Text, VectorKeeper
 
 _RANDOM = Random()

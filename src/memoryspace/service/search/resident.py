@@ -32,12 +32,12 @@ from ...retrieval.recall import Recall
 from ...retrieval.vector_arm import EmbedderStatus
 from ...store.contract import Changes, Clock, Store
 from ...store.vectors import KeepsVectors
-from .ahead import Ahead
+from .background import Ahead
 from .contract import Found, Query, Searcher
 from .keeping import Known, Text, VectorKeeper, here_or_in_thread, texts_of
+from .known import Told
 from .renewing import Renewal
-from .seats import Seat, Vectors, Work
-from .told import Told
+from .slots import Seat, Vectors, Work
 from .user_index import EntryOf, Made, UserIndex
 
 MAX_BYTES = 1 << 30

@@ -23,8 +23,8 @@ from ...store.contract import Changes, session_in
 from ...store.vectors import Place
 from .contract import Found, Query
 from .keeping import Text
+from .known import Told
 from .packed import Vector
-from .told import Told
 
 EntryOf = Callable[[Record], Entry | None]
 

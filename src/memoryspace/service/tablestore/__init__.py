@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from .client import create_tablestore_client
+from ...store.tablestore import TablestoreStore, create_tablestore_client
 from .search import SearchStrategy, TablestoreSearcher
 from .service import TablestoreMemoryService
-from .store import TablestoreStore
 
 __all__ = [
     "SearchStrategy",

@@ -15,10 +15,10 @@ from tablestore_for_agent_memory.base.filter import Filters
 from ...retrieval.conditions import AllOf, AnyOf, Condition, Item
 from ...retrieval.entries import Only, names
 from ...store.codec import clean_text
-from .documents import Documents
-from .ledger import Header
-from .rows import KIND, SEQ, seq_of, with_stems
-from .troubles import translated
+from ...store.tablestore.documents import Documents
+from ...store.tablestore.ledger import Header
+from ...store.tablestore.rows import KIND, SEQ, seq_of, with_stems
+from ...store.tablestore.troubles import translated
 
 WINDOW = 500  # newest records, of which the index is asked whether it knows them
 MAX_UNSEEN = 5000  # newest ones that are read beside the index

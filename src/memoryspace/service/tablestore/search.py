@@ -18,13 +18,13 @@ from ...retrieval.conditions import refusal
 from ...retrieval.hits import WhyNot
 from ...retrieval.ranking import Ranking, Reranker
 from ...retrieval.recall import Recall
-from ..envelope import entry_of
+from ...store.tablestore.ledger import Header
+from ...store.tablestore.rows import record_from, tenant_of
+from ...store.tablestore.store import TablestoreStore
 from ..search import Found, Query, Searcher
+from ..values.envelope import entry_of
 from .finding import MAX_NEAREST, Finder, around
-from .ledger import Header
 from .ranking import Candidate, by_meaning, by_words, why_not_by_meaning, why_not_by_words
-from .rows import record_from, tenant_of
-from .store import TablestoreStore
 
 CANDIDATES = 50  # at least
 PER_HIT = 2  # candidates for each hit that is asked for

@@ -9,14 +9,14 @@ from tablestore import VectorMetricType
 
 from ...embedding import Embedder, best_embedder
 from ...errors import InvalidInput
+from ...store.tablestore.documents import Documents
+from ...store.tablestore.embedding import Vectors
+from ...store.tablestore.rows import Layout
+from ...store.tablestore.store import TablestoreStore
 from ..deriving.contract import Deriver
 from ..settings import ServiceSettings, limited
 from ..stored import StoredMemoryService
-from .documents import Documents
-from .embedding import Vectors
-from .rows import Layout
 from .search import SearchStrategy, TablestoreSearcher
-from .store import TablestoreStore
 
 TABLE = "agentscope_runtime_memory"
 INDEX = "memoryspace_search_index"

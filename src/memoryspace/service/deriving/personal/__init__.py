@@ -1,0 +1,7 @@
+"""Personal memory: facts about people, derived from what they say."""
+
+from __future__ import annotations
+
+from .deriver import PersonalDeriver
+
+__all__ = ["PersonalDeriver"]

@@ -1,0 +1,1 @@
+"""Chinese: the clauses, matters and values that facts are read from."""

@@ -1,0 +1,74 @@
+"""When something is that somebody speaks of: "on Friday" comes, unless they tell what happened.
+
+A weekday, a month or a date alone may be the last one or the next one. What is said of it tells
+which; where nothing does, it has no date.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+
+from ....retrieval.times import TimeSpan, times_in
+from ..language import word_set
+
+_WEEKDAY = re.compile(
+    r"(?:on\s)?(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?\b"
+    r"(?!.*\b(?:last|next|this|ago)\b)|(?:周|星期|礼拜)[一二三四五六日天]",
+    re.IGNORECASE,
+)
+_DATE = re.compile(
+    r"(?!.*(?:\d{4}|last|next|this|ago|[去今明前]年|上|下))(?:.*\b(?:jan|feb|mar|apr|may|jun|jul|aug"
+    r"|sep|oct|nov|dec|summer|winter|spring|autumn)|\d{1,2}月|.*\b\d{1,2}(?:st|nd|rd|th)\b)",
+    re.IGNORECASE,
+)
+_HAPPENED = word_set("""
+    was were had did went got bought met saw took made found ate drank ran won lost left gave began
+    came became grew wrote taught thought felt told said sold spent broke built caught chose drove
+    fell flew heard held kept led paid rode sang sat slept spoke swam threw woke wore
+""")
+_COMES = re.compile(
+    r"\b(?:will|'ll|going to|gonna|next|tomorrow|upcoming|plan\w*|booked|due|leaving|starting"
+    r"|(?:'m|am|'re|are|is|'s) (?:\w+ )?\w+ing"
+    r"|(?:moved|pushed|postponed|rescheduled|shifted|put off|brought forward)(?: back)? (?:un)?to"
+    r"|(?:un)?til)\b|[要将]|会(?!议)|打算|准备|计划|约了|订了|[改推延挪调]迟?[期到]|提前到",
+    re.IGNORECASE,
+)
+_AWAITED = re.compile(  # what is spoken of before rather than after, unless it is told as done
+    r"\b(?:appointment|interview|deadline|exam|flight|wedding|starts|opens|leaves|arrives)\b"
+    r"|预约|出发|报到|开学|考试|婚礼|面试|手术|复查",
+    re.IGNORECASE,
+)
+_DONE = re.compile(r"[了过]|[刚曾]")
+_WORD = re.compile(r"[a-z']+")
+_WEEK, _YEAR = timedelta(days=7), timedelta(days=365)
+
+
+def dated(time: TimeSpan, said: datetime, text: str) -> TimeSpan | None:
+    """Return the time that a text means, or ``None`` if it could be the last or the next one."""
+    step = _step(time)
+    if step is None or time.start > said or said < time.end:
+        return time
+    if _COMES.search(text) is not None:
+        return _next(time, said, step)
+    if _happened(text):
+        return time
+    return _next(time, said, step) if _AWAITED.search(text) is not None else None
+
+
+def _step(time: TimeSpan) -> timedelta | None:
+    """Return after how long the words of a time mean the next one."""
+    if _WEEKDAY.match(time.text) is not None:
+        return _WEEK
+    return _YEAR if _DATE.match(time.text) is not None else None
+
+
+def _next(time: TimeSpan, said: datetime, step: timedelta) -> TimeSpan | None:
+    found = times_in(time.text, said + step) or times_in(f"in the {time.text}", said + step)
+    return found[0] if found and found[0].end > said else None
+
+
+def _happened(text: str) -> bool:
+    words = _WORD.findall(text.lower())
+    told = any(word in _HAPPENED or (len(word) > 4 and word.endswith("ed")) for word in words)
+    return told or _DONE.search(text) is not None

@@ -1,0 +1,201 @@
+"""``PersonalDeriver``: facts, preferences, events and plans of a user, and insights over many.
+
+Without a model, rules read English and Chinese. With one, the model reads, judges and sums up; if
+it fails for good, the rules do it; if it is only out of reach, the job is to be tried again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from heapq import nlargest
+from typing import Any
+
+from ....errors import InvalidInput, ModelFailed, ModelUnavailable
+from ....model import ChatModel, Spending
+from ...values.memory import MemoryItem
+from ..contract import Decision, Job, Known
+from ..language import is_chinese
+from ..likeness import likeness
+from .comparing import FACT, Ledger
+from .entries import Entry, Relation
+from .facts import Fact, slot_of
+from .insights import INSIGHT, Group, groups, outdated, renewed
+from .model import FactModel
+from .people import names_of
+from .reading import facts_in, is_said_by_user
+
+logger = logging.getLogger(__name__)
+
+_LIKE = 5  # known facts that are looked at for each new one
+_AT_HAND = 1000  # facts that are read; where there are more, like ones are searched for
+_COMPARED = 20  # of them that are looked at closely
+_NEAR = 0.5  # of their words that two texts share which may say the same
+
+
+class PersonalDeriver:
+    """Derives kinds ``fact`` and ``insight``.
+
+    ``insight_from`` facts about one thing make an insight; a model has ``attempts`` at an answer.
+    """
+
+    kinds = (FACT, INSIGHT)
+    is_about_people = True
+
+    def __init__(
+        self,
+        model: ChatModel | None = None,
+        *,
+        insight_from: int = 5,
+        attempts: int = 3,
+        spending: Spending | None = None,
+    ) -> None:
+        if insight_from < 2 or attempts < 1:
+            raise InvalidInput(
+                f"insight_from must be 2 or more and attempts 1 or more, "
+                f"got {insight_from} and {attempts}"
+            )
+        self.spending = spending if spending is not None else Spending()
+        self._insight_from = insight_from
+        self._name = "personal" if model is None else f"personal/{model.name}"
+        self._model = (
+            None if model is None else FactModel(model, spending=self.spending, attempts=attempts)
+        )
+
+    @property
+    def name(self) -> str:
+        """Who derives; with the model's name if there is one."""
+        return self._name
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether only rules are at work."""
+        return self._model is None
+
+    def concerns(self, memories: Sequence[MemoryItem], details: Mapping[str, Any]) -> bool:
+        """Tell whether a user said something."""
+        return any(map(is_said_by_user, memories))
+
+    async def derive(self, job: Job, known: Known) -> list[Decision]:
+        """Return what to remember of what a user said, against what is known of them."""
+        said = [memory for memory in job.memories if is_said_by_user(memory)]
+        kept = await known.of_kind(FACT, limit=_AT_HAND) if said else []
+        names = names_of([slot_of(memory.details)[0] for memory in kept])
+        facts = _distinct(await self._facts(said, names))
+        if not facts:
+            return []
+        like = [await self._like(fact, kept, known) for fact in facts]
+        stored = {each.id: each for some in (*like, kept) for each in some}
+        ledger = Ledger(job.id, _in_order(stored.values()), self.name)
+        ids = [[memory.id for memory in some] for some in like]
+        verdicts = await self._verdicts(facts, ids, ledger)
+        for number, fact in enumerate(facts):
+            ledger.take(fact, like=ids[number], verdict=verdicts.get(number))
+        return [*ledger.decisions, *await self._insights(ledger, known, job.now)]
+
+    async def _like(self, fact: Fact, kept: Sequence[MemoryItem], known: Known) -> list[MemoryItem]:
+        """Return known facts with similar words. What is held back is not compared with anything.
+
+        Rules ask only for what says the same; where all facts are at hand, that needs no search.
+        """
+        if fact.quarantined:
+            return []
+        if self._model is None and len(kept) < _AT_HAND:
+            return _nearly_the_same(fact, kept)
+        return [memory for memory, _ in await known.similar(fact.text, kinds=[FACT], top_k=_LIKE)]
+
+    async def _facts(self, said: Sequence[MemoryItem], names: Mapping[str, str]) -> list[Fact]:
+        """Return the facts in the order they were said. What is held back no model sees."""
+        if self._model is None:
+            return [fact for memory in said for fact in facts_in(memory, names)]
+        clean = [memory for memory in said if not memory.is_quarantined]
+        try:
+            found = await self._model.facts(clean) if clean else []
+        except ModelUnavailable:
+            raise
+        except ModelFailed as error:
+            logger.warning("facts are read by rules instead: %s", error)
+            return [fact for memory in said for fact in facts_in(memory, names)]
+        held = [memory for memory in said if memory.is_quarantined]
+        return found + [fact for memory in held for fact in facts_in(memory, names)]
+
+    async def _verdicts(
+        self, facts: Sequence[Fact], like: Sequence[Sequence[str]], ledger: Ledger
+    ) -> dict[int, tuple[Relation, str]]:
+        """Return a model's verdicts by the place of a fact; the rules decide on the others."""
+        asked = {f"new-{at}": at for at, fact in enumerate(facts) if not fact.quarantined}
+        near = {
+            each.id: each for at in asked.values() for each in _near(facts[at], like[at], ledger)
+        }
+        if self._model is None or not near:
+            return {}
+        try:
+            new = {name: facts[at] for name, at in asked.items()}
+            found = await self._model.verdicts(new, list(near.values()))
+        except ModelUnavailable:
+            raise
+        except ModelFailed as error:
+            logger.warning("facts are compared by rules instead: %s", error)
+            return {}
+        return {asked[name]: verdict for name, verdict in found.items()}
+
+    async def _insights(self, ledger: Ledger, known: Known, now: float) -> list[Decision]:
+        if not ledger.touched:
+            return []
+        old = outdated(ledger, await known.of_kind(INSIGHT))
+        found = groups(ledger, least=self._insight_from)
+        told = [(group, await self._told(group)) for group in found]
+        return renewed(ledger, old, told, now=now, author=self.name)
+
+    async def _told(self, group: Group) -> str:
+        if self._model is None:
+            return group.text
+        try:
+            summary = await self._model.summary([fact.text for fact in group.facts])
+        except ModelUnavailable:
+            raise
+        except ModelFailed as error:
+            logger.warning("an insight is worded by rules instead: %s", error)
+            return group.text
+        return summary if summary is not None else group.text
+
+
+def _distinct(facts: Sequence[Fact]) -> list[Fact]:
+    """Drop what was said twice in the same words of the same memory."""
+    return list(
+        {(fact.text, fact.attribute, fact.value, fact.sources): fact for fact in facts}.values()
+    )
+
+
+def _nearly_the_same(fact: Fact, kept: Sequence[MemoryItem]) -> list[MemoryItem]:
+    """Return facts that have nearly the words of a new one, the likest first."""
+    words = _words(fact.text)
+    shares = ((_share(words, _words(each.text)), each.seq, each) for each in kept)
+    near = nlargest(_COMPARED, (each for each in shares if each[0] >= _NEAR), key=_first_two)
+    best = [each for _, _, each in near]
+    best.sort(key=lambda each: (-likeness(fact.text, each.text), -each.seq))
+    return best[:_LIKE]
+
+
+def _first_two(rated: tuple[float, int, MemoryItem]) -> tuple[float, int]:
+    return rated[:2]
+
+
+def _words(text: str) -> frozenset[str]:
+    """Return what texts are quickly compared by: words, or in Chinese the characters."""
+    return frozenset(text if is_chinese(text) else text.casefold().split())
+
+
+def _share(one: frozenset[str], other: frozenset[str]) -> float:
+    return len(one & other) / max(1, len(one), len(other))
+
+
+def _near(fact: Fact, like: Sequence[str], ledger: Ledger) -> list[Entry]:
+    """Return the known facts that a model should compare a new one with."""
+    slot = (fact.subject, fact.attribute)
+    beside = [each for each in ledger.entries.values() if (each.subject, each.attribute) == slot]
+    return [*beside[-_LIKE:], *(ledger.entries[each] for each in like)]
+
+
+def _in_order(stored: Iterable[MemoryItem]) -> list[MemoryItem]:
+    return sorted(stored, key=lambda memory: memory.seq)

@@ -1,0 +1,1 @@
+"""English: the clauses, matters and values that facts are read from."""

@@ -1,0 +1,234 @@
+"""``Entry``: a fact that holds, and how it stands to a new one."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from enum import Enum
+
+from ...values.memory import MemoryItem
+from ..language import overlap, value_words, word_set
+from ..likeness import likeness
+from .facts import (
+    CORRECTION,
+    EVENT,
+    EXCLUSIVE_MATTERS,
+    HABIT_MATTERS,
+    INSTRUCTION,
+    PLAN,
+    Fact,
+    matter_of,
+    slot_of,
+)
+from .instructions import is_one_thing, names_language
+from .sharing import is_other_time, shares_a_matter, shares_a_word, tells_days
+
+_PARTNERS = word_set("""
+    wife husband hubby missus spouse partner girlfriend boyfriend gf bf fiance fiancee fiancé
+    fiancée 老婆 妻子 老公 丈夫 爱人 对象 女朋友 男朋友 女友 男友
+""")
+_ONE_AT_A_TIME = _PARTNERS | word_set("boss manager landlord landlady 老板 领导 房东")
+_OF_PEOPLE = word_set("pets family partner")  # matters that are over when who is named has died
+_TELLS_NEW = re.compile(r"\bnew\b|新|换了", re.IGNORECASE)
+_SAME_TEXT = 0.92  # likeness from which on two sentences say the same
+_SAME_VALUE = 0.75  # overlap of words from which on two values are one
+
+
+class Relation(Enum):
+    """How a known fact stands to a new one."""
+
+    SAME = "same"
+    CONTRADICTED = "contradicted"
+    OTHER = "other"
+
+
+@dataclass
+class Entry:
+    """A fact that holds: a stored one, or (``is_new``) one that this job adds."""
+
+    id: str
+    subject: str
+    attribute: str
+    value: str
+    polarity: int
+    ended: bool
+    text: str
+    said_at: float
+    since: float
+    event: tuple[float, float] | None
+    sources: set[str]
+    confirmed_by: list[str] = field(default_factory=list)
+    is_exclusive: bool = True
+    is_new: bool = False
+
+    @classmethod
+    def of(cls, memory: MemoryItem) -> Entry:
+        """Return a stored fact; one that somebody wrote by hand may lack any detail."""
+        details = memory.details
+        subject, attribute = slot_of(details)
+        event = details.get("event_time")
+        derived = memory.origin.derived_from if memory.origin is not None else ()
+        confirmed = [str(each) for each in details.get("confirmed_by") or ()]
+        return cls(
+            memory.id,
+            subject,
+            attribute,
+            str(details.get("value", "")),
+            -1 if details.get("polarity") == -1 else 1,
+            bool(details.get("ended", False)),
+            memory.text,
+            memory.created_at,
+            memory.valid_from if memory.valid_from is not None else memory.created_at,
+            (float(event[0]), float(event[1])) if event else None,
+            {*derived, *confirmed},
+            confirmed,
+            bool(details.get("exclusive", True)),
+        )
+
+
+def related(entry: Entry, fact: Fact, words: frozenset[str]) -> Relation:
+    """Tell how a known fact stands to a new one, by subject, attribute, value and time.
+
+    ``words`` are those of the new value, which many are compared with.
+    """
+    if (entry.subject, entry.attribute) != (fact.subject, fact.attribute):
+        return Relation.OTHER
+    is_one = _is_one_value(entry.value, fact, words)
+    if entry.ended != fact.ended or entry.polarity != fact.polarity:
+        return Relation.CONTRADICTED if is_one else Relation.OTHER
+    if is_one:
+        return Relation.SAME if _at_one_time(entry, fact) else Relation.OTHER
+    has_come = entry.event is not None and entry.event[0] <= fact.said_at
+    is_rival = fact.is_exclusive and (entry.is_exclusive or has_come) and not fact.ended
+    return Relation.CONTRADICTED if is_rival else Relation.OTHER
+
+
+def may_end(fact: Fact) -> bool:
+    """Tell whether a fact could put an end to another: most need not be compared with all."""
+    is_wish = fact.attribute == INSTRUCTION
+    is_new = _TELLS_NEW.search(fact.text) is not None
+    is_turn = fact.ended or fact.change or fact.polarity < 0
+    return is_wish or is_turn or is_new or tells_days(fact.text)
+
+
+def is_over(entry: Entry, fact: Fact) -> bool:
+    """Tell whether a new fact puts an end to a known one.
+
+    A change in an exclusive matter ends all that was so in it. What else ends or becomes different
+    ends what it shares a telling word or a name with; what is only denied, what was affirmed.
+    """
+    if entry.said_at > fact.said_at or not entry.sources.isdisjoint(fact.sources):
+        return False
+    if INSTRUCTION in (entry.attribute, fact.attribute):
+        return entry.attribute == fact.attribute and _ends_wish(entry, fact)
+    is_one = entry.subject == fact.subject
+    is_about = matter_of(entry.attribute) == matter_of(fact.attribute)
+    if fact.attribute == "death" and "/" in fact.subject:
+        return is_one or (matter_of(entry.attribute) in _OF_PEOPLE and _names(entry, fact))
+    if any(is_so(entry, fact) for is_so in (_is_parted, _is_replaced, _is_put_right)):
+        return True
+    is_sure = not fact.needs_rival or fact.attribute in HABIT_MATTERS
+    if fact.change and is_sure and matter_of(fact.attribute) in EXCLUSIVE_MATTERS:
+        return is_one and is_about
+    if not is_one and not fact.needs_rival and not _names(entry, fact):
+        return False
+    person = fact.subject.partition("/")[2]
+    if fact.change and is_about:
+        return shares_a_matter(entry.text, fact.text, besides=person)
+    if fact.ended or fact.change:
+        return shares_a_word(entry.text, fact.text, besides=person)
+    if is_about and is_other_time(entry.text, fact.text):
+        return shares_a_word(entry.text, fact.text)
+    is_denied = fact.polarity < 0 < entry.polarity and is_about and not entry.ended
+    return is_denied and shares_a_word(entry.text, fact.text)
+
+
+def _is_parted(entry: Entry, fact: Fact) -> bool:
+    """Whether it is over that somebody is the partner of who separates from one."""
+    whose, _, who = entry.subject.partition("/")
+    is_parting = fact.ended and fact.polarity > 0 and matter_of(fact.attribute) == "partner"
+    is_partner = whose == fact.subject and who.partition(" ")[0] in _PARTNERS
+    return is_parting and is_partner and entry.attribute in ("family", "name")
+
+
+def _is_replaced(entry: Entry, fact: Fact) -> bool:
+    """Whether somebody has a new boss, and this is what the old one is called."""
+    whose, _, who = entry.subject.partition("/")
+    relation, _, name = who.partition(" ")
+    if whose != fact.subject.partition("/")[0] or relation not in _ONE_AT_A_TIME or not name:
+        return False
+    said = fact.text.casefold()
+    is_new = any(f"{new}{relation}" in said for new in ("new ", "新", "换了", "换了个"))
+    return is_new and name not in said and entry.attribute in ("family", "name")
+
+
+def _is_put_right(entry: Entry, fact: Fact) -> bool:
+    """Whether a correction that names somebody is about what is known of them."""
+    person = entry.subject.partition("/")[2]
+    if fact.attribute.partition(" ")[0] != CORRECTION or not person:
+        return False
+    if fact.attribute != CORRECTION:  # "actually he's a labrador"
+        return fact.attribute.endswith(f" {matter_of(entry.attribute)}")
+    name = person.rpartition(" ")[2]
+    return name in fact.text.casefold() and shares_a_word(entry.text, fact.text, besides=person)
+
+
+def _ends_wish(entry: Entry, fact: Fact) -> bool:
+    """Whether a wish about the answers takes the place of another, or takes it back."""
+    if entry.ended:
+        return False
+    if fact.polarity < 0 < entry.polarity:
+        return is_one_thing(entry.value, fact.value)
+    return names_language(entry.value) and names_language(fact.value)
+
+
+def is_meant(entry: Entry, fact: Fact) -> bool:
+    """Tell whether a known fact is about the subject and the matter of a new one."""
+    is_one = entry.subject == fact.subject and entry.attribute == fact.attribute
+    return is_one and entry.said_at <= fact.said_at and entry.sources.isdisjoint(fact.sources)
+
+
+def _names(entry: Entry, fact: Fact) -> bool:
+    """Whether what is known of the user names the person that something is said of."""
+    name = fact.subject.rpartition(" ")[2].rpartition("/")[2]
+    return "/" in fact.subject and "/" not in entry.subject and name in entry.text.casefold()
+
+
+def says_the_same(entry: Entry, fact: Fact) -> bool:
+    """Tell whether a known fact has nearly the words of a new one, and means the same time."""
+    if entry.polarity != fact.polarity or entry.ended != fact.ended:
+        return False
+    return likeness(entry.text, fact.text) >= _SAME_TEXT and _at_one_time(entry, fact)
+
+
+def _is_one_value(value: str, fact: Fact, new: frozenset[str]) -> bool:
+    if value.casefold() == fact.value.casefold():
+        return True
+    if _beginnings(value).isdisjoint(_beginnings(fact.value)):
+        return False  # at a fraction of the cost of finding their words
+    known = value_words(value)
+    if fact.is_exclusive or fact.ended:
+        return known <= new or new <= known
+    return overlap(known, new) >= _SAME_VALUE and _numbers(known) == _numbers(new)
+
+
+def _beginnings(value: str) -> set[str]:
+    """What words that have a stem in common share, and Chinese words a character of."""
+    lower = value.casefold()
+    return {word[:2] for word in lower.split()} if lower.isascii() else set(lower)
+
+
+def _numbers(words: frozenset[str]) -> frozenset[str]:
+    return frozenset(word for word in words if any(char.isdigit() for char in word))
+
+
+def _at_one_time(entry: Entry, fact: Fact) -> bool:
+    """Whether two events may be one: "I went to the gym today" is said of many days."""
+    if fact.type not in (EVENT, PLAN) or entry.event is None or fact.event is None:
+        return True
+    return entry.event[0] < fact.event[1] and fact.event[0] < entry.event[1]
+
+
+def says_more(fact: Fact, entry: Entry) -> bool:
+    """Whether a new value is the old one and something more: "Lyon, France" after "Lyon"."""
+    return fact.is_exclusive and value_words(entry.value) < value_words(fact.value)

@@ -1,0 +1,198 @@
+"""``Fact``: what somebody said of themselves or their people, in a form that can be compared.
+
+A fact is subject, attribute and value. Of an *exclusive* attribute a subject has one value at a
+time: a home, an age, a favourite colour. Values of the others add up.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace as change
+
+from ..language import is_chinese, word_set
+
+USER = "user"  # the subject of what somebody says of themselves, if no name is known
+
+FACT, PREFERENCE, EVENT, PLAN, INSTRUCTION = "fact", "preference", "event", "plan", "instruction"
+IMPORTANCE = {INSTRUCTION: 0.8, FACT: 0.7, PREFERENCE: 0.6, PLAN: 0.6, EVENT: 0.5}
+
+_EXCLUSIVE = word_set("""
+    name nickname age birthday home hometown job employer school marital diet partner email
+    phone address height weight zodiac major
+""")
+# Attributes that are parts of one matter of life, beside those that are one themselves.
+_MATTERS = {
+    "job": "work",
+    "employer": "work",
+    "major": "school",
+    "marital": "partner",
+    "nickname": "name",
+    "age": "birthday",
+    "eats": "taste",
+    "likes": "taste",
+    "prefers": "taste",
+    "fears": "taste",
+    "plays": "learning",
+    "speaks": "learning",
+    "whereabouts": "home",
+}
+CORRECTION = "correction"  # the attribute of what puts something said before right
+# Of these a change puts an end to all that was so before: a new job to the old one.
+HABIT_MATTERS = word_set("smoking alcohol diet")
+EXCLUSIVE_MATTERS = word_set("name home work school partner") | HABIT_MATTERS
+_TYPES = {
+    "likes": PREFERENCE,
+    "taste": PREFERENCE,
+    "prefers": PREFERENCE,
+    "fears": PREFERENCE,
+    "event": EVENT,
+    "plan": PLAN,
+    "instruction": INSTRUCTION,
+}
+# Of these a user has one, so that two sayings are about the same person.
+_ONLY_ONE = word_set("""
+    mother mom mum father dad wife husband partner girlfriend boyfriend fiance fiancee spouse
+    boss parents 妈妈 母亲 爸爸 父亲 老婆 妻子 老公 丈夫 女朋友 男朋友 女友 男友 爱人 对象 父母 老板
+""")
+
+
+# What a question may call an attribute, beside its name: "moved to Oslo" is where somebody lives.
+_LABELS = {
+    "home": ("home (lives in)", "家（住在哪里）"),
+    "hometown": ("hometown (comes from)", "家乡（来自哪里）"),
+    "employer": ("employer (works at)", "公司（在哪里工作）"),
+    "job": ("job (works as, profession)", "工作（职业）"),
+    "school": ("school (studies at)", "学校（在哪里上学）"),
+    "name": ("name (called)", "名字（叫什么）"),
+    "age": ("age (how old)", "年龄（多大几岁）"),
+    "birthday": ("birthday (born)", "生日（出生）"),
+    "marital": ("marital status (married, single)", "婚姻（结婚单身）"),
+    "pets": ("pets (animals)", "宠物（养了什么）"),
+    "diet": ("diet (eats)", "饮食（吃什么）"),
+    "health": ("health (illness)", "健康（生病）"),
+    "belongings": ("belongings (car, things bought)", "东西（车、买的）"),
+    "instruction": ("instruction (how to answer, reply)", "要求（怎么回答）"),
+    "doing": ("activity (does)", "活动（在做什么）"),
+}
+
+
+class Statement(NamedTuple):
+    """What a rule found in a clause. ``subject`` is empty for the speaker.
+
+    ``polarity`` is -1 for what is denied or disliked. ``ended``: it was so, and is no longer.
+    ``change``: it says that something became so. ``text`` stands in the third person.
+    ``needs_rival``: it is worth knowing only if it puts an end to something known.
+    ``is_exact``: the value can be compared with others; else it is what was said.
+    """
+
+    attribute: str
+    value: str
+    text: str
+    subject: str = ""
+    polarity: int = 1
+    ended: bool = False
+    change: bool = False
+    needs_rival: bool = False
+    is_exact: bool = True
+
+
+class Fact(Struct, frozen=True, kw_only=True):
+    """A statement with who said it and when. ``event`` are the days it speaks of, as seconds."""
+
+    text: str
+    subject: str
+    attribute: str
+    value: str
+    polarity: int = 1
+    ended: bool = False
+    change: bool = False
+    type: str = FACT
+    is_exclusive: bool = False
+    event: tuple[float, float] | None = None
+    said_at: float
+    sources: tuple[str, ...]
+    quarantined: bool = False
+    needs_rival: bool = False
+
+    @property
+    def since(self) -> float:
+        """From when on it holds: from the time it speaks of, if that is over, or from now."""
+        if self.event is not None and self.change and self.event[0] <= self.said_at:
+            return self.event[0]
+        return self.said_at
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """What is stored of it beside its text."""
+        return {
+            "type": self.type,
+            "subject": self.subject,
+            "attribute": self.attribute,
+            "value": self.value,
+            "polarity": self.polarity,
+            "ended": self.ended,
+            "exclusive": self.is_exclusive,
+            "event_time": None if self.event is None else list(self.event),
+            "confirmations": 0,
+            "confirmed_by": [],
+        }
+
+
+def spoken_of(fact: Fact, subject: str) -> Fact:
+    """Return a fact about a thing as one about the person whose thing it is."""
+    if subject == fact.subject:
+        return fact
+    _, _, person = subject.rpartition("/")
+    sign = "：" if is_chinese(fact.text) else ": "
+    return change(fact, subject=subject, text=f"{person.title()}{sign}{fact.text}")
+
+
+def label_of(fact: Fact) -> str:
+    """Return what a fact is about, in the language it is in."""
+    english, chinese = _LABELS.get(fact.attribute, (fact.attribute, fact.attribute))
+    return chinese if is_chinese(fact.text) else english
+
+
+def type_of(attribute: str) -> str:
+    """Return what type of fact an attribute makes."""
+    return PREFERENCE if attribute.startswith("favourite") else _TYPES.get(attribute, FACT)
+
+
+def matter_of(attribute: str) -> str:
+    """Return the matter of life that an attribute belongs to."""
+    return _MATTERS.get(attribute, attribute)
+
+
+def is_exclusive(subject: str, attribute: str, *, change: bool = False) -> bool:
+    """Tell whether a subject has one value of an attribute at a time.
+
+    Of "my friend" there may be many: only a change ("moved to") tells that it is the same one.
+    """
+    if attribute not in _EXCLUSIVE and not attribute.startswith("favourite"):
+        return False
+    _, _, relation = subject.partition("/")
+    is_one = not relation or " " in relation or relation in _ONLY_ONE
+    return is_one or (change and attribute != "name")
+
+
+def attribute_named(words: str) -> str:
+    """Return an attribute as it is written here: favorite color is favourite colour."""
+    plain = " ".join(words.casefold().split())
+    return plain.replace("favorite", "favourite").replace("color", "colour")
+
+
+def slot_of(details: Mapping[str, Any]) -> tuple[str, str]:
+    """Return subject and attribute of a stored fact; of one that has none, empty strings."""
+    return str(details.get("subject", "")), str(details.get("attribute", ""))
+
+
+_EDGES = re.compile(r"^[\s,.:;!\"'，。：；！、“”（(]+|[\s,.:;!\"'，。：；！、“”）)~～]+$")
+
+
+def trimmed(value: str) -> str:
+    """Return a value without the signs around it."""
+    return _EDGES.sub("", value)

@@ -1,0 +1,238 @@
+"""``TaskDeriver``: from scored trajectories to lessons that help with the next task.
+
+A job is one trajectory; its details give the ``score``, perhaps the ``task`` it belongs to and the
+``success_threshold``. A run joins the lesson whose runs it is nearest to, and that lesson says what
+all of them teach: what the good ones did, what the bad ones did instead. Where a run shows that an
+earlier way works no longer, what it teaches supersedes the lesson. Without a model lessons are in
+the words of what happened; with one they are generalised, and checked before they are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ....errors import ModelFailed, ModelUnavailable
+from ....model import ChatModel, Spending
+from ....record import is_number
+from ...values.kinds import EXPERIENCE
+from ...values.memory import MemoryItem
+from ..contract import Add, Adjust, BadDecision, Decision, Job, Known, Supersede
+from ..likeness import likeness
+from .lessons import AUTHOR, IMPORTANCE, draft_of, told_in_details
+from .model import Teacher
+from .rules import Lesson, lesson_of, standing
+from .runs import KEPT_RUNS, Kinship, Run, kept_steps, runs_in
+from .trajectory import Trajectory, read_trajectory
+
+DEFAULT_SCORE = 1.0  # of a trajectory that comes without one
+DEFAULT_THRESHOLD = 1.0  # from which score on it is a success
+
+_SAME_LESSON = 0.85  # likeness from which two lessons of one type are the same
+_NEWEST = 200  # lessons that a run is compared with,
+_LIKEST = 20  # beside those that a search names
+
+
+class _Attempt(Struct, frozen=True):
+    """A trajectory as it was told, and what is kept of it."""
+
+    trajectory: Trajectory
+    run: Run
+    is_doubtful: bool  # some of it is held back
+
+
+class TaskDeriver:
+    """Derives experiences from trajectories, by rules or with a model."""
+
+    name = AUTHOR
+    kinds = (EXPERIENCE,)
+
+    def __init__(
+        self,
+        model: ChatModel | None = None,
+        *,
+        spending: Spending | None = None,
+        min_score: float = 0.5,
+    ) -> None:
+        self._teacher = None if model is None else Teacher(model, spending, min_score)
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether it takes milliseconds: without a model."""
+        return self._teacher is None
+
+    def concerns(self, memories: Sequence[MemoryItem], details: Mapping[str, Any]) -> bool:
+        """Tell whether it is an attempt: then it has a score."""
+        return "score" in details
+
+    async def derive(self, job: Job, known: Known) -> list[Decision]:
+        """Return what one trajectory teaches, together with what is known."""
+        attempt = _attempt(job)
+        lessons = await _candidates(attempt.run, known)
+        if self._teacher is None:
+            return _by_rules(attempt, lessons)
+        try:
+            return await _by_model(self._teacher, attempt, lessons, known)
+        except ModelUnavailable:
+            raise  # it may pass: the job is tried again
+        except ModelFailed:
+            return _by_rules(attempt, lessons)
+
+
+def _attempt(job: Job) -> _Attempt:
+    score = _number("score", job.details, DEFAULT_SCORE)
+    threshold = _number("success_threshold", job.details, DEFAULT_THRESHOLD)
+    task = job.details.get("task")
+    if task is not None and not isinstance(task, str):
+        raise BadDecision(f"a trajectory's task must be a str, got {type(task).__name__}")
+    trajectory = read_trajectory(job.memories, task)
+    sources = tuple(memory.id for memory in job.memories)
+    run = Run(
+        id=f"{job.session_id}/{sources[0]}",
+        session=job.session_id,
+        task=trajectory.statement,
+        score=score,
+        is_success=score >= threshold,
+        at=max(memory.created_at for memory in job.memories),
+        steps=kept_steps(trajectory.steps),
+        conclusion=trajectory.conclusion,
+        correction=trajectory.correction,
+        sources=sources,
+    )
+    return _Attempt(trajectory, run, any(memory.is_quarantined for memory in job.memories))
+
+
+async def _candidates(run: Run, known: Known) -> list[MemoryItem]:
+    """Return the lessons that a run may belong to: the newest, and those most like its task."""
+    newest = await known.of_kind(EXPERIENCE, limit=_NEWEST)
+    found = {each.id: each for each in newest}
+    if len(newest) == _NEWEST:
+        for memory, _ in await known.similar(run.task, kinds=(EXPERIENCE,), top_k=_LIKEST):
+            found.setdefault(memory.id, memory)
+    return list(found.values())
+
+
+# -- by rules --------------------------------------------------------------------------------------
+
+
+class _Kin(Struct, frozen=True):
+    """A lesson that a run belongs to, and the runs it has."""
+
+    memory: MemoryItem
+    runs: list[Run]
+
+
+def _by_rules(attempt: _Attempt, lessons: Sequence[MemoryItem]) -> list[Decision]:
+    """Let a run join its lesson, or begin one.
+
+    What is held back must not reach what is not: a doubtful run stands alone.
+    """
+    run = attempt.run
+    every = [_Kin(memory, runs_in(memory.details)) for memory in lessons]
+    kinship = Kinship([run, *(each for kin in every for each in kin.runs)])
+    kin = None if attempt.is_doubtful else _nearest(run, every, kinship)
+    if kin is not None:
+        return _joined(run, kin, kinship)
+    lesson = lesson_of([run], kinship)
+    return [] if lesson is None else [Add(draft_of(lesson, [run]))]
+
+
+def _nearest(run: Run, every: Sequence[_Kin], kinship: Kinship) -> _Kin | None:
+    best, nearest = None, 0.0
+    for kin in every:
+        near = max((kinship.nearness(run, each) for each in kin.runs), default=0.0)
+        if near > nearest:
+            best, nearest = kin, near
+    return best
+
+
+def _joined(run: Run, kin: _Kin, kinship: Kinship) -> list[Decision]:
+    """Return how a lesson changes by one more run of its kind."""
+    if any(each.id == run.id for each in kin.runs):
+        return []  # it has been counted
+    runs = [*kin.runs, run]
+    lesson = lesson_of(runs, kinship)
+    if lesson is None:
+        return []
+    upheld = standing(runs, kinship)
+    if len(upheld) < len(runs):
+        return [Supersede(kin.memory.id, draft_of(lesson, upheld), run.at)]
+    return [_confirmed(kin, lesson, run)]
+
+
+def _confirmed(kin: _Kin, lesson: Lesson, run: Run) -> Adjust:
+    runs: dict[str, Any] = dict.fromkeys(each.id for each in kin.runs[: 1 - KEPT_RUNS])
+    runs[run.id] = msgspec.to_builtins(run)
+    counter = "confirmations" if run.is_success else "failures"
+    return Adjust(
+        kin.memory.id,
+        details={**told_in_details(lesson), "runs": runs},
+        counters={counter: 1},
+        text=lesson.text,
+        importance=IMPORTANCE[lesson.type],
+        derived_from=run.sources,
+    )
+
+
+# -- by a model ------------------------------------------------------------------------------------
+
+
+async def _by_model(
+    teacher: Teacher, attempt: _Attempt, lessons: Sequence[MemoryItem], known: Known
+) -> list[Decision]:
+    earlier = _same_task(attempt.run, lessons)
+    outcome = {"score": attempt.run.score, "is_success": attempt.run.is_success}
+    taught = await teacher.lessons(attempt.trajectory, outcome, [_told(each) for each in earlier])
+    runs = [run for each in earlier for run in runs_in(each.details)]
+    return [
+        await _kept(lesson, [*runs, attempt.run], attempt.is_doubtful, known)
+        for lesson in _distinct(taught)
+    ]
+
+
+def _same_task(run: Run, lessons: Sequence[MemoryItem]) -> list[MemoryItem]:
+    """Return what is known from earlier runs at the same task, the oldest first."""
+    runs = {each.id: runs_in(each.details) for each in lessons}
+    kinship = Kinship([run, *(each for kept in runs.values() for each in kept)])
+    same = [
+        memory
+        for memory in lessons
+        if any(kinship.is_same_task(run, each) for each in runs[memory.id])
+    ]
+    return sorted(same, key=lambda memory: memory.seq)
+
+
+def _distinct(lessons: Sequence[Lesson]) -> list[Lesson]:
+    """Return lessons without those that an earlier one of their type says already."""
+    kept: list[Lesson] = []
+    for lesson in lessons:
+        same = (other for other in kept if other.type == lesson.type)
+        if all(likeness(other.text, lesson.text) < _SAME_LESSON for other in same):
+            kept.append(lesson)
+    return kept
+
+
+async def _kept(lesson: Lesson, runs: Sequence[Run], is_doubtful: bool, known: Known) -> Decision:
+    """Return how a lesson is kept: confirmed where it is known, added where it is not."""
+    if not is_doubtful:
+        for memory, alike in await known.similar(lesson.text, kinds=(EXPERIENCE,), top_k=5):
+            if alike >= _SAME_LESSON and memory.details.get("type") == lesson.type:
+                return Adjust(memory.id, counters={"confirmations": 1})
+    return Add(draft_of(lesson, runs, by_model=True))
+
+
+def _told(memory: MemoryItem) -> dict[str, Any]:
+    told = ("type", "lesson", "score")
+    return {name: memory.details[name] for name in told if name in memory.details}
+
+
+def _number(name: str, details: Mapping[str, Any], default: float) -> float:
+    value = details.get(name)
+    if value is None:
+        return default
+    if not is_number(value):
+        raise BadDecision(f"a trajectory's {name} must be a number, got {value!r}")
+    return float(value)

@@ -1,0 +1,89 @@
+"""Lessons as memories: what is kept of one, and what is left of it without some of its runs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace as change
+
+from ....record import Origin
+from ...values.kinds import EXPERIENCE
+from ...values.memory import Draft, MemoryItem
+from .rules import COMPARISON, FAILURE, SUCCESS, Lesson, lesson_of
+from .runs import KEPT_RUNS, Kinship, Run, runs_in
+
+AUTHOR = "task memory"
+IMPORTANCE = {SUCCESS: 0.6, FAILURE: 0.6, COMPARISON: 0.7}
+
+_BY_MODEL = "by_model"  # among the details of a lesson that a model has worded
+
+
+def draft_of(lesson: Lesson, runs: Sequence[Run], *, by_model: bool = False) -> Draft:
+    """Return a lesson as it is kept, with the newest of the runs it comes from."""
+    runs = runs[-KEPT_RUNS:]
+    details = {
+        **told_in_details(lesson),
+        "score": runs[-1].score,
+        "task": runs[-1].task,
+        "uses": 0,
+        "successes": 0,
+        "confirmations": 0,
+        "runs": {run.id: msgspec.to_builtins(run) for run in runs},
+    }
+    if by_model:
+        details[_BY_MODEL] = True
+    sources = dict.fromkeys(source for run in runs for source in run.sources)
+    return Draft(
+        value=lesson.text,
+        text=lesson.text,
+        kind=EXPERIENCE,
+        title=runs[-1].task[:120] if runs[-1].task else None,
+        details=details,
+        importance=IMPORTANCE[lesson.type],
+        origin=Origin(AUTHOR, tuple(sources)),
+    )
+
+
+def told_in_details(lesson: Lesson) -> dict[str, Any]:
+    """Return what the details of a memory say of its lesson."""
+    return {
+        "type": lesson.type,
+        "when_to_use": lesson.when_to_use,
+        "lesson": lesson.lesson,
+        "tools": list(lesson.tools),
+    }
+
+
+def without_runs(memory: MemoryItem, gone: Collection[str]) -> MemoryItem | None:
+    """Return a lesson made of those of its runs that do not come from some memories.
+
+    ``None`` if it is no lesson, if no run is left, or if a model has worded it: then nobody can
+    tell what of it came from where.
+    """
+    if memory.kind != EXPERIENCE or memory.details.get(_BY_MODEL):
+        return None
+    lost = frozenset(gone)
+    runs = [run for run in runs_in(memory.details) if lost.isdisjoint(run.sources)]
+    lesson = lesson_of(runs, Kinship(runs)) if runs else None
+    if lesson is None:
+        return None
+    draft = draft_of(lesson, runs)
+    counted = ("uses", "successes", "confirmations", "failures")
+    kept = {name: memory.details[name] for name in counted if name in memory.details}
+    return change(
+        memory,
+        value=draft.value,
+        text=draft.text,
+        title=draft.title,
+        details={**memory.details, **draft.details, **kept},
+        importance=IMPORTANCE[lesson.type],
+        origin=draft.origin,
+    )
+
+
+def session_of_runs(memory: MemoryItem) -> str | None:
+    """Return in which session the newest run of a lesson stands; ``None`` if it is no lesson."""
+    runs = runs_in(memory.details) if memory.kind == EXPERIENCE else []
+    return runs[-1].session if runs and not memory.details.get(_BY_MODEL) else None

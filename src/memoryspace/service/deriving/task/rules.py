@@ -1,0 +1,184 @@
+"""Lessons without a model: what good runs did, what bad ones did instead, in their own words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from .runs import Kinship, Run, all_words_in, is_same_failure, overlap
+from .trajectory import Step, clipped
+
+SUCCESS, FAILURE, COMPARISON = "success", "failure", "comparison"
+
+_MAX_TASKS = 3  # statements that say when a lesson applies
+_MAX_STATEMENT = 200
+_MAX_STEPS = 10  # calls that are told of one run
+_MAX_FAILURES = 4  # that are warned of
+_MAX_REASON = 200  # characters of an error, a correction or a conclusion
+_MAX_ANSWER = 90  # of what a tool answered where nothing failed
+_REPEATS = 0.8  # overlap from which a text says nothing new
+
+
+class Lesson(Struct, frozen=True):
+    """Something learnt: of which type, when it is of use, and what it says."""
+
+    type: str
+    when_to_use: str
+    lesson: str
+    tools: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """What a search sees, and what a model is told."""
+        return f"{self.when_to_use}\n{self.lesson}"
+
+
+def lesson_of(runs: Sequence[Run], kinship: Kinship) -> Lesson | None:
+    """Return what runs of one lesson teach together, the oldest first; ``None`` if nothing."""
+    runs = standing(runs, kinship)
+    good = [run for run in reversed(runs) if run.is_success]
+    bad = [run for run in reversed(runs) if not run.is_success]
+    words = _words_for(runs)
+    advice = [words.do.format(_done(run)) for run in _ways(good) if _done(run)]
+    advice += [words.avoid.format(each) for each in _warnings(good, bad, words)][:_MAX_FAILURES]
+    if not advice or not any(run.task for run in runs):
+        return None
+    kind = COMPARISON if good and bad else SUCCESS if good else FAILURE
+    tools = [tool for run in (*good, *bad) for tool in run.tools]
+    return Lesson(kind, _when(runs, words), "\n".join(advice), tuple(dict.fromkeys(tools)))
+
+
+def standing(runs: Sequence[Run], kinship: Kinship) -> list[Run]:
+    """Return runs without those whose way a later one has shown to fail since."""
+    return [
+        run
+        for at, run in enumerate(runs)
+        if not any(is_contradicted(run, later, kinship) for later in runs[at + 1 :])
+    ]
+
+
+def is_contradicted(run: Run, later: Run, kinship: Kinship) -> bool:
+    """Tell whether what worked in a run fails in a later one at the same task."""
+    if not run.is_success or not kinship.is_same_task(run, later):
+        return False
+    failed = {_form_of(step, later) for step in later.steps if step.is_failure}
+    return any(_form_of(step, run) in failed for step in run.steps if not step.is_failure)
+
+
+def _form_of(step: Step, run: Run) -> frozenset[int]:
+    """Return the words of a call without those of the task, which vary from one run to the next."""
+    return all_words_in(step.call) - all_words_in(run.task)
+
+
+class _Words(Struct, frozen=True):
+    """How a lesson is put in one language."""
+
+    when: str
+    do: str
+    avoid: str
+    not_enough: str
+    said: str
+
+
+_ENGLISH = _Words(
+    "For a task like: {}",
+    "Do: {}",
+    "Avoid (it failed): {}",
+    "{} (no error, but not what was wanted)",
+    "The user said: {}",
+)
+_CHINESE = _Words(
+    "适用于这样的任务：{}",
+    "应当：{}",
+    "避免（失败过）：{}",
+    "{}（没有报错，但结果不对）",
+    "用户指出：{}",
+)
+
+
+def _words_for(runs: Sequence[Run]) -> _Words:
+    text = "".join(run.task for run in runs)
+    ideographs = sum("一" <= letter <= "鿿" for letter in text)
+    return _CHINESE if 4 * ideographs > len(text) else _ENGLISH
+
+
+def _when(runs: Sequence[Run], words: _Words) -> str:
+    """Return the statements of the tasks, the newest first, without what says the same."""
+    told: list[str] = []
+    for run in reversed(runs):
+        task = clipped(run.task, _MAX_STATEMENT)
+        if task and all(overlap(task, other) < _REPEATS for other in told):
+            told.append(task)
+    return words.when.format(" | ".join(told[:_MAX_TASKS]))
+
+
+def _ways(good: Sequence[Run]) -> list[Run]:
+    """Return the newest success, and of the others those that go another way, two at most."""
+    ways: list[Run] = []
+    for run in sorted(good, key=lambda run: -run.score):
+        if all(_is_new(run, other) for other in ways):
+            ways.append(run)
+    return ways[:2]
+
+
+def _is_new(run: Run, other: Run) -> bool:
+    if not run.steps or not other.steps:
+        return overlap(run.conclusion, other.conclusion) < _REPEATS
+    return any(not _has(other.steps, step) for step in run.steps if not step.is_failure)
+
+
+def _done(run: Run) -> str:
+    """Return the calls of a run that worked, and what it came to."""
+    worked = [step.call for step in run.steps if not step.is_failure]
+    told = [_chain(worked)] if worked else []
+    told += [clipped(each, _MAX_REASON) for each in (run.conclusion, run.correction) if each]
+    return _sentences(told)
+
+
+def _warnings(good: Sequence[Run], bad: Sequence[Run], words: _Words) -> Iterator[str]:
+    """Yield what to avoid: calls that failed, then what bad runs did that seemed fine."""
+    told: list[Step] = []
+    right = [step for run in good for step in run.steps if not step.is_failure]
+    for run in (*bad, *good):
+        for step in reversed(run.steps):
+            if step.is_failure and not any(is_same_failure(step, each) for each in told):
+                told.append(step)
+                yield _answered(step, _MAX_REASON)
+    for run in bad:
+        yield from _seeming(run, right, words)
+
+
+def _seeming(run: Run, right: Sequence[Step], words: _Words) -> Iterator[str]:
+    """Yield what a bad run did without an error that the good ones did not."""
+    wrong = [step for step in run.steps if not step.is_failure and not _has(right, step)]
+    if run.steps and not wrong and not run.correction:
+        return
+    told = [_chain([_answered(step, _MAX_ANSWER) for step in wrong])] if wrong else []
+    if run.conclusion:
+        told.append(clipped(run.conclusion, _MAX_REASON))
+    said = [words.said.format(clipped(run.correction, _MAX_REASON))] if run.correction else []
+    yield _sentences([words.not_enough.format(_sentences(told)), *said])
+
+
+def _has(steps: Sequence[Step], step: Step) -> bool:
+    return any(each.tool == step.tool and each.arguments == step.arguments for each in steps)
+
+
+def _answered(step: Step, most: int) -> str:
+    answer = clipped(step.output or "", most).strip()
+    return f"{step.call} ⇒ {answer}" if answer.strip("\"'") else step.call
+
+
+def _sentences(parts: Sequence[str]) -> str:
+    """Join what may or may not end as a sentence does."""
+    told = [part.rstrip(".。 ") for part in parts]
+    ended = [part if part[-1:] in ("?", "!", "？", "！") else f"{part}." for part in told]
+    return " ".join(ended).removesuffix(".")
+
+
+def _chain(calls: Sequence[str]) -> str:
+    if len(calls) > _MAX_STEPS:
+        half = _MAX_STEPS // 2
+        calls = [*calls[:half], f"({len(calls) - 2 * half} more)", *calls[-half:]]
+    return " → ".join(calls)

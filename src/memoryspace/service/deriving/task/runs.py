@@ -1,0 +1,181 @@
+"""Runs: what is kept of each attempt at a task, and which runs belong to one lesson."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ....retrieval.text.analysis import tokens
+from ....retrieval.text.stopwords import STOP_WORDS
+from .trajectory import Step
+
+KEPT_RUNS = 12  # of one lesson, the newest
+KEPT_CALLS = 24  # of one run
+
+_DIGIT = re.compile(r"\d")
+
+_SAME_TASK = 0.62  # how much two statements share if they are of the same task
+_SAME_WAY = 0.42  # how much two runs' calls share if they go the same way,
+_NOT_FOREIGN = 0.08  # at tasks that share this much
+_SAME_CALL = 0.75  # how much two calls of one tool share if they are the same
+_SAME_ERROR = 0.5  # and what they answered
+
+
+class Run(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """One attempt at a task: how it went, when, by which calls, and what was said of it."""
+
+    id: str
+    session: str
+    task: str
+    score: float
+    is_success: bool
+    at: float
+    steps: tuple[Step, ...] = ()
+    conclusion: str = ""
+    correction: str = ""
+    sources: tuple[str, ...] = ()
+
+    @property
+    def tools(self) -> list[str]:
+        """The tools used, in the order of their first use."""
+        return list(dict.fromkeys(step.tool for step in self.steps))
+
+
+def kept_steps(steps: Sequence[Step]) -> tuple[Step, ...]:
+    """Return what is kept of a run's steps: of many, how it began and how it ended."""
+    if len(steps) <= KEPT_CALLS:
+        return tuple(steps)
+    return (*steps[: KEPT_CALLS // 2], *steps[-KEPT_CALLS // 2 :])
+
+
+def runs_in(details: Mapping[str, Any]) -> list[Run]:
+    """Return the runs of a lesson, the oldest first; what does not read back is passed over."""
+    kept = details.get("runs")
+    found = []
+    for each in kept.values() if isinstance(kept, Mapping) else ():
+        try:
+            found.append(msgspec.convert(each, Run))
+        except msgspec.ValidationError:
+            continue
+    return sorted(found, key=lambda run: (run.at, run.id))
+
+
+class Kinship:
+    """Tells which runs belong together, among all that are known.
+
+    Words that many tasks have in common say little; how rare a word is, is counted over the runs.
+    """
+
+    def __init__(self, runs: Iterable[Run]) -> None:
+        self._ways: dict[str, frozenset[int]] = {}  # by the ids of runs
+        self._total = 1
+        self._seen = Counter[int]()
+        for run in runs:
+            self._total += 1
+            self._seen.update(words_in(run.task) | self._way(run))
+
+    def share(self, one: frozenset[int], other: frozenset[int]) -> float:
+        """Return how much of two sets of words is in both, the rare ones first (Dice)."""
+        shared = one & other
+        if not shared:
+            return 0.0
+        return 2 * self._weight(shared) / (self._weight(one) + self._weight(other))
+
+    def is_same_task(self, one: Run, other: Run) -> bool:
+        """Tell whether two runs are attempts at the same thing."""
+        if one.task == other.task:
+            return True
+        return self.share(words_in(one.task), words_in(other.task)) >= _SAME_TASK
+
+    def nearness(self, one: Run, other: Run) -> float:
+        """Return how near two runs are: 0 unless they belong to one lesson."""
+        if one.task == other.task:
+            return 1.0
+        task = self.share(words_in(one.task), words_in(other.task))
+        if task < _NOT_FOREIGN and not _fail_alike(one, other):
+            return 0.0
+        way = self.share(self._way(one), self._way(other))
+        if task >= _SAME_TASK or (way >= _SAME_WAY and task >= _NOT_FOREIGN):
+            return max(task, way)
+        return way if _fail_alike(one, other) else 0.0
+
+    def _way(self, run: Run) -> frozenset[int]:
+        """Return the words of a run's calls."""
+        way = self._ways.get(run.id)
+        if way is None:
+            way = self._ways[run.id] = words_in("\n".join(step.call for step in run.steps))
+        return way
+
+    def _weight(self, words: Iterable[int]) -> float:
+        return sum(math.log(1 + self._total / (1 + self._seen[word])) for word in words)
+
+
+def words_in(text: str) -> frozenset[int]:
+    """Return the words of a text that may tell it from others; numbers are what varies."""
+    return _read(text)[0]
+
+
+def all_words_in(text: str) -> frozenset[int]:
+    """Return all words and numbers of a text."""
+    return _read(text)[1]
+
+
+def is_same_call(one: Step, other: Step) -> bool:
+    """Tell whether two calls are the same but for what varies."""
+    if one.tool != other.tool:
+        return False
+    return one.arguments == other.arguments or overlap(one.call, other.call) >= _SAME_CALL
+
+
+def is_same_failure(one: Step, other: Step) -> bool:
+    """Tell whether two calls of a tool failed in the same way."""
+    return (
+        one.is_failure
+        and other.is_failure
+        and one.tool == other.tool
+        and overlap(one.output or "", other.output or "") >= _SAME_ERROR
+    )
+
+
+def overlap(one: str, other: str) -> float:
+    """Return how much two texts share of their words and numbers (Dice)."""
+    first, second = all_words_in(one), all_words_in(other)
+    total = len(first) + len(second)
+    return 2 * len(first & second) / total if total else float(one == other)
+
+
+def _fail_alike(one: Run, other: Run) -> bool:
+    """Tell whether a call of one run failed as one of the other did, and nothing else did."""
+    failed = [step for step in one.steps if step.is_failure]
+    others = [step for step in other.steps if step.is_failure]
+    return any(
+        is_same_failure(step, each) and is_same_call(step, each)
+        for step in failed
+        for each in others
+    )
+
+
+# Texts read lately, by their digests: words are known by their hashes, so no text stays in RAM.
+_lately: dict[bytes, tuple[frozenset[int], frozenset[int]]] = {}
+_MOST_LATELY = 8192
+
+
+def _read(text: str) -> tuple[frozenset[int], frozenset[int]]:
+    """Return the telling words of a text, and all of them; a text read lately is not read again."""
+    key = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    found = _lately.get(key)
+    if found is None:
+        words = frozenset(tokens(text))
+        telling = (word for word in words if word not in STOP_WORDS and not _DIGIT.search(word))
+        found = frozenset(map(hash, telling)), frozenset(map(hash, words))
+        if len(_lately) >= _MOST_LATELY:
+            _lately.clear()
+        _lately[key] = found
+    return found

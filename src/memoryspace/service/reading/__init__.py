@@ -1,0 +1,1 @@
+"""Reading from a service: filters, pages, searches, and standing instructions."""

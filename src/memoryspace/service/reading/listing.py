@@ -1,0 +1,117 @@
+"""Listing: memories in the order of time, page by page.
+
+Where only kinds, a session and marks are asked for, the store skips to the page. Anything else is
+looked for along the way.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Sequence
+
+from msgspec.structs import replace as change
+
+from ...errors import InvalidInput
+from ...record import Record, Scope, Where
+from ...retrieval.conditions import Condition, refusal
+from ..values.envelope import entry_of
+from ..values.memory import MemoryItem
+from ..values.results import Page
+from ..writing.repository import Shelf
+from .filters import Asked
+
+_AT_ONCE = 500  # records read while looking for those that are asked for
+
+
+class Listing:
+    """Memories of a store in order; of ``kinds``, unless others are asked for."""
+
+    def __init__(self, shelf: Shelf, kinds: Sequence[str]) -> None:
+        self._shelf = shelf
+        self._store = shelf.store
+        self._kinds = tuple(kinds)
+
+    async def numbered(self, scope: Scope, asked: Asked) -> list[MemoryItem]:
+        """Return the page of the number that is asked for, the oldest first."""
+        skip = (asked.page_num - 1) * asked.page_size
+        direct = self._direct(scope, asked)
+        if direct is not None:
+            scope, where = direct
+            chosen = Where(kind=where.kind, without=where.without, limit=asked.page_size, skip=skip)
+            return await self._shelf.select(scope, chosen)
+        matching = self._matching(scope, asked.condition(self._kinds), None, newest=False)
+        records = [each async for each in _first(matching, skip + asked.page_size)]
+        return self._shelf.read(scope.user, records[skip:])
+
+    async def after(
+        self, scope: Scope, asked: Asked, cursor: str | None, limit: int, newest: bool
+    ) -> Page:
+        """Return the page that follows a cursor."""
+        begin = None if cursor is None else _seq(cursor)
+        matching = self._matching(scope, asked.condition(self._kinds), begin, newest=newest)
+        records = [each async for each in _first(matching, limit + 1)]
+        page = records[:limit]
+        end = str(page[-1].seq) if len(records) > limit else None
+        return Page(tuple(self._shelf.read(scope.user, page)), end)
+
+    async def newest(self, scope: Scope, asked: Asked) -> list[MemoryItem]:
+        """Return as many as there may be hits, the newest first."""
+        direct = self._direct(scope, asked)
+        if direct is None:
+            return list((await self.after(scope, asked, None, asked.hits, newest=True)).memories)
+        scope, where = direct
+        found = await self._shelf.select(scope, change(where, limit=asked.hits, newest=True))
+        return found[::-1]
+
+    async def count(self, scope: Scope, asked: Asked) -> int:
+        """Return how many there are."""
+        direct = self._direct(scope, asked)
+        if direct is not None:
+            return await self._store.count(*direct)
+        matching = self._matching(scope, asked.condition(self._kinds), None, newest=False)
+        return sum([1 async for _ in matching])
+
+    def _direct(self, scope: Scope, asked: Asked) -> tuple[Scope, Where] | None:
+        """Return what is asked for as the store takes it, if it does."""
+        kinds = self._kinds if asked.kinds is None else asked.kinds
+        sessions = (None,) if asked.sessions is None else asked.sessions
+        if not asked.is_plain or len(kinds) != 1 or len(sessions) != 1:
+            return None
+        return Scope(scope.user, sessions[0]), Where(kind=kinds[0], without=asked.without)
+
+    async def _matching(
+        self, scope: Scope, condition: Condition, begin: int | None, *, newest: bool
+    ) -> AsyncIterator[Record]:
+        """Yield matching records from a seq on, excluding it, in the order asked for."""
+        while True:
+            where = Where(
+                after=None if newest else begin,
+                before=begin if newest else None,
+                limit=_AT_ONCE,
+                newest=newest,
+            )
+            records = await self._store.select(scope, where)
+            for record in reversed(records) if newest else records:
+                entry = entry_of(record)
+                if entry is not None and refusal(condition, entry) is None:
+                    yield record
+            if not records:  # fewer than asked for may only mean that some cannot be read
+                return
+            begin = records[0].seq if newest else records[-1].seq
+
+
+async def _first(records: AsyncIterator[Record], count: int) -> AsyncIterator[Record]:
+    """Yield so many and ask for no more."""
+    if count < 1:
+        return
+    async for record in records:
+        yield record
+        count -= 1
+        if count == 0:
+            return
+
+
+def _seq(cursor: str) -> int:
+    if not isinstance(cursor, str) or not re.fullmatch("[0-9]{1,16}", cursor):
+        raise InvalidInput(f"{cursor!r} is no cursor; pass on the one of the page before")
+    return int(cursor)

@@ -1,0 +1,57 @@
+"""Where a service searches: in an index of its own process, or in the database itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from ...errors import InvalidInput
+from ...store import Store
+from ..values.envelope import entry_of
+from .contract import Searcher
+from .resident import ResidentSearcher
+
+if TYPE_CHECKING:
+    from ..settings import ServiceSettings
+
+SearchPlace: TypeAlias = Literal["process", "server"]
+
+
+def searcher_on(
+    store: Store, settings: ServiceSettings, place: SearchPlace, *, personal: bool
+) -> Searcher:
+    """Return what searches a store, as the settings say."""
+    if place == "server":
+        return _in_server(store, settings, personal=personal)
+    if place != "process":
+        raise InvalidInput(f'search must be "process" or "server", got {place!r}')
+    return ResidentSearcher(
+        store,
+        entry_of,
+        embedder=settings.embedder,
+        ranking=settings.ranking,
+        reranker=settings.reranker,
+        zone=settings.zone,
+        max_bytes=settings.max_indexed,
+        personal=personal,
+        keep_vectors=settings.keep_vectors,
+        former_embedder=settings.former_embedder,
+    )
+
+
+def _in_server(store: Store, settings: ServiceSettings, *, personal: bool) -> Searcher:
+    engine = getattr(store, "engine", None)
+    name = type(store).__name__ if engine is None else engine.dialect.name
+    if engine is None or name != "postgresql":
+        raise InvalidInput(f'search="server" needs PostgreSQL, this is {name}')
+    from .postgres.searcher import PostgresSearcher
+
+    return PostgresSearcher(
+        engine,
+        entry_of,
+        embedder=settings.embedder,
+        ranking=settings.ranking,
+        reranker=settings.reranker,
+        zone=settings.zone,
+        clock=store.clock,
+        personal=personal,
+    )

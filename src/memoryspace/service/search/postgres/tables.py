@@ -1,0 +1,209 @@
+"""The index's own tables in PostgreSQL, beside those of the store.
+
+Every row belongs to one user and hangs on a record: whoever removes the record, from whichever
+process, removes the row with it. What each session was indexed up to hangs on the session's row.
+Vectors need the extension ``vector`` (pgvector 0.5 or later); without it there are none.
+"""
+
+from __future__ import annotations
+
+import logging
+from itertools import compress
+from typing import Any
+from zlib import crc32
+
+from sqlalchemy import (
+    REAL,
+    BigInteger,
+    Boolean,
+    Column,
+    Double,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    cast,
+    func,
+    select,
+    text,
+    type_coerce,
+)
+from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy.sql import ColumnElement
+from sqlalchemy.sql.expression import BindParameter
+from sqlalchemy.types import UserDefinedType
+
+from ....retrieval.text.analysis import VERSION
+from ....retrieval.text.stems import DEFAULT_LANGUAGE, stems_for
+from ....store.sql.engines import SCHEMA_LOCK
+from ....store.sql.schema import records, sessions
+
+logger = logging.getLogger(__name__)
+
+_FORM = 1  # of the rows: to be counted up when they hold something else
+
+# How words were read. Rows of another reading are as good as not there, and are made again;
+# processes of two releases may so share a database.
+READING = crc32(f"{_FORM}, {VERSION}, {stems_for(DEFAULT_LANGUAGE).version}".encode()) >> 1
+
+
+class Vector(UserDefinedType[Any]):
+    """pgvector's type, of any dimension: an exact scan needs no fixed one.
+
+    Goes in as a list of numbers and comes out as bytes, which are read the quickest.
+    """
+
+    cache_ok = True
+
+    def get_col_spec(self, **_: Any) -> str:
+        """Return the type's name."""
+        return "vector"
+
+    def bind_expression(self, bindvalue: BindParameter[Any]) -> ColumnElement[Any]:
+        """Cast what goes in."""
+        return cast(type_coerce(bindvalue, ARRAY(REAL())), _Plain())
+
+    def column_expression(self, colexpr: ColumnElement[Any]) -> ColumnElement[Any]:
+        """Ask for what pgvector sends: the dimension in two bytes, two unused, the numbers."""
+        return func.vector_send(colexpr, type_=LargeBinary())
+
+
+class _Plain(UserDefinedType[Any]):
+    cache_ok = True
+
+    def get_col_spec(self, **_: Any) -> str:
+        """Return the type's name."""
+        return "vector"
+
+
+def _of_record() -> Column[int]:
+    target = ForeignKey(records.c.seq, ondelete="CASCADE")
+    return Column("seq", BigInteger, target, primary_key=True, autoincrement=False)
+
+
+words_metadata = MetaData()
+vectors_metadata = MetaData()
+
+# What a search knows of a record. ``tokens`` are the hashes of its different words, mixed with the
+# user's id, so that the list of records behind a word is one user's; ``counts`` has a byte for
+# each. What narrows a search stands here too, as the record's entry says it.
+entries = Table(
+    "memoryspace_search",
+    words_metadata,
+    _of_record(),
+    Column("reading", Integer, primary_key=True, autoincrement=False),
+    Column("user_id", Text, nullable=False),
+    Column("session_id", Text, nullable=False),
+    Column("place", BigInteger, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("role", Text),
+    Column("speaker", Text),
+    Column("marks", Text, nullable=False),
+    Column("time", Double),
+    Column("expires_at", Double),
+    Column("instructs", Boolean, nullable=False),
+    Column("length", Integer, nullable=False),
+    Column("tokens", ARRAY(BigInteger), nullable=False),
+    Column("counts", LargeBinary, nullable=False),
+)
+_e = entries.c
+# Without a list of pending entries: that would be everybody's, and every search would read it.
+Index(
+    "memoryspace_search_tokens",
+    _e.tokens,
+    postgresql_using="gin",
+    postgresql_with={"fastupdate": "off"},
+)
+Index(
+    "memoryspace_search_place",
+    _e.user_id,
+    _e.session_id,
+    _e.place,
+    postgresql_include=[
+        "reading",
+        "expires_at",
+        "length",
+    ],  # so that counting need not look at the rows
+)
+Index("memoryspace_search_time", _e.user_id, _e.time)
+Index("memoryspace_search_speaker", _e.user_id, _e.speaker, _e.seq)
+Index("memoryspace_search_standing", _e.user_id, _e.seq, postgresql_where=_e.instructs)
+
+# Up to which place of a session an arm has made its rows. ``made`` is drawn anew with every row,
+# so a session that was erased and began again is not mistaken for the one before.
+progress = Table(
+    "memoryspace_search_progress",
+    words_metadata,
+    Column("user_id", Text, primary_key=True),
+    Column("session_id", Text, primary_key=True),
+    Column("arm", Text, primary_key=True),
+    Column("made", BigInteger, nullable=False),
+    Column("done", BigInteger, nullable=False),
+    ForeignKeyConstraint(
+        ["user_id", "session_id"],
+        [sessions.c.user_id, sessions.c.session_id],
+        ondelete="CASCADE",
+    ),
+)
+
+vectors = Table(
+    "memoryspace_search_vector",
+    vectors_metadata,
+    _of_record(),
+    Column("space", Text, primary_key=True),
+    Column("user_id", Text, nullable=False),
+    Column("vector", Vector(), nullable=False),
+)
+Index("memoryspace_search_vector_user", vectors.c.user_id, vectors.c.space)
+
+
+async def create_tables(on: AsyncConnection, *, with_vectors: bool) -> bool:
+    """Create what is missing; any number of processes may do so at once. Tell if vectors can be."""
+    await on.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": SCHEMA_LOCK})
+    await on.run_sync(words_metadata.create_all)
+    if not with_vectors or not await _has_extension(on):
+        return False
+    await on.run_sync(vectors_metadata.create_all)
+    # As long as a page holds it a vector stays in its row: a scan reads them all.
+    keep = f"ALTER TABLE {vectors.name} ALTER COLUMN vector SET STORAGE MAIN"
+    if not await _is_kept_in_row(on):
+        await on.exec_driver_sql(keep)
+    return True
+
+
+async def tables_there(on: AsyncConnection) -> list[Table]:
+    """Return those of the tables that exist, what is done first: who is indexing gives up then."""
+    tables = (progress, entries, vectors)
+    query = select(*(func.to_regclass(table.name).is_not(None) for table in tables))
+    return list(compress(tables, (await on.execute(query)).one()))
+
+
+async def _has_extension(on: AsyncConnection) -> bool:
+    installed = text("SELECT count(*) FROM pg_extension WHERE extname = 'vector'")
+    if (await on.execute(installed)).scalar_one():
+        return True
+    try:
+        async with on.begin_nested():
+            await on.exec_driver_sql("CREATE EXTENSION IF NOT EXISTS vector")
+    except DBAPIError as error:  # not on this server, or not for this role
+        logger.warning(
+            "searches go by words alone: the extension 'vector' is not there and cannot be "
+            "created (%s); have the database's owner run: CREATE EXTENSION vector",
+            str(error.orig).partition("\n")[0],
+        )
+        return False
+    return True
+
+
+async def _is_kept_in_row(on: AsyncConnection) -> bool:
+    storage = text(
+        "SELECT attstorage FROM pg_attribute "
+        "WHERE attrelid = to_regclass(:table) AND attname = 'vector'"
+    )
+    return (await on.execute(storage, {"table": vectors.name})).scalar() in ("m", b"m")

@@ -1,0 +1,120 @@
+"""Meaning: vectors made by an embedder, kept and compared in PostgreSQL.
+
+It is there to help and never in the way. What the embedder cannot rank has no vector. When it
+fails, one warning is logged, and for a while searches go on without it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from ....embedding import Embedder, can_rank, embed_questions, embed_texts
+from ....retrieval.entries import embedded_text
+from ....retrieval.vector_arm import EmbedderStatus
+from ....store.contract import Clock
+from .filling import Arm, Source
+from .tables import vectors
+
+logger = logging.getLogger(__name__)
+
+Floats = NDArray[np.float32]
+_Embed = Callable[[Sequence[str]], Floats]
+
+REST_SECONDS = 30.0  # before an embedder that failed is asked again
+
+_HEAD = 4  # bytes before the numbers of a vector
+
+
+class VectorsArm(Arm):
+    """The vectors of one embedder."""
+
+    at_once = 200
+
+    def __init__(self, embedder: Embedder, clock: Clock) -> None:
+        self.embedder = embedder
+        self.name = f"vectors {embedder.name}"
+        self._clock = clock
+        self._rests_until = -np.inf
+        self._warned = False
+        self._failures = 0
+        self._last_error: str | None = None
+
+    def status(self) -> EmbedderStatus:
+        """Tell how the embedder does; of an error its kind alone, the text may be anybody's."""
+        return EmbedderStatus(self.embedder.name, self._failures, last_error=self._last_error)
+
+    @property
+    def rests(self) -> bool:
+        """Whether the embedder failed just now."""
+        return self._clock() < self._rests_until
+
+    async def vector_of(self, question: str) -> Floats | None:
+        """Return the vector of a question, or ``None`` if this arm has nothing to say to it."""
+        if self.rests or not can_rank(self.embedder.scripts, question):
+            return None
+        made = await self._embed([question], partial(embed_questions, self.embedder))
+        return made[0] if made is not None and made[0].any() else None
+
+    async def make(self, user: str, sources: Sequence[Source]) -> list[dict[str, Any]] | None:
+        """Return the rows of records, ``None`` if the embedder fails."""
+        texts = {each.record.seq: embedded_text(each.entry) for each in sources}
+        seqs = [seq for seq, text in texts.items() if can_rank(self.embedder.scripts, text)]
+        said = [texts[seq] for seq in seqs]
+        made: Any = await self._embed(said, partial(embed_texts, self.embedder)) if seqs else []
+        if made is None:
+            return None
+        space = self.embedder.name
+        return [
+            {"seq": seq, "space": space, "user_id": user, "vector": vector.tolist()}
+            for seq, vector in zip(seqs, made, strict=True)
+            if vector.any()  # one of zeros is like nothing
+        ]
+
+    async def add(self, on: AsyncConnection, rows: list[dict[str, Any]]) -> None:
+        """Write rows down."""
+        await on.execute(insert(vectors).on_conflict_do_nothing(), rows)
+
+    async def _embed(self, texts: Sequence[str], embed: _Embed) -> Floats | None:
+        try:
+            made = await asyncio.to_thread(embed, texts)
+            units = _units(made, len(texts), self.embedder)
+        except Exception as error:  # whatever it is, words can answer
+            if not self._warned:
+                logger.warning(
+                    "the embedder %s failed; until it works again, searches go by words alone: %r",
+                    self.embedder.name,
+                    type(error),
+                )
+            self._warned = True
+            self._failures += 1
+            self._last_error = type(error).__name__
+            self._rests_until = self._clock() + REST_SECONDS
+            return None
+        self._last_error = None
+        return units
+
+
+def read_vectors(sent: Sequence[bytes]) -> Sequence[Floats]:
+    """Return the numbers of vectors of one space as the database sends them."""
+    if not sent:
+        return []
+    rows = np.frombuffer(b"".join(sent), np.uint8).reshape(len(sent), -1)
+    found = np.ascontiguousarray(rows[:, _HEAD:]).view(">f4").astype(np.float32)
+    return list(found)
+
+
+def _units(made: NDArray[Any], count: int, embedder: Embedder) -> Floats:
+    found = np.asarray(made, np.float32)
+    if found.shape != (count, embedder.dimensions) or not np.isfinite(found).all():
+        raise ValueError(f"{count} × {embedder.dimensions} finite numbers were to come")
+    lengths = np.linalg.norm(found, axis=1, keepdims=True)
+    return np.asarray(found / np.where(lengths > 0, lengths, 1), np.float32)

@@ -1,0 +1,1 @@
+"""Values that services exchange with callers and stores: memories, receipts, results, kinds."""

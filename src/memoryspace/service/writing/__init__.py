@@ -1,0 +1,1 @@
+"""Writing to a service: admission, changes with versions, erasure, quarantine, secrets."""

@@ -1,0 +1,51 @@
+"""Review: what is held back is shown to somebody, who lets it pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace as change
+
+from ...record import Record, Scope, Where
+from ..values.memory import QUARANTINED, MemoryItem
+from .erasing import Eraser, is_source, own_sources, sources_of
+from .repository import Shelf
+
+
+class Review:
+    """The quarantined memories of a store."""
+
+    def __init__(self, shelf: Shelf, eraser: Eraser) -> None:
+        self._shelf = shelf
+        self._eraser = eraser
+
+    async def held_back(self, scope: Scope) -> list[MemoryItem]:
+        """Return what is held back, in the order it was said."""
+        return await self._shelf.select(scope, Where(marks=frozenset({QUARANTINED})))
+
+    async def release(self, scope: Scope, memory_ids: Iterable[str]) -> list[str]:
+        """Let memories pass, and what was derived from them and nothing else held back."""
+        released: list[str] = []
+        for memory_id in memory_ids:
+            released += await self._release(scope, memory_id)
+            for record in await self._eraser.derived_from(scope, {memory_id}):
+                if QUARANTINED in record.marks and await self._may_follow(scope.user, record):
+                    released += await self._release(Scope(scope.user, record.session), record.id)
+        return released
+
+    async def _release(self, scope: Scope, memory_id: str) -> list[str]:
+        held_back = await self._shelf.find(scope, memory_id)
+        released = await self._shelf.edit(scope, memory_id, _released)
+        return [memory_id] if held_back is not None and released.seq != held_back.seq else []
+
+    async def _may_follow(self, user: str, record: Record) -> bool:
+        where = Where(ids=frozenset(sources_of(record)), marks=frozenset({QUARANTINED}))
+        held_back = await self._shelf.store.select(Scope(user), where)
+        own = own_sources(record)
+        return not any(is_source(each, record.session, own) for each in held_back)
+
+
+def _released(memory: MemoryItem) -> MemoryItem | None:
+    if not memory.is_quarantined:
+        return None
+    return change(memory, marks=memory.marks - {QUARANTINED})
