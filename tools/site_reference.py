@@ -12,6 +12,7 @@ import griffe
 
 ROOT = "memoryspace"
 INDEX = "reference/index.md"
+_WITH_HEADING = "    options:\n      show_root_heading: true\n      show_root_toc_entry: true\n"
 
 
 @dataclass(frozen=True)
@@ -64,23 +65,34 @@ def _names(module: griffe.Module) -> tuple[str, ...]:
     )
 
 
+def _thing(module: griffe.Module, name: str) -> griffe.Object | griffe.Alias:
+    """Return what a module exports under a name; a submodule of the same name gives way."""
+    member = module[name]
+    return member[name] if member.is_module else member
+
+
 def _definition(module: griffe.Module, name: str) -> str:
-    return str(module[name].canonical_path)
+    return str(_thing(module, name).canonical_path)
+
+
+def _anchor(module: griffe.Module, name: str) -> str:
+    is_hidden = module[name].is_module  # behind a submodule, where only its full path leads
+    return _definition(module, name) if is_hidden else f"{module.path}.{name}"
 
 
 def _page_text(page: Page, pages: list[Page]) -> str:
-    path = page.module.path
-    parts = [f"# {path}\n", _block(path, page.own)]
+    module = page.module
+    hidden = [name for name in page.own if module[name].is_module]
+    parts = [f"# {module.path}\n", _block(module.path, [n for n in page.own if n not in hidden])]
+    parts += [f"::: {_definition(module, name)}\n{_WITH_HEADING}" for name in hidden]
     elsewhere = [name for name in page.names if name not in page.own]
     if elsewhere:
-        parts.append("## Also exported here\n")
-        parts += [_line(page.module, name, pages) for name in elsewhere]
+        parts += ["## Also exported here\n", *(_line(module, name, pages) for name in elsewhere)]
     return "\n".join(parts)
 
 
-def _block(path: str, names: tuple[str, ...]) -> str:
-    listed = "".join(f"        - {name}\n" for name in names)
-    return f"::: {path}\n    options:\n      members:\n{listed}" if names else f"::: {path}\n"
+def _block(path: str, names: list[str]) -> str:
+    return f"::: {path}\n    options:\n      members: [{', '.join(names)}]\n"
 
 
 def _index_text(package: griffe.Module, pages: list[Page]) -> str:
@@ -89,7 +101,7 @@ def _index_text(package: griffe.Module, pages: list[Page]) -> str:
     return "\n".join(
         [
             "# API reference\n",
-            "Names listed here are public. All others may change in any release.\n",
+            "The public names of every package.\n",
             *rows,
             "\n## The main names\n",
             f"These can be imported from `{ROOT}` itself.\n",
@@ -100,14 +112,14 @@ def _index_text(package: griffe.Module, pages: list[Page]) -> str:
 
 
 def _line(module: griffe.Module, name: str, pages: list[Page]) -> str:
-    return f"- {_link(_definition(module, name), name, pages)}: {_summary(module[name])}"
+    return f"- {_link(_definition(module, name), name, pages)}: {_summary(_thing(module, name))}"
 
 
 def _link(definition: str, name: str, pages: list[Page]) -> str:
     for page in pages:
         for own in page.own:
             if _definition(page.module, own) == definition:
-                return f"[`{name}`]({_beside(page)}#{page.module.path}.{own})"
+                return f"[`{name}`]({_beside(page)}#{_anchor(page.module, own)})"
     return f"`{name}`"
 
 
