@@ -7,9 +7,9 @@ import time
 import pytest
 
 from contexts import said
-from memoryspace.context.binding import REASONS, is_question, reason_for
-from memoryspace.context.extractive import ExtractiveSummary
-from memoryspace.context.sentences import is_data, parted
+from memoryspace.context.summaries.extractive import ExtractiveSummary
+from memoryspace.context.summaries.reasons import REASONS, is_question, reason_for
+from memoryspace.context.summaries.sentences import is_data, parted
 from memoryspace.message import Msg
 from memoryspace.token import estimate_tokens
 

@@ -27,7 +27,7 @@ from memoryspace.context import (
     RAMArchive,
 )
 from memoryspace.context.archive import digest_of
-from memoryspace.context.stand_in import MOST_HANDLES, StandIn, clipped
+from memoryspace.context.summaries.summary import MOST_HANDLES, StandIn, clipped
 from memoryspace.errors import InvalidInput, UnknownHandle
 from memoryspace.formatter import OpenAIChatFormatter
 from memoryspace.message import Msg, freeze

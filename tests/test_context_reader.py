@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from contexts import said, step
 from memoryspace.context import Compactor, FileArchive, Kind, Limits, PageReader, Parcel, RAMArchive
+from memoryspace.context.reader import Pattern
 from memoryspace.context.rendering import LONGEST_LINE, count_lines, dump, lines_of, shown
-from memoryspace.context.searching import Pattern
 from memoryspace.errors import InvalidInput, NotSerializable
 from memoryspace.message import Msg
 

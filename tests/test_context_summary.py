@@ -20,8 +20,8 @@ from memoryspace.context import (
     ModelSummary,
     SummaryFields,
 )
-from memoryspace.context.notes import Notes
-from memoryspace.context.sentences import names_in, sentences_of
+from memoryspace.context.summaries.notes import Notes
+from memoryspace.context.summaries.sentences import names_in, sentences_of
 from memoryspace.errors import ModelFailed, ModelUnavailable
 from memoryspace.formatter import AnthropicChatFormatter
 from memoryspace.message import Msg

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memoryspace.context import Compactor, Limits, Meter, ModelSummary, RAMArchive
-from memoryspace.context.stand_in import StandIn
+from memoryspace.context.summaries.summary import StandIn
 from memoryspace.errors import ModelFailed, ModelUnavailable, UnknownHandle
 from memoryspace.formatter import (
     AnthropicChatFormatter,

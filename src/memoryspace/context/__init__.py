@@ -1,20 +1,16 @@
 """The context as virtual memory: what is resident fits the window, what left can be had back."""
 
-from .archive import Archive, Kept, Kind, Parcel
+from .archive import Archive, FileArchive, Kept, Parcel, RAMArchive
 from .compactor import Compacted, Compactor
 from .draft import Draft, Leave
-from .extractive import ExtractiveSummary
-from .file_archive import FileArchive
-from .history import Group
+from .history import Group, Pages
 from .limits import Limits
 from .losses import Loss, LossReport
 from .meter import Meter
-from .model_summary import ModelSummary, SummaryFields
-from .pages import Pages
-from .ram_archive import RAMArchive
 from .reader import PageReader
+from .rendering import Kind
 from .steps import DEFAULT_STEPS, Step
-from .summary import Summariser
+from .summaries import ExtractiveSummary, ModelSummary, Summariser, SummaryFields
 
 __all__ = [
     "DEFAULT_STEPS",

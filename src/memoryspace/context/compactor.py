@@ -7,28 +7,24 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from ..loops import finish
-from ..message import Msg
-from .archive import Archive, Kind, Parcel
-from .draft import Draft
-from .excess import excess_of
-from .extractive import ExtractiveSummary
-from .history import History
+from ..message import Msg, thaw
+from .archive import Archive, Parcel, RAMArchive
+from .draft import Draft, ids_of
+from .history import Fate, Group, History, Pages
 from .limits import Limits
 from .losses import LossReport
 from .meter import Meter
-from .pages import Pages
-from .ram_archive import RAMArchive
-from .rendering import parse
-from .showing import messages_of, pages_of
+from .rendering import Kind, parse
 from .steps import DEFAULT_STEPS, Step
+from .stubs import Thinner
+from .summaries import ExtractiveSummary, Summariser
 from .summarising import Scribe, stow
-from .summary import Summariser
-from .thinning import Thinner
 
 __all__ = ["Compacted", "Compactor", "Limits", "Pages"]
 
 _ROUNDS = 5  # each is another clash of handles, so one is already a rarity
 _CLASH = "handles clash"
+_UNWRITABLE = "messages that cannot be written down"
 _NOT_KEPT = "the archive could not keep what was to leave ({}), so nothing left"
 
 
@@ -174,3 +170,60 @@ async def _result(draft: Draft, before: int, troubles: Sequence[str]) -> Compact
         excess=await excess_of(draft) if draft.total > draft.available else "",
     )
     return Compacted(messages_of(draft), pages_of(draft), report)
+
+
+def messages_of(draft: Draft) -> list[Msg]:
+    """Return what is resident: instructions, the stand-in, and the rest in order."""
+    first = len(draft.history.instructions)
+    shown = [_own(group, at) for group in draft.resident() for at in range(len(group.messages))]
+    if not draft.stand_in.text:
+        return shown
+    return [*shown[:first], draft.stand_in.message(draft.history.began), *shown[first:]]
+
+
+def pages_of(draft: Draft) -> Pages:
+    """Return the page table that shows the history as this draft does."""
+    return Pages(
+        offloaded=frozenset(
+            msg.id
+            for group in draft.resident()
+            for at, msg in enumerate(group.originals)
+            if not group.is_whole(at)
+        ),
+        summarised=_ids_of(draft, "summarised"),
+        dropped=_ids_of(draft, "dropped"),
+        summary=draft.stand_in.text,
+    )
+
+
+def _ids_of(draft: Draft, fate: Fate) -> frozenset[str]:
+    return frozenset(ids_of([group for group in draft.groups if group.fate == fate]))
+
+
+def _own(group: Group, at: int) -> Msg:
+    """A thin form is remembered, so whoever asks gets one of his own."""
+    return group.messages[at] if group.is_whole(at) else thaw(group.messages[at])
+
+
+async def excess_of(draft: Draft) -> str:
+    """Return the parts of what is resident, with their tokens; they add up to all of it."""
+    tokens: dict[str, int] = {"the prompt's frame": await draft.meter.frame()}
+    tokens["the summary"] = await draft.cost_of(draft.stand_in)
+    for group in draft.resident():
+        kind = _kind(draft, group)
+        tokens[kind] = tokens.get(kind, 0) + group.cost
+    parts = ", ".join(f"{kind}: {count}" for kind, count in tokens.items() if count)
+    reserved = draft.limits.budget - draft.available
+    less = f" ({draft.limits.budget} less what is reserved)" if reserved else ""
+    return f"{draft.total} tokens of {draft.available}{less}, and nothing more can leave ({parts})"
+
+
+def _kind(draft: Draft, group: Group) -> str:
+    history = draft.history
+    if history.newest in group.verbatim:
+        return "the newest user message"
+    if history.instructions & group.verbatim:
+        return "instructions"
+    if group.verbatim:
+        return "pinned messages and what belongs to them"
+    return "messages that no step could let go" if group.written else _UNWRITABLE

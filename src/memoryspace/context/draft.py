@@ -11,14 +11,15 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from ..message import Msg
-from .archive import SHORTEST_HANDLE, Kind, Parcel
-from .history import Group, History
+from .archive import Parcel
+from .archive.base import SHORTEST_HANDLE
+from .history import Group, History, Pages
 from .limits import Limits
 from .losses import Loss, What
 from .meter import Meter, divided, estimated_cost
-from .pages import Pages
-from .stand_in import StandIn
-from .thinning import Thinned, Thinner
+from .rendering import Kind
+from .stubs import Thinned, Thinner
+from .summaries.summary import StandIn
 
 SUMMARY_HOLDER = "summary"  # who holds what belongs to no message
 _SHARE_OF_WHAT_LEFT = 3  # a summary has at most a third of the tokens it stands for

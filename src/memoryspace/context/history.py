@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Literal, TypeAlias
 
+from msgspec import Struct
+
 from ..errors import NotSerializable
 from ..message import Msg, Repair, groups_of, repair
 from ..message.msg import peek_content
@@ -14,6 +16,16 @@ from ..message.tool_blocks import results_in
 from .rendering import dump
 
 Fate: TypeAlias = Literal["resident", "summarised", "dropped"]
+
+
+class Pages(Struct, frozen=True):
+    """What is not resident: the page table. Ids of messages, and the summary that stands for
+    those that were summarised."""
+
+    offloaded: frozenset[str] = frozenset()  # their big parts are stubs
+    summarised: frozenset[str] = frozenset()
+    dropped: frozenset[str] = frozenset()  # one-shot hints
+    summary: str = ""
 
 
 class Group:

@@ -8,22 +8,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from ..errors import CorruptData, NotSerializable
 from ..message import Msg
 from ..message.msg import peek_content
-from .archive import Kept, Kind
+
+Kind: TypeAlias = Literal["text", "blocks", "messages"]  # how archived data is to be read
 
 LONGEST_LINE = 1000  # characters
 _LONGEST_ADDRESS = 200
 _MEDIA = ("image", "audio", "video")
-
-
-def described(kind: Kind, data: str, handle: str) -> Kept:
-    """Return how a content is listed."""
-    text = shown(kind, data)
-    return Kept(handle, kind, count_lines(text), len(data if kind == "text" else text))
 
 
 def shown(kind: Kind, data: str) -> str:

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from .draft import Draft, ids_of, written
 from .meter import estimated_cost
-from .stand_in import MOST_HANDLES, StandIn, clipped
-from .summary import Summariser
+from .summaries import Summariser
+from .summaries.summary import MOST_HANDLES, StandIn, clipped
 
 _STEP = "summarise"
 _SMALLEST_BODY = 16  # tokens; less says nothing

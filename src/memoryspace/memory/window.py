@@ -19,7 +19,7 @@ from typing import TypeAlias
 
 from ..context import Compacted, Compactor, Limits, LossReport, PageReader, Pages
 from ..context.limits import big_result
-from ..context.stand_in import StandIn
+from ..context.summaries.summary import StandIn
 from ..errors import InvalidInput, MemorySpaceError, UnknownHandle
 from ..loops import PerLoop, finish
 from ..message import Msg

@@ -10,13 +10,11 @@ import hashlib
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from ..errors import UnknownHandle
-
-Kind: TypeAlias = Literal["text", "blocks", "messages"]  # how ``data`` is to be read
+from ...errors import UnknownHandle
+from ..rendering import Kind, count_lines, shown
 
 SHORTEST_HANDLE = 16  # hexadecimal digits; more where two contents share them
 _HANDLE = re.compile(r"[0-9a-f]{16,64}")
@@ -82,6 +80,12 @@ class Archive(ABC):
 def digest_of(kind: Kind, data: str) -> str:
     """Return the digest that handles are cut from, the same in every archive."""
     return hashlib.sha256(f"{kind}\n{data}".encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def described(kind: Kind, data: str, handle: str) -> Kept:
+    """Return how a content is listed."""
+    text = shown(kind, data)
+    return Kept(handle, kind, count_lines(text), len(data if kind == "text" else text))
 
 
 def checked_handle(handle: object) -> str:

@@ -17,8 +17,8 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from ..files import write_atomic
-from .archive import Kept
+from ...files import write_atomic
+from .base import Kept
 
 _HEAD, _HOLD, _FREE, _GONE = "journal", "hold", "free", "gone"
 _HEAD_LENGTH = 64  # bytes that tell one journal from another

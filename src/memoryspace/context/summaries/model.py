@@ -10,22 +10,22 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from ..errors import ModelFailed, ModelUnavailable, WrongForm
-from ..formatter.base import FormatterBase
-from ..message import Msg
-from ..model import ChatModel, ChatModelBase, collected, prompt_messages, read_prompt
-from ..model.ask import schema_of
-from ..model.base import StructuredModel
-from ..model.calling import completed
-from ..model.parsing import documents_in
-from ..model.structured import json_schema_of, validated
-from ..token import estimate_tokens
-from .rendering import text_of_message
-from .stand_in import clipped
+from ...errors import ModelFailed, ModelUnavailable, WrongForm
+from ...formatter.base import FormatterBase
+from ...message import Msg
+from ...model import ChatModel, ChatModelBase, collected, prompt_messages, read_prompt
+from ...model.ask import schema_of
+from ...model.base import StructuredModel
+from ...model.calling import completed
+from ...model.parsing import documents_in
+from ...model.structured import json_schema_of, validated
+from ...token import estimate_tokens
+from ..rendering import text_of_message
+from .summary import clipped
 
 logger = logging.getLogger(__name__)
 
-_PACKAGE = "memoryspace.context"
+_PACKAGE = "memoryspace.context.summaries"
 _LENGTH = "\nUse no more than about {words} words in all.\n"
 _WORDS_PER_TOKEN = 0.6
 _MOST_OF_ONE = 6000  # characters of one message that a model is shown

@@ -7,9 +7,17 @@ import builtins
 import threading
 from collections.abc import Sequence
 
-from ..errors import CorruptData
-from .archive import SHORTEST_HANDLE, Archive, Kept, Kind, Parcel, checked_handle, unknown
-from .rendering import described
+from ...errors import CorruptData
+from ..rendering import Kind
+from .base import (
+    SHORTEST_HANDLE,
+    Archive,
+    Kept,
+    Parcel,
+    checked_handle,
+    described,
+    unknown,
+)
 
 
 class _Content:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ..message import Msg
-from ..token import estimate_tokens
+from ...message import Msg
+from ...token import estimate_tokens
 from .notes import TITLES, USES_SAID, Notes, Point, Section
 from .sentences import is_chinese
-from .stand_in import clipped
+from .summary import clipped
 
 _SHARES: dict[Section, float] = {"binding": 0.5, "goal": 0.2, "done": 0.1, "names": 0.4}  # at most
 _MOST_POINTS = 4000  # that are weighed; of more, the newest

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from ..message import Msg
-from ..message.msg import peek_content
-from ..token.base import texts_in
-from .binding import OPEN, Kind, is_question
-from .rendering import text_of_output
+from ...message import Msg
+from ...message.msg import peek_content
+from ...token.base import texts_in
+from ..rendering import text_of_output
+from .reasons import OPEN, Kind, is_question
 from .sentences import (
     Remark,
     is_chinese,

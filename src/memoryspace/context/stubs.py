@@ -13,10 +13,11 @@ from typing import Any, NamedTuple, TypeAlias
 from ..errors import NotSerializable
 from ..message import Msg
 from ..message.msg import peek_content, peek_metadata
-from .archive import SHORTEST_HANDLE, Kept, Kind, Parcel, digest_of
+from .archive import Kept, Parcel, digest_of
+from .archive.base import SHORTEST_HANDLE, described
 from .losses import What
 from .meter import MEDIA_TOKENS, likeness
-from .rendering import described, dump, media_name, text_of_output
+from .rendering import Kind, dump, media_name, text_of_output
 
 Block: TypeAlias = dict[str, Any]
 

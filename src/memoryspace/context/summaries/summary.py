@@ -6,10 +6,11 @@ It is written so that it can be read back: whoever keeps its text keeps the whol
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
 
-from ..message import Msg
-from .archive import digest_of
+from ...message import Msg
+from ..archive import digest_of
 
 MOST_HANDLES = 12  # that one stand-in names; older ones are named in a list of their own
 _NOTE = "[{count} earlier messages left the context. To read them: read_memory({handles})]"
@@ -19,6 +20,13 @@ _SHAPE = re.compile(
     r'read_memory\(("[0-9a-f]{16,64}"(?:\) or \("[0-9a-f]{16,64}")*)\)\]'
 )
 _ENDS = re.compile(r"(?<=[.!?。！？…\n])")
+
+
+class Summariser(Protocol):
+    """Merges messages that leave into what earlier summaries said."""
+
+    async def __call__(self, earlier: str, messages: Sequence[Msg], max_tokens: int) -> str:
+        """Return one text that stands for both. It may raise: another one then does the work."""
 
 
 class StandIn(NamedTuple):

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from .binding import Reason, is_question, reason_for
+from .reasons import Reason, is_question, reason_for
 
 _LONGEST_TEXT = 8000  # characters of one text that are read
 _LONGEST_SENTENCE = 240
