@@ -27,7 +27,7 @@ from memoryspace.context import (
     RAMArchive,
 )
 from memoryspace.context.archive import digest_of
-from memoryspace.context.summaries.summary import MOST_HANDLES, StandIn, clipped
+from memoryspace.context.summaries.summary import MOST_HANDLES, SummaryMessage, clipped
 from memoryspace.errors import InvalidInput, UnknownHandle
 from memoryspace.formatter import OpenAIChatFormatter
 from memoryspace.message import Msg, freeze
@@ -379,9 +379,9 @@ async def test_the_summary_stands_for_all_that_left_so_far_and_names_where_it_is
         history += conversation(4)
         await session.compact(history)
     assert session.done is not None
-    stand_in = StandIn.read(session.done.pages.summary)
-    assert stand_in.messages == len(session.done.pages.summarised)
-    named = [await session.compactor.expand(handle) for handle in stand_in.handles]
+    summary = SummaryMessage.read(session.done.pages.summary)
+    assert summary.messages == len(session.done.pages.summarised)
+    named = [await session.compactor.expand(handle) for handle in summary.handles]
     assert [msg.id for some in named for msg in some] == [  # type: ignore[union-attr]
         msg.id for msg in history if msg.id in session.done.pages.summarised
     ]
@@ -397,9 +397,9 @@ async def test_a_long_life_does_not_make_the_summary_long() -> None:
         done = await session.compact(history)
         sizes.append(len(done.pages.summary))
     assert max(sizes[20:]) <= 1.5 * max(sizes[:10])
-    stand_in = StandIn.read(done.pages.summary)
-    assert len(stand_in.handles) <= MOST_HANDLES
-    index = await session.compactor.expand(stand_in.handles[0])
+    summary = SummaryMessage.read(done.pages.summary)
+    assert len(summary.handles) <= MOST_HANDLES
+    index = await session.compactor.expand(summary.handles[0])
     assert isinstance(index, str)
     assert index.startswith("Summaries stood for these")
     for handle in index.split("\n")[1:]:
@@ -429,11 +429,11 @@ async def test_a_summary_that_is_too_long_by_itself_is_cut_and_kept() -> None:
 @given(
     st.text(max_size=200), st.integers(1, 10**6), st.lists(st.integers(0, 2**64 - 1), max_size=5)
 )
-def test_a_stand_in_reads_itself_back(body: str, messages: int, numbers: list[int]) -> None:
+def test_a_summary_message_reads_itself_back(body: str, messages: int, numbers: list[int]) -> None:
     handles = tuple(f"{number:016x}" for number in numbers)
-    stand_in = StandIn(body, messages if handles else 0, handles)
-    if handles or StandIn.read(body) == StandIn(body):
-        assert StandIn.read(stand_in.text) == stand_in
+    summary = SummaryMessage(body, messages if handles else 0, handles)
+    if handles or SummaryMessage.read(body) == SummaryMessage(body):
+        assert SummaryMessage.read(summary.text) == summary
 
 
 @given(st.text(max_size=100), st.integers(0, 120))

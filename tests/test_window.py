@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memoryspace.context import Compactor, Limits, Meter, ModelSummary, RAMArchive
-from memoryspace.context.summaries.summary import StandIn
+from memoryspace.context.summaries.summary import SummaryMessage
 from memoryspace.errors import ModelFailed, ModelUnavailable, UnknownHandle
 from memoryspace.formatter import (
     AnthropicChatFormatter,
@@ -82,7 +82,7 @@ async def left_of(window: ContextWindow) -> list[str]:
     """The ids of all messages that the handles in the summary lead to."""
     found: list[str] = []
     shown = await window.messages()
-    handles = list(StandIn.read(str(shown[0].content) if shown else "").handles)
+    handles = list(SummaryMessage.read(str(shown[0].content) if shown else "").handles)
     while handles:
         content = await window.expand(handles.pop())
         if isinstance(content, str):

@@ -176,9 +176,9 @@ def messages_of(draft: Draft) -> list[Msg]:
     """Return what is resident: instructions, the stand-in, and the rest in order."""
     first = len(draft.history.instructions)
     shown = [_own(group, at) for group in draft.resident() for at in range(len(group.messages))]
-    if not draft.stand_in.text:
+    if not draft.summary.text:
         return shown
-    return [*shown[:first], draft.stand_in.message(draft.history.began), *shown[first:]]
+    return [*shown[:first], draft.summary.message(draft.history.began), *shown[first:]]
 
 
 def pages_of(draft: Draft) -> Pages:
@@ -192,7 +192,7 @@ def pages_of(draft: Draft) -> Pages:
         ),
         summarised=_ids_of(draft, "summarised"),
         dropped=_ids_of(draft, "dropped"),
-        summary=draft.stand_in.text,
+        summary=draft.summary.text,
     )
 
 
@@ -208,7 +208,7 @@ def _own(group: Group, at: int) -> Msg:
 async def excess_of(draft: Draft) -> str:
     """Return the parts of what is resident, with their tokens; they add up to all of it."""
     tokens: dict[str, int] = {"the prompt's frame": await draft.meter.frame()}
-    tokens["the summary"] = await draft.cost_of(draft.stand_in)
+    tokens["the summary"] = await draft.cost_of(draft.summary)
     for group in draft.resident():
         kind = _kind(draft, group)
         tokens[kind] = tokens.get(kind, 0) + group.cost

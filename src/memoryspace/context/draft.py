@@ -19,7 +19,7 @@ from .losses import Loss, What
 from .meter import Meter, divided, estimated_cost
 from .rendering import Kind
 from .stubs import Thinned, Thinner
-from .summaries.summary import StandIn
+from .summaries.summary import SummaryMessage
 
 SUMMARY_HOLDER = "summary"  # who holds what belongs to no message
 _SHARE_OF_WHAT_LEFT = 3  # a summary has at most a third of the tokens it stands for
@@ -50,19 +50,19 @@ class Draft:
         self.meter = meter
         self.thinner = thinner
         self.groups = history.groups
-        self.stand_in = StandIn()
+        self.summary = SummaryMessage()
         self.leaving: list[Group] = []  # to be summarised now
         self.leaving_cost = 0
         self.leaving_for = "", ""  # why, and by which step
         self.parcels: list[Parcel] = []
         self.losses: list[Loss] = []
         self._resident_cost = 0
-        self._stand_in_cost = 0
+        self._summary_cost = 0
         self._note_cost = 0
 
     async def open(self, pages: Pages) -> None:
         """Show the history as earlier compactions decided, and measure it."""
-        await self.stand(StandIn.read(pages.summary))
+        await self.stand(SummaryMessage.read(pages.summary))
         for group in self.groups:
             if not group.verbatim and group.is_among(pages.summarised):
                 group.fate = "summarised"
@@ -71,14 +71,14 @@ class Draft:
             else:
                 await self._show(group, pages)
         self._resident_cost = await self.meter.frame() + sum(map(_cost, self.resident()))
-        handles = (*self.stand_in.handles, _LONG_HANDLE)
-        self._note_cost = await self.cost_of(StandIn("", _MANY, handles))
+        handles = (*self.summary.handles, _LONG_HANDLE)
+        self._note_cost = await self.cost_of(SummaryMessage("", _MANY, handles))
 
     @property
     def total(self) -> int:
         """The tokens of all that is resident, with as much summary as there may be."""
         if not self.leaving:
-            return self._resident_cost + self._stand_in_cost
+            return self._resident_cost + self._summary_cost
         return self._resident_cost + self._note_cost + self.room
 
     @property
@@ -89,24 +89,24 @@ class Draft:
     @property
     def whole_cost(self) -> int:
         """The tokens of all that is resident or leaving, with the summary as it is."""
-        return self._resident_cost + self.leaving_cost + self._stand_in_cost
+        return self._resident_cost + self.leaving_cost + self._summary_cost
 
     @property
     def is_verbose(self) -> bool:
         """Whether nothing more leaves, and it is too long, and the summary could be shorter."""
-        return not self.leaving and self.total > self.available and bool(self.stand_in.body)
+        return not self.leaving and self.total > self.available and bool(self.summary.body)
 
     @property
     def room(self) -> int:
         """The tokens that the text of a new summary may take."""
-        whole = self.leaving_cost + self._stand_in_cost
+        whole = self.leaving_cost + self._summary_cost
         most = min(self.limits.summary, self.available // _SHARE_OF_BUDGET)
         return max(0, min(most, whole // _SHARE_OF_WHAT_LEFT, whole - self._note_cost - 1))
 
     @property
     def is_worth_it(self) -> bool:
         """Whether the barest stand-in is shorter than what is leaving."""
-        return self.leaving_cost + self._stand_in_cost > self._note_cost
+        return self.leaving_cost + self._summary_cost > self._note_cost
 
     def resident(self) -> Iterator[Group]:
         """Yield the groups that are shown."""
@@ -130,15 +130,15 @@ class Draft:
         self._resident_cost += self.leaving_cost
         self.leaving, self.leaving_cost = [], 0
 
-    async def stand(self, stand_in: StandIn) -> None:
+    async def stand(self, summary: SummaryMessage) -> None:
         """Show this stand-in, for all that is leaving too."""
-        self.stand_in = stand_in
-        self._stand_in_cost = await self.cost_of(stand_in)
+        self.summary = summary
+        self._summary_cost = await self.cost_of(summary)
         self.leaving, self.leaving_cost = [], 0
 
-    async def cost_of(self, stand_in: StandIn) -> int:
+    async def cost_of(self, summary: SummaryMessage) -> int:
         """Return the tokens that a stand-in takes as a message."""
-        return sum(await self.meter.costs([stand_in.message("")])) if stand_in.text else 0
+        return sum(await self.meter.costs([summary.message("")])) if summary.text else 0
 
     def stow(self, data: str, groups: Sequence[Group] = ()) -> str:
         """Have something kept, held by all messages of the groups; return its handle."""

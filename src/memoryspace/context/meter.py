@@ -55,7 +55,7 @@ class Meter:
         key = hash(tuple(map(likeness, group)))
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = await self._measured(group)
+            known = self._known[key] = await self.measure(group)
             if len(self._known) > _MOST_KNOWN:
                 del self._known[next(iter(self._known))]
         return known
@@ -64,7 +64,8 @@ class Meter:
         """Return what a prompt takes besides its messages."""
         return await self._gauge.frame() if self._gauge is not None else 0
 
-    async def _measured(self, group: Sequence[Msg]) -> list[int]:
+    async def measure(self, group: Sequence[Msg]) -> list[int]:
+        """Measure each message of one atomic group; ``group_costs`` remembers the result."""
         if self._gauge is None:
             return [estimated_cost(msg) for msg in group]
         counted = await self._gauge.cost([_without_media(msg) for msg in group])

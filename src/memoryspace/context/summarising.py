@@ -7,7 +7,7 @@ from typing import NamedTuple
 from .draft import Draft, ids_of, written
 from .meter import estimated_cost
 from .summaries import Summariser
-from .summaries.summary import MOST_HANDLES, StandIn, clipped
+from .summaries.summary import MOST_HANDLES, SummaryMessage, clipped
 
 _STEP = "summarise"
 _SMALLEST_BODY = 16  # tokens; less says nothing
@@ -28,7 +28,7 @@ class Errand(NamedTuple):
 
 def stow(draft: Draft) -> Errand:
     """Have everything kept that the new stand-in takes the place of."""
-    earlier = draft.stand_in
+    earlier = draft.summary
     handles, messages = earlier.handles, ""
     if draft.leaving:
         messages = draft.stow(written(draft.leaving), draft.leaving)
@@ -48,14 +48,14 @@ class Scribe:
 
     async def write(self, draft: Draft, errand: Errand) -> list[str]:
         """Let a stand-in take the place of all that is leaving; return what went wrong."""
-        leaving, earlier, before = draft.leaving, draft.stand_in, draft.whole_cost
+        leaving, earlier, before = draft.leaving, draft.summary, draft.whole_cost
         why, step = draft.leaving_for
         room = await _room(draft)
         text, troubles = earlier.body, list[str]()
         if leaving:
             text, troubles = await self._text(draft, _in_estimate(room, draft))
         count = earlier.messages + sum(len(group.originals) for group in leaving)
-        await draft.stand(await fitted(draft, StandIn(text, count, errand.handles), room))
+        await draft.stand(await fitted(draft, SummaryMessage(text, count, errand.handles), room))
         saved = before - draft.whole_cost
         if leaving:
             draft.lose("messages", errand.messages, ids_of(leaving), saved, why, step)
@@ -67,7 +67,7 @@ class Scribe:
     async def _text(self, draft: Draft, max_tokens: int) -> tuple[str, list[str]]:
         if max_tokens < _SMALLEST_BODY:
             return "", []
-        earlier = draft.stand_in.body
+        earlier = draft.summary.body
         messages = [msg for group in draft.leaving for msg in group.messages]
         troubles: list[str] = []
         for summarise in dict.fromkeys((self._summariser, self._fallback)):
@@ -86,20 +86,20 @@ async def _room(draft: Draft) -> int:
     """Return the tokens that the text of the new stand-in may take."""
     if draft.leaving:
         return max(0, min(draft.room, draft.available - (draft.total - draft.room)))
-    text = await draft.cost_of(draft.stand_in) - await draft.cost_of(draft.stand_in.bare)
+    text = await draft.cost_of(draft.summary) - await draft.cost_of(draft.summary.bare)
     return max(0, draft.available - (draft.total - text))
 
 
-async def fitted(draft: Draft, stand_in: StandIn, room: int) -> StandIn:
+async def fitted(draft: Draft, summary: SummaryMessage, room: int) -> SummaryMessage:
     """Return a stand-in whose text takes at most so many tokens; if need be, none at all."""
-    note = await draft.cost_of(stand_in.bare)
+    note = await draft.cost_of(summary.bare)
     for _ in range(_TRIES):
-        cost = await draft.cost_of(stand_in) - note
+        cost = await draft.cost_of(summary) - note
         if cost <= room:
-            return stand_in
-        length = len(stand_in.body) * room // max(1, cost) - 1
-        stand_in = stand_in._replace(body=clipped(stand_in.body, length))
-    return stand_in.bare
+            return summary
+        length = len(summary.body) * room // max(1, cost) - 1
+        summary = summary._replace(body=clipped(summary.body, length))
+    return summary.bare
 
 
 def _in_estimate(tokens: int, draft: Draft) -> int:

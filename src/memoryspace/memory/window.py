@@ -19,11 +19,10 @@ from typing import TypeAlias
 
 from ..context import Compacted, Compactor, Limits, LossReport, PageReader, Pages
 from ..context.limits import big_result
-from ..context.summaries.summary import StandIn
+from ..context.summaries.summary import is_summary
 from ..errors import InvalidInput, MemorySpaceError, UnknownHandle
 from ..loops import PerLoop, finish
 from ..message import Msg
-from ..message.msg import peek_content
 from ..operations import Operation, operation
 from ..tool import ToolResponse
 from .arguments import optional_mark
@@ -82,7 +81,7 @@ class ContextWindow:
                 table = await self._read(wanted)
                 shown = await self._shown(wanted, table, reserved, force)
             done.count(given=len(table.messages), returned=len(shown))
-        return shown if prepend_summary else [msg for msg in shown if not _is_summary(msg)]
+        return shown if prepend_summary else [msg for msg in shown if not is_summary(msg)]
 
     async def expand(self, handle: str) -> str | list[Msg] | list[dict[str, object]]:
         """Return what left under a handle, or the message that has this id, resident or not."""
@@ -254,9 +253,3 @@ def _ids(messages: Sequence[Msg]) -> set[str]:
 def _divided(shown: Sequence[Msg]) -> set[str]:
     """Return the ids of messages of which a repaired part is still shown: they have not left."""
     return {msg.id.rpartition(".")[0] for msg in shown}
-
-
-def _is_summary(msg: Msg) -> bool:
-    """Tell whether a message is no message of the memory, but stands for some."""
-    content = peek_content(msg)
-    return isinstance(content, str) and msg.id == StandIn(content).message("").id

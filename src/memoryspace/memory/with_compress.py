@@ -19,7 +19,7 @@ from ..model import ChatModel
 from ..model.contract import check_model
 from ..token import TokenCounterBase
 from .arguments import as_messages, check_callable
-from .compressing import CompressFunc, DefaultCompressor, Length, TriggerFunc, summariser_for
+from .compressing import CompressFunc, ContentMeter, DefaultCompressor, TriggerFunc, summariser_for
 from .message_storage import MessageStorageBase
 from .two_lists import TwoListMemory
 
@@ -191,14 +191,14 @@ class MemoryWithCompress(TwoListMemory):
     def _default(self) -> CompressFunc:
         prompt = self.customized_compression_prompt
         summarise = summariser_for(self.model, self.formatter, prompt)
-        return DefaultCompressor(summarise, Length(self.token_counter), self.max_token)
+        return DefaultCompressor(summarise, ContentMeter(self.token_counter), self.max_token)
 
     def _trigger(self, given: TriggerFunc | None) -> TriggerFunc | None:
         return self.compression_trigger_func if given is None else given
 
     def _is_due(self, trigger: TriggerFunc | None) -> TriggerFunc:
         async def is_due(messages: list[Msg]) -> bool:
-            if await Length(self.token_counter).of(messages) > self.max_token:
+            if await ContentMeter(self.token_counter).length(messages) > self.max_token:
                 return True
             return trigger is not None and await _value(trigger(messages))
 

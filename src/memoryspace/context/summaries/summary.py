@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from ...message import Msg
+from ...message.msg import peek_content
 from ..archive import digest_of
 
 MOST_HANDLES = 12  # that one stand-in names; older ones are named in a list of their own
@@ -29,7 +30,7 @@ class Summariser(Protocol):
         """Return one text that stands for both. It may raise: another one then does the work."""
 
 
-class StandIn(NamedTuple):
+class SummaryMessage(NamedTuple):
     """A summary, of how many messages, and the handles of what they were, oldest first."""
 
     body: str = ""
@@ -37,7 +38,7 @@ class StandIn(NamedTuple):
     handles: tuple[str, ...] = ()
 
     @classmethod
-    def read(cls, text: str) -> StandIn:
+    def read(cls, text: str) -> SummaryMessage:
         """Read a stand-in's text; a text of anybody else is a body and nothing more."""
         start = text.rfind("[")
         note = _SHAPE.fullmatch(text, start) if start >= 0 else None
@@ -56,7 +57,7 @@ class StandIn(NamedTuple):
         return f"{self.body}\n\n{note}" if self.body else note
 
     @property
-    def bare(self) -> StandIn:
+    def bare(self) -> SummaryMessage:
         """The same without its text."""
         return self._replace(body="")
 
@@ -65,6 +66,12 @@ class StandIn(NamedTuple):
         msg = Msg("user", self.text, "user", timestamp=timestamp)
         msg.id = f"summary-{digest_of('text', self.text)[:16]}"
         return msg
+
+
+def is_summary(msg: Msg) -> bool:
+    """Return whether a message is a summary message, not one of the conversation."""
+    content = peek_content(msg)
+    return isinstance(content, str) and msg.id == SummaryMessage(content).message("").id
 
 
 def clipped(text: str, length: int) -> str:
