@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from memoryspace.context import Compacted, Compactor
-from memoryspace.context.history import History
+from memoryspace.context.history import GroupedHistory
 from memoryspace.message import Msg
 
 WORDS = "one two three four five six seven eight nine ten "
@@ -82,7 +82,7 @@ class Session:
     ) -> None:
         """Everything is either there as it was, or can be had back byte for byte."""
         assert self.done is not None
-        whole = History(history, pinned=pinned, hints=hints)
+        whole = GroupedHistory(history, pinned=pinned, hints=hints)
         kept = [await self.compactor.expand(handle) for handle in self.handles]
         told = {as_text(each) for each in kept}
         messages = {as_text(each) for some in kept for each in some if isinstance(each, Msg)}
@@ -96,7 +96,7 @@ class Session:
         self.check_report()
         self.compactor.archive.check()
 
-    def check_what_stays(self, whole: History) -> None:
+    def check_what_stays(self, whole: GroupedHistory) -> None:
         assert self.done is not None
         shown = {msg.id: msg for msg in self.done.messages}
         for msg in whole.messages:

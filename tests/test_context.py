@@ -74,7 +74,7 @@ async def test_pinned_messages_and_the_newest_user_message_stay_whatever_the_bud
     assert rest == [history[3], history[8], history[38]]
     assert summary.id.startswith("summary-")
     assert "the newest user message: " in done.report.excess
-    assert "pinned messages and what belongs to them: " in done.report.excess
+    assert "pinned messages and their tool calls or results: " in done.report.excess
 
 
 async def test_instructions_stay_in_front_of_the_summary() -> None:
@@ -281,7 +281,7 @@ async def test_what_is_reserved_is_not_there_for_messages() -> None:
     assert done.report.budget == 500
     assert done.report.tokens_after <= 350
     over = await compactor.compact(history, reserved=5000)
-    assert "of 0 (2000 less what is reserved)" in over.report.excess
+    assert "of 0 (2000 less the reserved tokens)" in over.report.excess
 
 
 # -- the page table --------------------------------------------------------------------------------
@@ -401,7 +401,7 @@ async def test_a_long_life_does_not_make_the_summary_long() -> None:
     assert len(summary.handles) <= MOST_HANDLES
     index = await session.compactor.expand(summary.handles[0])
     assert isinstance(index, str)
-    assert index.startswith("Summaries stood for these")
+    assert index.startswith("Summarised messages, oldest first")
     for handle in index.split("\n")[1:]:
         assert await session.compactor.expand(handle)
     await session.check(history)
@@ -457,9 +457,7 @@ async def test_what_cannot_be_kept_does_not_leave() -> None:
     assert done.messages == history
     assert done.pages == Pages()
     assert done.report.losses == ()
-    assert done.report.troubles == (
-        "the archive could not keep what was to leave (OSError), so nothing left",
-    )
+    assert done.report.troubles == ("the archive failed (OSError), so nothing left the context",)
     assert done.report.excess
 
 
@@ -468,7 +466,7 @@ async def test_a_message_that_cannot_be_written_down_stays() -> None:
     history = [odd, *conversation(10)]
     done = await Compactor(Limits(budget=20)).compact(history)
     assert odd in done.messages
-    assert "messages that cannot be written down: " in done.report.excess
+    assert "messages that cannot be serialised: " in done.report.excess
 
 
 class Clashing(RAMArchive):

@@ -20,7 +20,7 @@ from memoryspace.context import (
     ModelSummary,
     SummaryFields,
 )
-from memoryspace.context.summaries.notes import Notes
+from memoryspace.context.summaries.notes import ConversationNotes
 from memoryspace.context.summaries.sentences import names_in, sentences_of
 from memoryspace.errors import ModelFailed, ModelUnavailable
 from memoryspace.formatter import AnthropicChatFormatter
@@ -396,7 +396,7 @@ def test_any_text_is_summarised_within_its_room(
 
 
 async def test_a_summary_reads_itself_back() -> None:
-    notes = Notes()
+    notes = ConversationNotes()
     notes.read(await ExtractiveSummary()("", TASK, 300))
     assert notes.goal.startswith("Please fix the login bug")
     assert {point.section for point in notes.points} >= {"decided", "open", "known"}

@@ -22,7 +22,7 @@ from memoryspace.formatter import (
     OpenAIChatFormatter,
 )
 from memoryspace.memory import ContextWindow, InMemoryMemory, MemoryBase, MemoryWithCompress
-from memoryspace.memory.pages import COMPRESSED, HINT, OFFLOADED, PINNED, PageTable
+from memoryspace.memory.pages import COMPRESSED, HINT, OFFLOADED, PINNED, MemoryPages
 from memoryspace.message import Msg, groups_of, new_id, repair
 from memoryspace.testing import ScriptedModel
 from memoryspace.testing.providers import (
@@ -56,7 +56,10 @@ def talk(turns: int, words: int = 30) -> list[Msg]:
     said: list[Msg] = []
     for turn in range(turns):
         said += [says(f"Question {turn}? " + "why " * words)]
-        said += [call(f"c{turn}", at=turn), result(f"c{turn}", f"Found {turn}. " + "so " * words)]
+        said += [
+            call(f"c{turn}", at=turn),
+            result(f"c{turn}", f"Found {turn}. " + "so " * words),
+        ]
         said += [says(f"Answer {turn}.", "assistant")]
     return said
 
@@ -359,7 +362,7 @@ class Watched(InMemoryMemory):
         self.writes += 1
         return await super().update_messages_mark(*args, **kwargs)
 
-    async def swap_summary(self, seen: PageTable, summary: str) -> bool:
+    async def swap_summary(self, seen: MemoryPages, summary: str) -> bool:
         self.writes += 1
         return await super().swap_summary(seen, summary)
 
@@ -440,13 +443,13 @@ class Interrupted(InMemoryMemory):
                 self.task.cancel()
         await asyncio.sleep(0)
 
-    async def read_pages(self) -> PageTable:
+    async def read_pages(self) -> MemoryPages:
         await self.wait()
         table = await super().read_pages()
         await self.wait()
         return table
 
-    async def swap_summary(self, seen: PageTable, summary: str) -> bool:
+    async def swap_summary(self, seen: MemoryPages, summary: str) -> bool:
         await self.wait()
         done = await super().swap_summary(seen, summary)
         await self.wait()

@@ -14,7 +14,7 @@ from ..lifecycle import Closing
 from ..message import Msg
 from ..module import StateModule
 from .arguments import checked_summary, required_marks
-from .pages import COMPRESSED, WINDOW_MARKS, PageTable
+from .pages import COMPRESSED, WINDOW_MARKS, MemoryPages
 
 _NOBODYS = "memoryspace:nobody"  # a mark that no message has: what is left is the summary
 
@@ -105,7 +105,7 @@ class MemoryBase(StateModule, Closing, ABC):
         """Return every message as it was added, for those who look after the memory as a whole."""
         return await self.get_memory(prepend_summary=False)
 
-    async def read_pages(self) -> PageTable:
+    async def read_pages(self) -> MemoryPages:
         """Return what a context window has to know, with the other methods; a memory that can
         read it in one step does so."""
         messages = await self.get_memory(exclude_mark=COMPRESSED, prepend_summary=False)
@@ -114,9 +114,9 @@ class MemoryBase(StateModule, Closing, ABC):
             for mark in WINDOW_MARKS
         }
         summary = await self._read_summary()
-        return PageTable(messages, marked, summary, summary)
+        return MemoryPages(messages, marked, summary, summary)
 
-    async def swap_summary(self, seen: PageTable, summary: str) -> bool:
+    async def swap_summary(self, seen: MemoryPages, summary: str) -> bool:
         """Set the summary if it is still the one that was seen; tell whether it was.
 
         Here another process may come in between; a memory that can compare and set does so.

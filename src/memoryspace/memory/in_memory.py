@@ -11,8 +11,8 @@ from ..message.sharing import FrozenMsg, freeze_own
 from ..record import EVERYTHING, MESSAGE, Record, Scope, Where, as_marks
 from ..store import MemoryStore
 from .arguments import as_messages, checked_summary, record_of, with_fresh_ids
-from .pages import COMPRESSED, WINDOW_MARKS, PageTable
-from .resident import Resident
+from .pages import COMPRESSED, WINDOW_MARKS, MemoryPages
+from .session_views import SessionViews
 from .stored import SUMMARY_PLACE, StoredMemory
 
 DEFAULT_USER = "default_user"
@@ -42,7 +42,7 @@ class InMemoryMemory(StoredMemory):
     ) -> None:
         self._ram = MemoryStore() if store is None else store
         super().__init__(self._ram, Scope(user_id, session_id))
-        self._resident = Resident(self._ram, self._scope)
+        self._views = SessionViews(self._ram, self._scope)
 
     @property
     def content(self) -> list[tuple[Msg, list[str]]]:
@@ -78,20 +78,20 @@ class InMemoryMemory(StoredMemory):
             self._loaded_summary = ""
             self._replace(records, summary)
 
-    async def read_pages(self) -> PageTable:
+    async def read_pages(self) -> MemoryPages:
         """Return messages, marks and summary; nothing is copied that is only read."""
         summary = next(iter(self._ram.select_now(self._scope, SUMMARY_PLACE)), None)
         marked = {
-            mark: frozenset(msg.id for msg in self._resident.messages(where))
+            mark: frozenset(msg.id for msg in self._views.messages(where))
             for mark, where in _MARKED.items()
         }
-        messages = self._resident.messages(_SHOWN)
+        messages = self._views.messages(_SHOWN)
         if summary is None:
-            return PageTable(messages, marked, "", None)
-        return PageTable(messages, marked, str(summary.value), summary.seq)
+            return MemoryPages(messages, marked, "", None)
+        return MemoryPages(messages, marked, str(summary.value), summary.seq)
 
     async def _messages(self, where: Where) -> list[Msg]:
-        return self._resident.messages(where)
+        return self._views.messages(where)
 
     async def _add_all(self, messages: list[Msg], marks: frozenset[str]) -> None:
         self._ram.append_all_now(self._scope, self._records(messages, marks))

@@ -20,7 +20,7 @@ OFFLOADED = "offloaded"  # its big parts are stubs
 WINDOW_MARKS = (PINNED, HINT, OFFLOADED)  # of messages that are resident
 
 
-class PageTable(NamedTuple):
+class MemoryPages(NamedTuple):
     """What a memory holds for a window: the messages that are not compressed, in order.
 
     ``marked`` are the ids of those that have each of the ``WINDOW_MARKS``. ``version`` is the

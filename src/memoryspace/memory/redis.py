@@ -39,26 +39,26 @@ class RedisMemory(StoredMemory):
         self._owns_client = client is None
         address = {"host": host, "port": port, "db": db, "password": password}
         used = client_for(client, connection_pool, address, kwargs)
-        self._shelf = RedisStore(used, prefix=key_prefix or "", ttl=key_ttl)
-        super().__init__(self._shelf, Scope(user_id, session_id))
+        self._redis_store = RedisStore(used, prefix=key_prefix or "", ttl=key_ttl)
+        super().__init__(self._redis_store, Scope(user_id, session_id))
 
     @property
     def key_prefix(self) -> str:
         """What every key begins with."""
-        return self._shelf.prefix
+        return self._redis_store.prefix
 
     @property
     def key_ttl(self) -> int | None:
         """Seconds a session is kept after its last use; may be changed at any time."""
-        return self._shelf.ttl
+        return self._redis_store.ttl
 
     @key_ttl.setter
     def key_ttl(self, seconds: int | None) -> None:
-        self._shelf.ttl = seconds
+        self._redis_store.ttl = seconds
 
     def get_client(self) -> Redis:
         """Return the client."""
-        return self._shelf.client
+        return self._redis_store.client
 
     async def close(self, close_connection_pool: bool | None = None) -> None:
         """Close the client if it was made here; a pool or client that was passed in stays open.
@@ -67,4 +67,4 @@ class RedisMemory(StoredMemory):
         connects anew when used.
         """
         if self._owns_client:
-            await self._shelf.client.aclose(close_connection_pool)
+            await self._redis_store.client.aclose(close_connection_pool)

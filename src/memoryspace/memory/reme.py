@@ -22,7 +22,7 @@ from ..record import Scope
 from ..token import TokenCounterBase
 from ..tool import ToolResponse
 from .base import MemoryBase
-from .formatted import as_messages
+from .chat_messages import from_chat_messages
 from .in_memory import DEFAULT_USER, InMemoryMemory
 from .short_term import ShortTermSettings, WorkingSummaryMode
 from .stored import StoredMemory
@@ -169,8 +169,8 @@ class ReMeShortTermMemory(Running, MemoryWrapper):
 
     @staticmethod
     def list_to_msg(messages: Sequence[Mapping[str, Any]]) -> list[Msg]:
-        """Return messages of a chat API as ``Msg``; see ``memoryspace.memory.formatted``."""
-        return as_messages(messages)
+        """Return messages of a chat API as ``Msg``; see ``memoryspace.memory.chat_messages``."""
+        return from_chat_messages(messages)
 
 
 def _archive(store_dir: str | os.PathLike[str], user: str, session: str) -> Archive:

@@ -32,24 +32,24 @@ class SpaceMemory(StoredMemory):
         durability: Durability | None = None,
     ) -> None:
         scope = Scope(user_id, session_id)
-        self._users: _Users | None = None
+        self._shared: _SharedStore | None = None
         if store is None:
-            self._users = _users_of(Path(folder).resolve(), hot_capacity, durability)
-            self._users.members.add(self)
-            _unclosed.add(self._users)
-            store = self._users.store
+            self._shared = _shared_store(Path(folder).resolve(), hot_capacity, durability)
+            self._shared.members.add(self)
+            _unclosed.add(self._shared)
+            store = self._shared.store
         super().__init__(store, scope)
 
     async def close(self) -> None:
         """Close the store if no other memory uses it; this one opens it anew when used again."""
-        if self._users is not None:
-            self._users.members.discard(self)
-            if not self._users.members:
-                _unclosed.discard(self._users)
+        if self._shared is not None:
+            self._shared.members.discard(self)
+            if not self._shared.members:
+                _unclosed.discard(self._shared)
                 await super().close()
 
 
-class _Users:
+class _SharedStore:
     """A store on a folder, and the memories that use it."""
 
     def __init__(self, store: SpaceStore) -> None:
@@ -57,16 +57,16 @@ class _Users:
         self.members: weakref.WeakSet[SpaceMemory] = weakref.WeakSet()
 
 
-_open: weakref.WeakValueDictionary[Path, _Users] = weakref.WeakValueDictionary()
-_unclosed: set[_Users] = set()  # a memory that was dropped, not closed, leaves its store open
+_open: weakref.WeakValueDictionary[Path, _SharedStore] = weakref.WeakValueDictionary()
+_unclosed: set[_SharedStore] = set()  # a memory that was dropped, not closed, leaves its store open
 _opening = threading.Lock()
 
 
-def _users_of(home: Path, hot_capacity: int, durability: Durability | None) -> _Users:
+def _shared_store(home: Path, hot_capacity: int, durability: Durability | None) -> _SharedStore:
     """Return whoever uses a folder in this process; a store opens its folder on first use."""
     with _opening:
-        users = _open.get(home)
-        if users is None:
+        shared = _open.get(home)
+        if shared is None:
             store = SpaceStore(home, hot_capacity=hot_capacity, durability=durability)
-            users = _open[home] = _Users(store)
-        return users
+            shared = _open[home] = _SharedStore(store)
+        return shared

@@ -31,7 +31,7 @@ from .arguments import (
     with_fresh_ids,
 )
 from .base import MemoryBase, summary_message
-from .pages import COMPRESSED, WINDOW_MARKS, PageTable
+from .pages import COMPRESSED, WINDOW_MARKS, MemoryPages
 
 _MESSAGES = Where(kind=MESSAGE)
 SUMMARY_PLACE = Where(ids=frozenset({SUMMARY_ID}))
@@ -152,7 +152,7 @@ class StoredMemory(MemoryBase):
         await self._store.replace(self._scope, SUMMARY_PLACE, records)
         self._compressed_summary, self._loaded_summary = summary, ""
 
-    async def read_pages(self) -> PageTable:
+    async def read_pages(self) -> MemoryPages:
         """Read messages, marks and summary as they are at one moment."""
         if self._loaded_summary:
             await self._summary()
@@ -165,9 +165,9 @@ class StoredMemory(MemoryBase):
             for mark in WINDOW_MARKS
         }
         version = None if summary is None else summary.seq
-        return PageTable(messages, marked, self._compressed_summary, version)
+        return MemoryPages(messages, marked, self._compressed_summary, version)
 
-    async def swap_summary(self, seen: PageTable, summary: str) -> bool:
+    async def swap_summary(self, seen: MemoryPages, summary: str) -> bool:
         """Compare and set: of two who saw the same summary, one is told that it was late."""
         records = self._summary_records(summary)
         if seen.version is None:

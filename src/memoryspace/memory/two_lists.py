@@ -22,7 +22,7 @@ from .arguments import (
 from .base import MemoryBase, summary_message
 from .marks import Marks
 from .message_storage import InMemoryMessageStorage, MessageStorageBase, Snapshotting
-from .pages import COMPRESSED, WINDOW_MARKS, PageTable
+from .pages import COMPRESSED, WINDOW_MARKS, MemoryPages
 
 _ANY: frozenset[str] = frozenset()
 _LEFT = frozenset({COMPRESSED})
@@ -161,16 +161,16 @@ class TwoListMemory(MemoryBase):
         await self.check_health()
         return await self.memory_storage.get()
 
-    async def read_pages(self) -> PageTable:
+    async def read_pages(self) -> MemoryPages:
         """Return what a context window has to know."""
         shown = [msg for msg in await self.all_messages() if self._marks.fit(msg, _ANY, _LEFT)]
         marked = {
             mark: frozenset(msg.id for msg in shown if self._marks.fit(msg, frozenset({mark})))
             for mark in WINDOW_MARKS
         }
-        return PageTable(shown, marked, self._compressed_summary, self._compressed_summary)
+        return MemoryPages(shown, marked, self._compressed_summary, self._compressed_summary)
 
-    async def swap_summary(self, seen: PageTable, summary: str) -> bool:
+    async def swap_summary(self, seen: MemoryPages, summary: str) -> bool:
         """Set the summary if it is still the one that was seen; tell whether it was."""
         if self._compressed_summary != seen.version:
             return False

@@ -27,10 +27,10 @@ from ..operations import Operation, operation
 from ..tool import ToolResponse
 from .arguments import optional_mark
 from .base import MemoryBase
-from .pages import COMPRESSED, HINT, OFFLOADED, PINNED, PageTable
+from .pages import COMPRESSED, HINT, OFFLOADED, PINNED, MemoryPages
 from .releasing import release_deleted
 from .stored import StoredMemory
-from .view import View
+from .window_snapshot import WindowSnapshot
 from .wrapping import MemoryWrapper
 
 __all__ = ["COMPRESSED", "HINT", "OFFLOADED", "PINNED", "ContextWindow"]
@@ -38,7 +38,7 @@ __all__ = ["COMPRESSED", "HINT", "OFFLOADED", "PINNED", "ContextWindow"]
 logger = logging.getLogger(__name__)
 
 _ATTEMPTS = 4  # at compacting while others do so too
-_MOST_VIEWS = 8  # by different marks
+_MAX_SNAPSHOTS = 8  # by different marks
 
 
 class ContextWindow:
@@ -55,7 +55,7 @@ class ContextWindow:
         self.memory = memory
         self.compactor = _as_compactor(compactor)
         self._report: LossReport | None = None
-        self._views: dict[_Filter, View] = {}  # what was shown last
+        self._snapshots: dict[_Filter, WindowSnapshot] = {}  # what was shown last
 
     @property
     def report(self) -> LossReport | None:
@@ -122,35 +122,43 @@ class ContextWindow:
         return operation(name, on=on, scope=scope, events=memory.events)
 
     async def _shown(
-        self, wanted: _Filter, table: PageTable, reserved: int, force: bool
+        self, wanted: _Filter, table: MemoryPages, reserved: int, force: bool
     ) -> list[Msg]:
-        view = self._views.get(wanted)
-        if view is not None and not force and await self._still_shows(view, table, reserved):
-            return view.messages(table)
+        snapshot = self._snapshots.get(wanted)
+        if (
+            snapshot is not None
+            and not force
+            and await self._still_shows(snapshot, table, reserved)
+        ):
+            return snapshot.messages(table)
         return await self._look(wanted, table, reserved, force)
 
-    async def _still_shows(self, view: View, table: PageTable, reserved: int) -> bool:
+    async def _still_shows(
+        self, snapshot: WindowSnapshot, table: MemoryPages, reserved: int
+    ) -> bool:
         """Tell whether what was shown last still holds, with what has come behind it since."""
-        if view.holds(table, reserved):
+        if snapshot.holds(table, reserved):
             return True
-        new = view.tail(table)
+        new = snapshot.tail(table)
         if new is None:
             return False
         tokens = sum(await self.compactor.meter.costs(new))
-        if not view.fits(tokens, reserved):
+        if not snapshot.fits(tokens, reserved):
             return False
-        view.grow(table, tokens)
+        snapshot.grow(table, tokens)
         return True
 
     async def _look(
-        self, wanted: _Filter, table: PageTable, reserved: int, force: bool
+        self, wanted: _Filter, table: MemoryPages, reserved: int, force: bool
     ) -> list[Msg]:
         """Compact and read again, until nothing leaves: what is shown is what others would see."""
         first = done = await self._compacted(table, reserved, force)
         self._note(first.report, is_first=True)
         for _ in range(_ATTEMPTS):
             if not done.report.losses:
-                self._remember(wanted, View(table, done, reserved, self.compactor.limits.budget))
+                self._remember(
+                    wanted, WindowSnapshot(table, done, reserved, self.compactor.limits.budget)
+                )
                 break
             await finish(self._settle(table, done))
             table = await self._read(wanted)
@@ -160,11 +168,11 @@ class ContextWindow:
             await self._tidy()
         return done.messages
 
-    def _remember(self, wanted: _Filter, view: View) -> None:
-        self._views.pop(wanted, None)
-        while len(self._views) >= _MOST_VIEWS:
-            del self._views[next(iter(self._views))]
-        self._views[wanted] = view
+    def _remember(self, wanted: _Filter, snapshot: WindowSnapshot) -> None:
+        self._snapshots.pop(wanted, None)
+        while len(self._snapshots) >= _MAX_SNAPSHOTS:
+            del self._snapshots[next(iter(self._snapshots))]
+        self._snapshots[wanted] = snapshot
 
     async def _tidy(self) -> None:
         """Release what was deleted; trouble with that is no reason not to read."""
@@ -174,7 +182,7 @@ class ContextWindow:
             kind = type(error).__name__
             logger.warning("what was deleted could not leave the archive yet: %s", kind)
 
-    async def _read(self, wanted: _Filter) -> PageTable:
+    async def _read(self, wanted: _Filter) -> MemoryPages:
         """Return the page table, of the messages that are asked for."""
         table = await self.memory.read_pages()
         messages = table.messages
@@ -186,11 +194,11 @@ class ContextWindow:
             messages = [msg for msg in messages if msg.id not in chosen]
         return table._replace(messages=messages)
 
-    async def _marked(self, table: PageTable, mark: str) -> Collection[str]:
+    async def _marked(self, table: MemoryPages, mark: str) -> Collection[str]:
         known = table.marked.get(mark)
         return _ids(await self.memory.get_memory(mark, None, False)) if known is None else known
 
-    async def _compacted(self, table: PageTable, reserved: int, force: bool) -> Compacted:
+    async def _compacted(self, table: MemoryPages, reserved: int, force: bool) -> Compacted:
         return await self.compactor.compact(
             table.messages,
             pages=Pages(offloaded=table.marked[OFFLOADED], summary=table.summary),
@@ -200,7 +208,7 @@ class ContextWindow:
             force=force,
         )
 
-    async def _settle(self, table: PageTable, done: Compacted) -> None:
+    async def _settle(self, table: MemoryPages, done: Compacted) -> None:
         """Write down what a compaction decided, unless somebody else was first."""
         pages = done.pages
         is_new = pages.summary != table.summary
@@ -210,7 +218,7 @@ class ContextWindow:
         await self._mark(OFFLOADED, table, pages.offloaded - table.marked[OFFLOADED])
         await self._mark(COMPRESSED, table, left)
 
-    async def _mark(self, mark: str, table: PageTable, ids: Collection[str]) -> None:
+    async def _mark(self, mark: str, table: MemoryPages, ids: Collection[str]) -> None:
         chosen = [msg.id for msg in table.messages if msg.id in ids]
         if chosen:
             await self.memory.update_messages_mark(mark, msg_ids=chosen)

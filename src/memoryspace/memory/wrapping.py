@@ -7,7 +7,7 @@ from typing import Any
 
 from ..message import Msg
 from .base import MemoryBase
-from .pages import PageTable
+from .pages import MemoryPages
 
 
 class MemoryWrapper(MemoryBase):
@@ -77,11 +77,11 @@ class MemoryWrapper(MemoryBase):
         """Return every message as it was added."""
         return await self.memory.all_messages()
 
-    async def read_pages(self) -> PageTable:
+    async def read_pages(self) -> MemoryPages:
         """Return what a context window has to know."""
         return await self.memory.read_pages()
 
-    async def swap_summary(self, seen: PageTable, summary: str) -> bool:
+    async def swap_summary(self, seen: MemoryPages, summary: str) -> bool:
         """Set the summary if it is still the one that was seen."""
         return await self.memory.swap_summary(seen, summary)
 

@@ -1,6 +1,7 @@
-"""The message that stands for those that were summarised: what they said, and where they are.
+"""The contract of summarisers, and the message that replaces summarised messages.
 
-It is written so that it can be read back: whoever keeps its text keeps the whole of it.
+The message holds the summary and the handles of the originals. It can be parsed from its text, so
+storing the text is enough.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from ...message import Msg
 from ...message.msg import peek_content
 from ..archive import digest_of
 
-MOST_HANDLES = 12  # that one stand-in names; older ones are named in a list of their own
+MOST_HANDLES = 12  # named in one summary; older ones move to an archived index
 _NOTE = "[{count} earlier messages left the context. To read them: read_memory({handles})]"
-_OR = '") or ("'  # between handles, so that what is named are calls
+_OR = '") or ("'  # between handles, so that the note reads as calls
 _SHAPE = re.compile(
     r"\[(\d{1,12}) earlier messages left the context\. To read them: "
     r'read_memory\(("[0-9a-f]{16,64}"(?:\) or \("[0-9a-f]{16,64}")*)\)\]'
@@ -24,14 +25,29 @@ _ENDS = re.compile(r"(?<=[.!?。！？…\n])")
 
 
 class Summariser(Protocol):
-    """Merges messages that leave into what earlier summaries said."""
+    """Merges messages that leave the context into the earlier summary.
+
+    Example:
+        >>> async def headlines(earlier, messages, max_tokens):
+        ...     return " ".join([earlier, *(str(msg.content)[:80] for msg in messages)])
+        >>> compactor = Compactor(Limits(budget=8000), summariser=headlines)
+    """
 
     async def __call__(self, earlier: str, messages: Sequence[Msg], max_tokens: int) -> str:
-        """Return one text that stands for both. It may raise: another one then does the work."""
+        """Return one text that replaces both.
+
+        Args:
+            earlier: The summary so far; "" if there is none.
+            messages: The messages that leave.
+            max_tokens: The most tokens of the text, by estimate. A longer one is clipped.
+
+        Raises:
+            Exception: Any error; the compactor then uses ``ExtractiveSummary`` and reports it.
+        """
 
 
 class SummaryMessage(NamedTuple):
-    """A summary, of how many messages, and the handles of what they were, oldest first."""
+    """A summary, the number of messages it replaces, and their handles, oldest first."""
 
     body: str = ""
     messages: int = 0
@@ -39,7 +55,7 @@ class SummaryMessage(NamedTuple):
 
     @classmethod
     def read(cls, text: str) -> SummaryMessage:
-        """Read a stand-in's text; a text of anybody else is a body and nothing more."""
+        """Parse a summary message; any other text becomes a body without handles."""
         start = text.rfind("[")
         note = _SHAPE.fullmatch(text, start) if start >= 0 else None
         if note is None:
@@ -49,7 +65,7 @@ class SummaryMessage(NamedTuple):
 
     @property
     def text(self) -> str:
-        """All of it as one text; empty if nothing was summarised."""
+        """The body and the note with the handles; "" if nothing was summarised."""
         if not self.handles:
             return self.body
         handles = f'"{_OR.join(self.handles)}"'
@@ -58,11 +74,11 @@ class SummaryMessage(NamedTuple):
 
     @property
     def bare(self) -> SummaryMessage:
-        """The same without its text."""
+        """The same without a body."""
         return self._replace(body="")
 
     def message(self, timestamp: str) -> Msg:
-        """Return the message that is shown: the same one for the same text."""
+        """Return the message to show. Its id depends only on the text."""
         msg = Msg("user", self.text, "user", timestamp=timestamp)
         msg.id = f"summary-{digest_of('text', self.text)[:16]}"
         return msg
@@ -75,7 +91,7 @@ def is_summary(msg: Msg) -> bool:
 
 
 def clipped(text: str, length: int) -> str:
-    """Return at most so many characters of a text, up to the end of a sentence if one is near."""
+    """Return at most ``length`` characters, up to the end of a sentence if one is near."""
     if len(text) <= length:
         return text
     cut = text[: max(0, length - 1)]

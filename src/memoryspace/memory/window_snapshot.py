@@ -14,20 +14,20 @@ from ..message import Content, Msg, freeze, repair, thaw
 from ..message.msg import peek_content
 from ..message.repairing import calls_in
 from ..message.sharing import FrozenMsg
-from .pages import OFFLOADED, PageTable
+from .pages import OFFLOADED, MemoryPages
 
 # What is shown: the message at a place of the page table, or another one instead.
 Shown: TypeAlias = int | FrozenMsg
 
 
-class View:
+class WindowSnapshot:
     """A page table as it was, what was shown of it, and how many ``tokens`` that took.
 
     Tables are told apart by what messages say, not only by their ids. Where a memory hands out
     the same contents again, as in RAM, comparing them costs next to nothing.
     """
 
-    def __init__(self, table: PageTable, done: Compacted, reserved: int, budget: int) -> None:
+    def __init__(self, table: MemoryPages, done: Compacted, reserved: int, budget: int) -> None:
         place_of = {id(msg): place for place, msg in enumerate(table.messages)}
         self.tokens = done.report.tokens_after
         self.reserved = reserved
@@ -44,12 +44,12 @@ class View:
         self._summary = table.summary
         self._hold(table)
 
-    def _hold(self, table: PageTable) -> None:
+    def _hold(self, table: MemoryPages) -> None:
         self._ids = [msg.id for msg in table.messages]
         self._contents = contents_of(table.messages)
         self._marked: Mapping[str, frozenset[str]] = table.marked
 
-    def holds(self, table: PageTable, reserved: int) -> bool:
+    def holds(self, table: MemoryPages, reserved: int) -> bool:
         """Tell whether it is a view of this table, within what is not reserved."""
         is_room = reserved <= self.reserved or self.fits(0, reserved)
         return (
@@ -63,7 +63,7 @@ class View:
         """Tell whether so many tokens more would fit beside what is reserved."""
         return self.tokens + tokens <= self._budget - reserved
 
-    def tail(self, table: PageTable) -> list[Msg] | None:
+    def tail(self, table: MemoryPages) -> list[Msg] | None:
         """Return what came behind it and concerns nothing in it; None if anything else changed."""
         new = table.messages[len(self._ids) :]
         is_alone = self._is_whole and self._begins(table) and self._marks_came_with(new, table)
@@ -72,7 +72,7 @@ class View:
         calls = [call["id"] for msg in new for call in calls_in(msg)]
         return None if any(call in self._calls for call in calls) else new
 
-    def grow(self, table: PageTable, tokens: int) -> None:
+    def grow(self, table: MemoryPages, tokens: int) -> None:
         """Show all that came behind it too."""
         first = len(self._ids)
         self.tokens += tokens
@@ -80,20 +80,20 @@ class View:
         self._calls.update(call["id"] for msg in table.messages[first:] for call in calls_in(msg))
         self._hold(table)
 
-    def messages(self, table: PageTable) -> list[Msg]:
+    def messages(self, table: MemoryPages) -> list[Msg]:
         """Return what is shown, in messages of the reader's own."""
         return [
             table.messages[each] if isinstance(each, int) else thaw(each) for each in self._shown
         ]
 
-    def _begins(self, table: PageTable) -> bool:
+    def _begins(self, table: MemoryPages) -> bool:
         """Tell whether the messages of a table begin with those of this one."""
         if self._summary != table.summary:
             return False
         begin = table.messages[: len(self._ids)]
         return self._ids == [msg.id for msg in begin] and self._contents == contents_of(begin)
 
-    def _marks_came_with(self, new: list[Msg], table: PageTable) -> bool:
+    def _marks_came_with(self, new: list[Msg], table: MemoryPages) -> bool:
         """Tell whether the only marks that changed are those of new messages, none of them thin."""
         ids = {msg.id for msg in new}
         return all(

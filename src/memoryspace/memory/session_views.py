@@ -1,7 +1,7 @@
 """The messages of a RAM session, ready to be handed out.
 
-For each filter in use there is a shelf, which follows the session: what is appended, removed or
-marked is brought up to date there, and nothing else is looked at. A shelf lends its messages out.
+For each filter in use there is a view, which follows the session: what is appended, removed or
+marked is brought up to date there, and nothing else is looked at. A view lends its messages out.
 Handing them out is a copy of a list and of nothing in it; two readers never hold the same message.
 """
 
@@ -20,46 +20,46 @@ MAX_FILTERS = 16
 MAX_POOLS = 2  # so that a reader may hold what it read before while it reads again
 
 
-class Resident:
+class SessionViews:
     """Shelves of lent messages over one session of a ``MemoryStore``."""
 
     def __init__(self, store: MemoryStore, scope: Scope) -> None:
         self._store = store
         self._scope = scope
         self._revision = (0, 0)
-        self._shelves: dict[Where, _Shelf] = {}
+        self._views: dict[Where, _FilteredView] = {}
         self._lock = threading.Lock()
 
     def messages(self, where: Where) -> list[Msg]:
         """Return the matching messages as they are now, for one reader alone."""
         with self._lock:
             self._catch_up()
-            shelf = self._shelves.get(where)
-            return (self._fill(where) if shelf is None else shelf).hand_out()
+            view = self._views.get(where)
+            return (self._fill(where) if view is None else view).hand_out()
 
     def _catch_up(self) -> None:
-        """Bring every shelf up to date, or forget them all if too much has happened."""
+        """Bring every view up to date, or forget them all if too much has happened."""
         news = self._store.follow_now(self._scope, self._revision)
         self._revision = news.revision
         if news.changed is None:
-            self._shelves.clear()
+            self._views.clear()
             return
-        for where, shelf in self._shelves.items():
-            shelf.extend([record for record in news.appended if where.matches(record)])
+        for where, view in self._views.items():
+            view.extend([record for record in news.appended if where.matches(record)])
             for seq, record in news.changed:
-                shelf.settle(seq, record if record and where.matches(record) else None)
+                view.update(seq, record if record and where.matches(record) else None)
 
-    def _fill(self, where: Where) -> _Shelf:
+    def _fill(self, where: Where) -> _FilteredView:
         revision, records = self._store.read_now(self._scope, where)
-        if revision != self._revision or len(self._shelves) >= MAX_FILTERS:
-            self._shelves.clear()  # another thread has written since we caught up, or too many
+        if revision != self._revision or len(self._views) >= MAX_FILTERS:
+            self._views.clear()  # another thread has written since we caught up, or too many
         self._revision = revision
-        shelf = self._shelves[where] = _Shelf()
-        shelf.extend(records)
-        return shelf
+        view = self._views[where] = _FilteredView()
+        view.extend(records)
+        return view
 
 
-class _Shelf:
+class _FilteredView:
     """Frozen messages in conversation order and, place by place, what is lent of them."""
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ class _Shelf:
         for record in records:
             self._insert(len(self._seqs), record)
 
-    def settle(self, seq: int, record: Record | None) -> None:
+    def update(self, seq: int, record: Record | None) -> None:
         """Let a record, or nothing, stand at this place of the conversation."""
         place = bisect_left(self._seqs, seq)
         is_there = self._seqs[place : place + 1] == [seq]

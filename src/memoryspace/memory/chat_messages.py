@@ -13,7 +13,7 @@ from ..model.parsing import documents_in
 _TOOL_ROLES = ("tool", "function")
 
 
-def as_messages(messages: Sequence[Mapping[str, Any]]) -> list[Msg]:
+def from_chat_messages(messages: Sequence[Mapping[str, Any]]) -> list[Msg]:
     """Return chat messages as ``Msg``. Arguments that are no whole JSON are read as far as it goes.
 
     A tool's answer becomes a system message with its result. The name of a message is its role.
