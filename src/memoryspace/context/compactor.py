@@ -78,6 +78,9 @@ class Compactor:
         self._stubs = StubMaker(limits.preview)
         self._kept_as: dict[int, str] = {}  # hash of a content and its holder → handle
 
+    def __repr__(self) -> str:
+        return f"Compactor(budget={self.limits.budget}, archive={self.archive!r})"
+
     async def compact(
         self,
         messages: Sequence[Msg],

@@ -146,7 +146,7 @@ class DefaultCompressor:
 
 
 class PromptedSummary:
-    """A summary by a prompt of the user's own.
+    """A summary by a custom prompt.
 
     ``{max_token}``, ``{messages_list_json}`` and ``{schema_json}`` in it are filled in.
     """

@@ -1,4 +1,4 @@
-"""The settings of short-term memory, by the names that ReMe gave them, and what they amount to."""
+"""The settings of ``ReMeShortTermMemory``, under ReMe's names, and the compactor they describe."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from ..record import is_number
 
 WorkingSummaryMode: TypeAlias = Literal["compact", "compress", "auto"]
 
-# What is big leaves, and nothing else changes.
+# Big tool results leave; nothing else changes.
 COMPACT: tuple[Step, ...] = (DropHints(), OffloadResults(), OffloadRecent())
-# What is old is summarised.
+# Old messages are summarised.
 COMPRESS: tuple[Step, ...] = (DropHints(), Summarise(), OffloadRecent(), SummariseRecent())
 
 _LEAST = {
@@ -36,7 +36,7 @@ _LEAST = {
 
 
 class ShortTermSettings(Struct, frozen=True, kw_only=True):
-    """How long the memory may be, and what is done if it is longer; see ``ReMeShortTermMemory``."""
+    """The settings; see ``ReMeShortTermMemory``. Raises ``InvalidInput`` for invalid ones."""
 
     working_summary_mode: WorkingSummaryMode = "auto"
     compact_ratio_threshold: float = 0.75
@@ -55,19 +55,23 @@ class ShortTermSettings(Struct, frozen=True, kw_only=True):
             )
         if not is_number(self.compact_ratio_threshold) or self.compact_ratio_threshold < 0:
             raise InvalidInput(
-                f"compact_ratio_threshold must be a number from 0 on, "
+                f"compact_ratio_threshold must be a number, 0 or more, "
                 f"got {self.compact_ratio_threshold!r}"
             )
         for name, least in _LEAST.items():
             value = getattr(self, name)
             if type(value) is not int or value < least:
-                raise InvalidInput(f"{name} must be a whole number from {least} on, got {value!r}")
+                raise InvalidInput(
+                    f"{name} must be a whole number of at least {least}, got {value!r}"
+                )
         group = self.group_token_threshold
         if group is not None and (type(group) is not int or group < 0):
-            raise InvalidInput(f"group_token_threshold must be a whole number, got {group!r}")
+            raise InvalidInput(
+                f"group_token_threshold must be None or a whole number, got {group!r}"
+            )
 
     def compactor(self, archive: Archive, meter: Meter, summariser: Summariser | None) -> Compactor:
-        """Return what does it. Once it has to, everything goes that may: the next time is far."""
+        """Return the compactor. Once over the limit it removes all it may, to run rarely."""
         limits = Limits(
             budget=self.max_total_tokens,
             low_water=0,
@@ -88,8 +92,11 @@ class ShortTermSettings(Struct, frozen=True, kw_only=True):
 
 
 class StagedCompactor(Compactor):
-    """Off-loads first. If more than ``ratio`` of the tokens is left, or still too many, what is
-    left is summarised: the summary is made of stubs, never of what they stand for."""
+    """Off-loads big results first, then summarises if too much is left.
+
+    That is the case if more than ``ratio`` of the tokens are left, or more than the budget. The
+    summary is made of the stubs, not of the results they replace.
+    """
 
     def __init__(
         self,
@@ -118,7 +125,7 @@ class StagedCompactor(Compactor):
         reserved: int = 0,
         force: bool = False,
     ) -> Compacted:
-        """Return what of a whole history is resident; see ``Compactor.compact``."""
+        """Return the resident part of a history; see ``Compactor.compact``."""
         first = await self._first.compact(
             messages, pages=pages, pinned=pinned, hints=hints, reserved=reserved, force=force
         )

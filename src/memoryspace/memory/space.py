@@ -1,4 +1,4 @@
-"""``SpaceMemory``: working memory in a folder. Durable, with no server and nothing to install."""
+"""``SpaceMemory``: durable working memory in a folder, without a server or extra packages."""
 
 from __future__ import annotations
 
@@ -17,8 +17,20 @@ from .stored import StoredMemory
 class SpaceMemory(StoredMemory):
     """Working memory in a memory space on disk.
 
-    Memories of one process on the same folder share one store, which is closed with the last of
-    them; the settings of the first hold. A ``store`` that is handed in stays open.
+    Memories of one process on the same folder share one store. It has the settings of the first and
+    closes with the last.
+
+    Args:
+        folder: The folder of the space; created when first used.
+        session_id: The session of the user.
+        user_id: The user the messages belong to.
+        store: An open store to use instead; it is never closed here.
+        hot_capacity: Bytes of the hot tier.
+        durability: When writes reach the disk.
+
+    Example:
+        >>> async with SpaceMemory("./memory", "garden", "alice") as memory:
+        ...     await memory.add(Msg("Alice", "Plan a garden.", "user"))
     """
 
     def __init__(
@@ -41,7 +53,7 @@ class SpaceMemory(StoredMemory):
         super().__init__(store, scope)
 
     async def close(self) -> None:
-        """Close the store if no other memory uses it; this one opens it anew when used again."""
+        """Close the store if no other memory uses it. It reopens when this one is used again."""
         if self._shared is not None:
             self._shared.members.discard(self)
             if not self._shared.members:
@@ -50,7 +62,7 @@ class SpaceMemory(StoredMemory):
 
 
 class _SharedStore:
-    """A store on a folder, and the memories that use it."""
+    """The store of a folder and the memories that use it."""
 
     def __init__(self, store: SpaceStore) -> None:
         self.store = store
@@ -58,12 +70,12 @@ class _SharedStore:
 
 
 _open: weakref.WeakValueDictionary[Path, _SharedStore] = weakref.WeakValueDictionary()
-_unclosed: set[_SharedStore] = set()  # a memory that was dropped, not closed, leaves its store open
+_unclosed: set[_SharedStore] = set()  # keeps the stores of memories that were never closed
 _opening = threading.Lock()
 
 
 def _shared_store(home: Path, hot_capacity: int, durability: Durability | None) -> _SharedStore:
-    """Return whoever uses a folder in this process; a store opens its folder on first use."""
+    """Return this process's store for a folder; it opens the folder on first use."""
     with _opening:
         shared = _open.get(home)
         if shared is None:

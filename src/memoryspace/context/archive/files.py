@@ -86,6 +86,9 @@ class FileArchive(Archive):
         self._lock = threading.RLock()
         self._is_tidy = False
 
+    def __repr__(self) -> str:
+        return f"FileArchive({str(self.folder)!r})"
+
     def put(self, parcels: Sequence[Parcel]) -> builtins.list[Kept]:
         if not parcels:
             return []

@@ -37,6 +37,9 @@ class RAMArchive(Archive):
         self._contents: dict[str, _StoredContent] = {}
         self._lock = threading.Lock()
 
+    def __repr__(self) -> str:
+        return f"RAMArchive(contents={len(self._contents)})"
+
     def put(self, parcels: Sequence[Parcel]) -> builtins.list[Kept]:
         with self._lock:
             known: dict[tuple[Kind, str], _StoredContent] = {}
