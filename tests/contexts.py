@@ -1,4 +1,4 @@
-"""What the tests of compaction have in common."""
+"""Helpers for the tests of compaction."""
 
 from __future__ import annotations
 

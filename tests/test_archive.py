@@ -1,4 +1,4 @@
-"""Archives: the same content once, held by whom it belongs to, and nobody else's within reach."""
+"""Archives: equal content is stored once, per holder, and never reaches another session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compaction: what stays, what leaves, in which order, and what becomes of it."""
+"""Compaction: what stays, what leaves, in which order, and where it goes."""
 
 from __future__ import annotations
 

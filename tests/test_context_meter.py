@@ -1,4 +1,4 @@
-"""How long messages are: measured once each, alike by every way of measuring."""
+"""Token counting: each message is measured once, and all ways of measuring agree."""
 
 from __future__ import annotations
 

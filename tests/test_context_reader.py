@@ -1,4 +1,4 @@
-"""The model's own way back to what left: reading pages and searching lines."""
+"""The model's tools: reading archived pages and searching their lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Summaries: by a model of any quality, or of what was said itself; neither ever fails a caller."""
+"""Summaries, by models of any quality or extracted: neither ever raises to the caller."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What only the memory in RAM does: its whole content is its state, in both old formats."""
+"""Behaviour of the memory in RAM alone: its state holds all of its content, in both old formats."""
 
 from __future__ import annotations
 

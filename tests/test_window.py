@@ -1,4 +1,4 @@
-"""Any memory, seen through a window: what is resident fits, and nothing is ever lost."""
+"""A window on any memory: what is resident fits, and nothing is ever lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A memory that compresses itself: originals stay, what is read is shorter, nothing ever fails."""
+"""A memory that compresses itself: originals stay, the memory shrinks, failures are harmless."""
 
 from __future__ import annotations
 

@@ -273,8 +273,9 @@ def _as_compactor(given: Compactor | Limits | int) -> Compactor:
     if isinstance(given, Limits):
         return Compactor(given)
     if type(given) is not int:
+        kind = type(given).__name__
         raise InvalidInput(
-            f"compactor must be a budget in tokens, Limits or a Compactor, got {type(given).__name__}"
+            f"compactor must be a budget in tokens, Limits or a Compactor, got {kind}"
         )
     return Compactor(Limits(budget=given, tool_result=big_result(given)))
 

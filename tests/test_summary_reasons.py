@@ -1,4 +1,4 @@
-"""A summary without a model keeps what binds before what is merely rare."""
+"""An extractive summary keeps binding statements before merely rare ones."""
 
 from __future__ import annotations
 
