@@ -71,10 +71,8 @@ class Compactor:
         self.archive = archive if archive is not None else RAMArchive()
         self.meter = meter if meter is not None else Meter()
         self.steps = tuple(steps)
-        extractive = ExtractiveSummary()
-        self._writer = SummaryWriter(
-            summariser if summariser is not None else extractive, extractive
-        )
+        fallback = ExtractiveSummary()
+        self._writer = SummaryWriter(summariser if summariser is not None else fallback, fallback)
         self._stubs = StubMaker(limits.preview)
         self._kept_as: dict[int, str] = {}  # hash of a content and its holder → handle
 

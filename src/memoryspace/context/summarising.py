@@ -10,6 +10,7 @@ from .summaries import Summariser
 from .summaries.summary import MOST_HANDLES, SummaryMessage, clipped
 
 _STEP = "summarise"
+_REPLACED = "a new summary replaces it"
 _SMALLEST_BODY = 16  # tokens; a shorter text says nothing
 _TRIES = 8
 _SAMPLE = 64  # groups from which the ratio of two token counts is taken
@@ -55,17 +56,14 @@ class SummaryWriter:
         if leaving:
             text, troubles = await self._text(draft, _in_estimate(budget, draft))
         count = earlier.messages + sum(len(group.originals) for group in leaving)
-        await draft.set_summary(
-            await fitted(draft, SummaryMessage(text, count, archived.handles), budget)
-        )
+        summary = SummaryMessage(text, count, archived.handles)
+        await draft.set_summary(await fitted(draft, summary, budget))
         saved = before - draft.whole_cost
         if leaving:
             draft.record_loss("messages", archived.messages, ids_of(leaving), saved, why, step)
         if archived.earlier:
             tokens = 0 if leaving else saved
-            draft.record_loss(
-                "summary", archived.earlier, (), tokens, "another takes its place", _STEP
-            )
+            draft.record_loss("summary", archived.earlier, (), tokens, _REPLACED, _STEP)
         return troubles
 
     async def _text(self, draft: Draft, max_tokens: int) -> tuple[str, list[str]]:
@@ -89,9 +87,8 @@ class SummaryWriter:
 async def _body_budget(draft: Draft) -> int:
     """Return the tokens that the text of the new summary may take."""
     if draft.leaving:
-        return max(
-            0, min(draft.summary_budget, draft.available - (draft.total - draft.summary_budget))
-        )
+        most = draft.summary_budget
+        return max(0, min(most, draft.available - (draft.total - most)))
     text = await draft.cost_of(draft.summary) - await draft.cost_of(draft.summary.bare)
     return max(0, draft.available - (draft.total - text))
 

@@ -30,8 +30,8 @@ from .wrapping import MemoryWrapper
 
 Tool: TypeAlias = Callable[..., Awaitable[ToolResponse]]
 
-IN_MEMORY = "inmemory"  # the store_dir that is no folder
-_SESSION = "archive_session"  # in the state
+IN_MEMORY = "inmemory"  # the store_dir that means RAM
+_SESSION = "archive_session"  # key in the state
 
 
 class ReMeShortTermMemory(Running, MemoryWrapper):

@@ -16,7 +16,7 @@ from msgspec import Struct
 from ...errors import UnknownHandle
 from ..rendering import Kind, count_lines, shown
 
-SHORTEST_HANDLE = 16  # hexadecimal digits; more where two contents share them
+SHORTEST_HANDLE = 16  # hexadecimal digits; more if two contents share them
 _HANDLE = re.compile(r"[0-9a-f]{16,64}")
 
 

@@ -113,7 +113,7 @@ def is_data(line: str) -> bool:
     if line[:1] in _DATA or line.count("|") > 1 or _LOGGED.match(line) or _PROGRAM.match(line):
         return True
     words = line.split()
-    if 3 * sum(map(str.isalpha, words)) >= len(words):  # the most frequent case, and quick
+    if 3 * sum(map(str.isalpha, words)) >= len(words):  # the most frequent case, checked fast
         return False
     return 3 * len(_PLAIN.findall(line)) < len(words) and not _HAN.search(line)
 
