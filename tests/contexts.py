@@ -91,7 +91,7 @@ class Session:
             if msg.id not in shown:
                 assert as_text(msg) in messages, "a message is gone"
             elif as_text(msg) != as_text(shown[msg.id]):
-                check_thin(msg, shown[msg.id], told)
+                check_stubbed(msg, shown[msg.id], told)
         self.check_what_stays(whole)
         self.check_report()
         self.compactor.archive.check()
@@ -114,11 +114,11 @@ class Session:
         assert report.is_within_budget == (report.excess == "")
 
 
-def check_thin(msg: Msg, thin: Msg, told: set[str]) -> None:
-    """Every part of a message is in its thin form, or among what can be had back."""
+def check_stubbed(msg: Msg, stubbed: Msg, told: set[str]) -> None:
+    """Every part of a message is in its stubbed form, or among what can be had back."""
     for name in ("name", "role", "timestamp", "invocation_id", "metadata"):
-        assert as_text(getattr(thin, name)) == as_text(getattr(msg, name))
-    left = [as_text(block) for block in thin.content]
+        assert as_text(getattr(stubbed, name)) == as_text(getattr(msg, name))
+    left = [as_text(block) for block in stubbed.content]
     thoughts = []
     for block in msg.content:
         assert isinstance(block, dict)

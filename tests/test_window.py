@@ -6,13 +6,15 @@ import asyncio
 import json
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memoryspace.context import Compactor, Limits, Meter, ModelSummary, RAMArchive
+from memoryspace.context import Compactor, FileArchive, Limits, Meter, ModelSummary, RAMArchive
+from memoryspace.context.history import GroupedHistory
 from memoryspace.context.summaries.summary import SummaryMessage
 from memoryspace.errors import ModelFailed, ModelUnavailable, UnknownHandle
 from memoryspace.formatter import (
@@ -21,7 +23,13 @@ from memoryspace.formatter import (
     GeminiChatFormatter,
     OpenAIChatFormatter,
 )
-from memoryspace.memory import ContextWindow, InMemoryMemory, MemoryBase, MemoryWithCompress
+from memoryspace.memory import (
+    ContextWindow,
+    InMemoryMemory,
+    MemoryBase,
+    MemoryWithCompress,
+    ReMeShortTermMemory,
+)
 from memoryspace.memory.pages import COMPRESSED, HINT, OFFLOADED, PINNED, MemoryPages
 from memoryspace.message import Msg, groups_of, new_id, repair
 from memoryspace.testing import ScriptedModel
@@ -263,6 +271,19 @@ async def test_a_window_on_a_memory_of_another_kind(kind: type[MemoryBase]) -> N
     seen, also_seen = await memory.read_pages(), await memory.read_pages()
     assert await memory.swap_summary(seen, "another") is True
     assert await memory.swap_summary(also_seen, "late") is False
+
+
+def test_a_repr_says_what_a_thing_is(tmp_path: Path) -> None:
+    memory = InMemoryMemory(user_id="ann", session_id="s1")
+    assert repr(memory) == "InMemoryMemory(user_id='ann', session_id='s1')"
+    window = ContextWindow(memory, 1000)
+    assert repr(window) == f"ContextWindow({memory!r}, budget=1000)"
+    assert repr(window.compactor) == "Compactor(budget=1000, archive=RAMArchive(contents=0))"
+    assert repr(MemoryWithCompress(max_token=50)) == "MemoryWithCompress(max_token=50)"
+    assert repr(ReMeShortTermMemory(memory=memory)) == f"ReMeShortTermMemory({memory!r})"
+    assert repr(FileArchive(tmp_path, "ann", "s1")).startswith("FileArchive(")
+    (group,) = GroupedHistory([says("hello")]).groups
+    assert repr(group) == f"Group({[group.id]}, cost=0, fate='resident')"
 
 
 async def test_marks_choose_what_is_looked_at() -> None:

@@ -57,6 +57,9 @@ class Group:
         self.fate: Fate = "resident"
         self._written: str | None = None
 
+    def __repr__(self) -> str:
+        return f"Group({[msg.id for msg in self.originals]}, cost={self.cost}, fate={self.fate!r})"
+
     @property
     def id(self) -> str:
         """The id of the first message, by which the page table knows the group."""

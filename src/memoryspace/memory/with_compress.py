@@ -88,6 +88,9 @@ class MemoryWithCompress(TwoListMemory):
         self.customized_compression_prompt = customized_compression_prompt
         self._compressing = PerLoop(asyncio.Lock)  # held during a compression, one at a time
 
+    def __repr__(self) -> str:
+        return f"MemoryWithCompress(max_token={self.max_token})"
+
     async def add(
         self,
         memories: Msg | list[Msg] | None,

@@ -17,6 +17,9 @@ class MemoryWrapper(MemoryBase):
         super().__init__()
         self.memory = memory
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.memory!r})"
+
     async def add(
         self,
         memories: Msg | list[Msg] | None,
