@@ -30,7 +30,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from memoryspace.context.extractive import ExtractiveSummary
+from memoryspace.context.summaries.extractive import ExtractiveSummary
 from memoryspace.message import Msg
 from memoryspace.token import estimate_tokens
 

@@ -1,4 +1,4 @@
-"""A process that keeps and releases things until it is done or killed: says each thing it has done.
+"""A process that archives and releases contents until done or killed, and prints each step.
 
 python archive_worker.py FOLDER NAME SEED STEPS
 """

@@ -1,4 +1,4 @@
-"""What the tests of compaction have in common."""
+"""Helpers for the tests of compaction."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from memoryspace.context import Compacted, Compactor
-from memoryspace.context.history import History
+from memoryspace.context.history import GroupedHistory
 from memoryspace.message import Msg
 
 WORDS = "one two three four five six seven eight nine ten "
@@ -82,7 +82,7 @@ class Session:
     ) -> None:
         """Everything is either there as it was, or can be had back byte for byte."""
         assert self.done is not None
-        whole = History(history, pinned=pinned, hints=hints)
+        whole = GroupedHistory(history, pinned=pinned, hints=hints)
         kept = [await self.compactor.expand(handle) for handle in self.handles]
         told = {as_text(each) for each in kept}
         messages = {as_text(each) for some in kept for each in some if isinstance(each, Msg)}
@@ -91,12 +91,12 @@ class Session:
             if msg.id not in shown:
                 assert as_text(msg) in messages, "a message is gone"
             elif as_text(msg) != as_text(shown[msg.id]):
-                check_thin(msg, shown[msg.id], told)
+                check_stubbed(msg, shown[msg.id], told)
         self.check_what_stays(whole)
         self.check_report()
         self.compactor.archive.check()
 
-    def check_what_stays(self, whole: History) -> None:
+    def check_what_stays(self, whole: GroupedHistory) -> None:
         assert self.done is not None
         shown = {msg.id: msg for msg in self.done.messages}
         for msg in whole.messages:
@@ -114,11 +114,11 @@ class Session:
         assert report.is_within_budget == (report.excess == "")
 
 
-def check_thin(msg: Msg, thin: Msg, told: set[str]) -> None:
-    """Every part of a message is in its thin form, or among what can be had back."""
+def check_stubbed(msg: Msg, stubbed: Msg, told: set[str]) -> None:
+    """Every part of a message is in its stubbed form, or among what can be had back."""
     for name in ("name", "role", "timestamp", "invocation_id", "metadata"):
-        assert as_text(getattr(thin, name)) == as_text(getattr(msg, name))
-    left = [as_text(block) for block in thin.content]
+        assert as_text(getattr(stubbed, name)) == as_text(getattr(msg, name))
+    left = [as_text(block) for block in stubbed.content]
     thoughts = []
     for block in msg.content:
         assert isinstance(block, dict)

@@ -1,4 +1,4 @@
-"""Archives: the same content once, held by whom it belongs to, and nobody else's within reach."""
+"""Archives: equal content is stored once, per holder, and never reaches another session."""
 
 from __future__ import annotations
 
@@ -256,7 +256,7 @@ def test_sessions_do_not_reach_each_other(
 
 @pytest.mark.parametrize(("user", "session"), [("", "s"), ("u", ""), (None, "s")])
 def test_a_session_without_a_name_is_refused(user: str, session: str, tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="not empty"):
+    with pytest.raises(InvalidInput, match="non-empty"):
         FileArchive(tmp_path, user, session)
 
 
@@ -351,7 +351,7 @@ def test_a_changed_file_is_told_and_put_right_when_the_content_leaves_again(
     archive = in_files(tmp_path)
     (kept,) = archive.put([text("right")])
     (archive.folder / f"{kept.handle}.txt").write_text("wrong")
-    with pytest.raises(CorruptData, match="not what was put there"):
+    with pytest.raises(CorruptData, match="has changed"):
         archive.get(kept.handle)
     with pytest.raises(CorruptData, match="changed"):
         archive.check()

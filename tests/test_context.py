@@ -1,4 +1,4 @@
-"""Compaction: what stays, what leaves, in which order, and what becomes of it."""
+"""Compaction: what stays, what leaves, in which order, and where it goes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from memoryspace.context import (
     RAMArchive,
 )
 from memoryspace.context.archive import digest_of
-from memoryspace.context.stand_in import MOST_HANDLES, StandIn, clipped
+from memoryspace.context.summaries.summary import MOST_HANDLES, SummaryMessage, clipped
 from memoryspace.errors import InvalidInput, UnknownHandle
 from memoryspace.formatter import OpenAIChatFormatter
 from memoryspace.message import Msg, freeze
@@ -74,7 +74,7 @@ async def test_pinned_messages_and_the_newest_user_message_stay_whatever_the_bud
     assert rest == [history[3], history[8], history[38]]
     assert summary.id.startswith("summary-")
     assert "the newest user message: " in done.report.excess
-    assert "pinned messages and what belongs to them: " in done.report.excess
+    assert "pinned messages and their tool calls or results: " in done.report.excess
 
 
 async def test_instructions_stay_in_front_of_the_summary() -> None:
@@ -281,7 +281,7 @@ async def test_what_is_reserved_is_not_there_for_messages() -> None:
     assert done.report.budget == 500
     assert done.report.tokens_after <= 350
     over = await compactor.compact(history, reserved=5000)
-    assert "of 0 (2000 less what is reserved)" in over.report.excess
+    assert "of 0 (2000 less the reserved tokens)" in over.report.excess
 
 
 # -- the page table --------------------------------------------------------------------------------
@@ -379,9 +379,9 @@ async def test_the_summary_stands_for_all_that_left_so_far_and_names_where_it_is
         history += conversation(4)
         await session.compact(history)
     assert session.done is not None
-    stand_in = StandIn.read(session.done.pages.summary)
-    assert stand_in.messages == len(session.done.pages.summarised)
-    named = [await session.compactor.expand(handle) for handle in stand_in.handles]
+    summary = SummaryMessage.read(session.done.pages.summary)
+    assert summary.messages == len(session.done.pages.summarised)
+    named = [await session.compactor.expand(handle) for handle in summary.handles]
     assert [msg.id for some in named for msg in some] == [  # type: ignore[union-attr]
         msg.id for msg in history if msg.id in session.done.pages.summarised
     ]
@@ -397,11 +397,11 @@ async def test_a_long_life_does_not_make_the_summary_long() -> None:
         done = await session.compact(history)
         sizes.append(len(done.pages.summary))
     assert max(sizes[20:]) <= 1.5 * max(sizes[:10])
-    stand_in = StandIn.read(done.pages.summary)
-    assert len(stand_in.handles) <= MOST_HANDLES
-    index = await session.compactor.expand(stand_in.handles[0])
+    summary = SummaryMessage.read(done.pages.summary)
+    assert len(summary.handles) <= MOST_HANDLES
+    index = await session.compactor.expand(summary.handles[0])
     assert isinstance(index, str)
-    assert index.startswith("Summaries stood for these")
+    assert index.startswith("Summarised messages, oldest first")
     for handle in index.split("\n")[1:]:
         assert await session.compactor.expand(handle)
     await session.check(history)
@@ -429,11 +429,11 @@ async def test_a_summary_that_is_too_long_by_itself_is_cut_and_kept() -> None:
 @given(
     st.text(max_size=200), st.integers(1, 10**6), st.lists(st.integers(0, 2**64 - 1), max_size=5)
 )
-def test_a_stand_in_reads_itself_back(body: str, messages: int, numbers: list[int]) -> None:
+def test_a_summary_message_reads_itself_back(body: str, messages: int, numbers: list[int]) -> None:
     handles = tuple(f"{number:016x}" for number in numbers)
-    stand_in = StandIn(body, messages if handles else 0, handles)
-    if handles or StandIn.read(body) == StandIn(body):
-        assert StandIn.read(stand_in.text) == stand_in
+    summary = SummaryMessage(body, messages if handles else 0, handles)
+    if handles or SummaryMessage.read(body) == SummaryMessage(body):
+        assert SummaryMessage.read(summary.text) == summary
 
 
 @given(st.text(max_size=100), st.integers(0, 120))
@@ -457,9 +457,7 @@ async def test_what_cannot_be_kept_does_not_leave() -> None:
     assert done.messages == history
     assert done.pages == Pages()
     assert done.report.losses == ()
-    assert done.report.troubles == (
-        "the archive could not keep what was to leave (OSError), so nothing left",
-    )
+    assert done.report.troubles == ("the archive failed (OSError), so nothing left the context",)
     assert done.report.excess
 
 
@@ -468,7 +466,7 @@ async def test_a_message_that_cannot_be_written_down_stays() -> None:
     history = [odd, *conversation(10)]
     done = await Compactor(Limits(budget=20)).compact(history)
     assert odd in done.messages
-    assert "messages that cannot be written down: " in done.report.excess
+    assert "messages that cannot be serialised: " in done.report.excess
 
 
 class Clashing(RAMArchive):

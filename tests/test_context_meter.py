@@ -1,4 +1,4 @@
-"""How long messages are: measured once each, alike by every way of measuring."""
+"""Token counting: each message is measured once, and all ways of measuring agree."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from contexts import WORDS, conversation, said, step
 from histories import trajectories
 from memoryspace.context import Compactor, Limits, Meter
-from memoryspace.context.meter import MEDIA_TOKENS, likeness
+from memoryspace.context.meter import MEDIA_TOKENS, fingerprint
 from memoryspace.formatter import (
     AnthropicChatFormatter,
     FormatterBase,
@@ -90,7 +90,7 @@ async def test_a_message_that_changes_is_measured_again() -> None:
     msg.content.append({"type": "text", "text": WORDS * 10})  # type: ignore[union-attr]
     (long,) = await meter.costs([msg])
     assert long > short + 90
-    assert likeness(msg) == likeness(freeze(msg))
+    assert fingerprint(msg) == fingerprint(freeze(msg))
 
 
 async def test_a_picture_counts_as_a_picture_however_many_characters_it_has() -> None:

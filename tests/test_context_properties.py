@@ -1,4 +1,4 @@
-"""For any history and any budget: providers take it, it fits or says why not, nothing is lost."""
+"""For any history and budget: providers accept the result, it fits or says why, nothing is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The model's own way back to what left: reading pages and searching lines."""
+"""The model's tools: reading archived pages and searching their lines."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from contexts import said, step
 from memoryspace.context import Compactor, FileArchive, Kind, Limits, PageReader, Parcel, RAMArchive
+from memoryspace.context.reader import Pattern
 from memoryspace.context.rendering import LONGEST_LINE, count_lines, dump, lines_of, shown
-from memoryspace.context.searching import Pattern
 from memoryspace.errors import InvalidInput, NotSerializable
 from memoryspace.message import Msg
 
@@ -84,13 +84,13 @@ async def test_messages_are_read_as_text_without_the_data_of_pictures() -> None:
     ("handle", "first", "last", "told"),
     [
         ("nonsense", 1, None, "hexadecimal"),
-        ("0" * 16, 1, None, "nothing is kept under"),
+        ("0" * 16, 1, None, "nothing is archived under"),
         ("../../etc/passwd", 1, None, "hexadecimal"),
         (None, 1, None, "hexadecimal"),
         ("HANDLE", 0, None, "first_line must be"),
         ("HANDLE", "1", None, "first_line must be"),
         ("HANDLE", True, None, "first_line must be"),
-        ("HANDLE", 5, 4, "last_line must not be before"),
+        ("HANDLE", 5, 4, "last_line must be at least first_line"),
     ],
 )
 async def test_a_wrong_request_is_answered_not_raised(
@@ -127,7 +127,7 @@ async def test_no_session_reads_another_ones(tmp_path: object) -> None:
     ann, bob = (FileArchive(str(tmp_path), user, "s") for user in ("ann", "bob"))
     (kept,) = ann.put([Parcel("the code is 1234", "text", "m1")])
     reader = PageReader(bob)
-    assert "nothing is kept" in (await reader.read_memory(kept.handle)).text
+    assert "nothing is archived" in (await reader.read_memory(kept.handle)).text
     assert "1234" not in (await reader.search_memory("code")).text
     assert "1234" in (await PageReader(ann).search_memory("code")).text
 

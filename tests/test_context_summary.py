@@ -1,4 +1,4 @@
-"""Summaries: by a model of any quality, or of what was said itself; neither ever fails a caller."""
+"""Summaries, by models of any quality or extracted: neither ever raises to the caller."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from memoryspace.context import (
     ModelSummary,
     SummaryFields,
 )
-from memoryspace.context.notes import Notes
-from memoryspace.context.sentences import names_in, sentences_of
+from memoryspace.context.summaries.notes import ConversationNotes
+from memoryspace.context.summaries.sentences import names_in, sentences_of
 from memoryspace.errors import ModelFailed, ModelUnavailable
 from memoryspace.formatter import AnthropicChatFormatter
 from memoryspace.message import Msg
@@ -396,7 +396,7 @@ def test_any_text_is_summarised_within_its_room(
 
 
 async def test_a_summary_reads_itself_back() -> None:
-    notes = Notes()
+    notes = ConversationNotes()
     notes.read(await ExtractiveSummary()("", TASK, 300))
     assert notes.goal.startswith("Please fix the login bug")
     assert {point.section for point in notes.points} >= {"decided", "open", "known"}

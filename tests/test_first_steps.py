@@ -153,7 +153,7 @@ async def test_a_kind_by_the_name_others_have_for_it_is_corrected() -> None:
 
 @pytest.mark.parametrize("budget", [0, -1, 1.5, True, "1000", None])
 def test_a_budget_of_nothing_is_no_budget(budget: Any) -> None:
-    with pytest.raises(InvalidInput, match="budget must be a whole number of tokens from 1 on"):
+    with pytest.raises(InvalidInput, match="budget must be a positive whole number of tokens"):
         Limits(budget=budget)
 
 

@@ -1,4 +1,4 @@
-"""What only the memory in RAM does: its whole content is its state, in both old formats."""
+"""Behaviour of the memory in RAM alone: its state holds all of its content, in both old formats."""
 
 from __future__ import annotations
 
@@ -256,7 +256,7 @@ async def test_a_state_with_one_id_twice_keeps_both_messages() -> None:
     found = await memory.get_memory()
     assert [msg.content for msg in found] == ["早上好", "again"]
     assert len({msg.id for msg in found}) == 2
-    with pytest.raises(ValueError, match="for our own"):
+    with pytest.raises(ValueError, match="is reserved"):
         memory.load_state_dict({"content": [{**ANN, "id": "memoryspace:summary"}]})
     assert await memory.size() == 2
 

@@ -1,4 +1,4 @@
-"""A memory of one's own needs four methods; the rest works on top of them."""
+"""A custom memory implements four methods; the others build on them."""
 
 from __future__ import annotations
 

@@ -192,7 +192,7 @@ async def test_what_left_is_there_after_a_restart(tmp_path: Path) -> None:
     await again(user("What was in it?"))
     first, second = prompts_of(again)
     assert await EstimatedTokenCounter().count(first) <= 1500
-    assert "nothing is kept" not in second[-1]["content"]
+    assert "nothing is archived" not in second[-1]["content"]
     assert handle in str(second)
 
 

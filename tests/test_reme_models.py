@@ -1,4 +1,4 @@
-"""ReMe's long-term memories take every embedding model of the package, as AgentScope's users do."""
+"""ReMe's long-term memories accept every embedding model of the package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Short-term memory that keeps itself short: compacts, measures, compresses, and loses nothing."""
+"""Short-term memory: it compacts, measures, compresses, and loses nothing."""
 
 from __future__ import annotations
 

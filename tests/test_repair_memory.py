@@ -1,4 +1,4 @@
-"""Repair on write: every call gets a stored result, once, on every shelf."""
+"""Repair on write: every call gets a stored result, once, on every backend."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any memory, seen through a window: what is resident fits, and nothing is ever lost."""
+"""A window on any memory: what is resident fits, and nothing is ever lost."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import asyncio
 import json
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memoryspace.context import Compactor, Limits, Meter, ModelSummary, RAMArchive
-from memoryspace.context.stand_in import StandIn
+from memoryspace.context import Compactor, FileArchive, Limits, Meter, ModelSummary, RAMArchive
+from memoryspace.context.history import GroupedHistory
+from memoryspace.context.summaries.summary import SummaryMessage
 from memoryspace.errors import ModelFailed, ModelUnavailable, UnknownHandle
 from memoryspace.formatter import (
     AnthropicChatFormatter,
@@ -21,8 +23,14 @@ from memoryspace.formatter import (
     GeminiChatFormatter,
     OpenAIChatFormatter,
 )
-from memoryspace.memory import ContextWindow, InMemoryMemory, MemoryBase, MemoryWithCompress
-from memoryspace.memory.pages import COMPRESSED, HINT, OFFLOADED, PINNED, PageTable
+from memoryspace.memory import (
+    ContextWindow,
+    InMemoryMemory,
+    MemoryBase,
+    MemoryWithCompress,
+    ReMeShortTermMemory,
+)
+from memoryspace.memory.pages import COMPRESSED, HINT, OFFLOADED, PINNED, MemoryPages
 from memoryspace.message import Msg, groups_of, new_id, repair
 from memoryspace.testing import ScriptedModel
 from memoryspace.testing.providers import (
@@ -56,7 +64,10 @@ def talk(turns: int, words: int = 30) -> list[Msg]:
     said: list[Msg] = []
     for turn in range(turns):
         said += [says(f"Question {turn}? " + "why " * words)]
-        said += [call(f"c{turn}", at=turn), result(f"c{turn}", f"Found {turn}. " + "so " * words)]
+        said += [
+            call(f"c{turn}", at=turn),
+            result(f"c{turn}", f"Found {turn}. " + "so " * words),
+        ]
         said += [says(f"Answer {turn}.", "assistant")]
     return said
 
@@ -82,7 +93,7 @@ async def left_of(window: ContextWindow) -> list[str]:
     """The ids of all messages that the handles in the summary lead to."""
     found: list[str] = []
     shown = await window.messages()
-    handles = list(StandIn.read(str(shown[0].content) if shown else "").handles)
+    handles = list(SummaryMessage.read(str(shown[0].content) if shown else "").handles)
     while handles:
         content = await window.expand(handles.pop())
         if isinstance(content, str):
@@ -262,6 +273,19 @@ async def test_a_window_on_a_memory_of_another_kind(kind: type[MemoryBase]) -> N
     assert await memory.swap_summary(also_seen, "late") is False
 
 
+def test_a_repr_says_what_a_thing_is(tmp_path: Path) -> None:
+    memory = InMemoryMemory(user_id="ann", session_id="s1")
+    assert repr(memory) == "InMemoryMemory(user_id='ann', session_id='s1')"
+    window = ContextWindow(memory, 1000)
+    assert repr(window) == f"ContextWindow({memory!r}, budget=1000)"
+    assert repr(window.compactor) == "Compactor(budget=1000, archive=RAMArchive(contents=0))"
+    assert repr(MemoryWithCompress(max_token=50)) == "MemoryWithCompress(max_token=50)"
+    assert repr(ReMeShortTermMemory(memory=memory)) == f"ReMeShortTermMemory({memory!r})"
+    assert repr(FileArchive(tmp_path, "ann", "s1")).startswith("FileArchive(")
+    (group,) = GroupedHistory([says("hello")]).groups
+    assert repr(group) == f"Group({[group.id]}, cost=0, fate='resident')"
+
+
 async def test_marks_choose_what_is_looked_at() -> None:
     memory = InMemoryMemory()
     a, b, c = says("a"), says("b"), says("c")
@@ -359,7 +383,7 @@ class Watched(InMemoryMemory):
         self.writes += 1
         return await super().update_messages_mark(*args, **kwargs)
 
-    async def swap_summary(self, seen: PageTable, summary: str) -> bool:
+    async def swap_summary(self, seen: MemoryPages, summary: str) -> bool:
         self.writes += 1
         return await super().swap_summary(seen, summary)
 
@@ -440,13 +464,13 @@ class Interrupted(InMemoryMemory):
                 self.task.cancel()
         await asyncio.sleep(0)
 
-    async def read_pages(self) -> PageTable:
+    async def read_pages(self) -> MemoryPages:
         await self.wait()
         table = await super().read_pages()
         await self.wait()
         return table
 
-    async def swap_summary(self, seen: PageTable, summary: str) -> bool:
+    async def swap_summary(self, seen: MemoryPages, summary: str) -> bool:
         await self.wait()
         done = await super().swap_summary(seen, summary)
         await self.wait()

@@ -1,4 +1,4 @@
-"""A memory that compresses itself: originals stay, what is read is shorter, nothing ever fails."""
+"""A memory that compresses itself: originals stay, the memory shrinks, failures are harmless."""
 
 from __future__ import annotations
 
@@ -246,6 +246,27 @@ async def test_the_newest_user_message_stays_however_far_back_it_is() -> None:
         assert question.id in ids(found)
         assert repair(found).repairs == ()
         assert ids(found)[-1] == ids(await memory.chat_history_storage.get())[-1]
+
+
+async def test_system_messages_at_the_beginning_stay_in_front() -> None:
+    rules, talk = says("Never guess.", "system"), long_talk(12)
+    memory = MemoryWithCompress(None, None, 3000)
+    await memory.add([rules, *talk])
+    for _ in range(2):
+        found = await memory.get_memory()
+        assert found[0].id == rules.id
+        assert text_of(found[1]).startswith("<compressed_memory>")
+        await memory.add(long_talk(12))
+
+
+async def test_a_newest_step_over_the_limit_does_not_keep_the_rest_from_being_compressed() -> None:
+    step = [call("big"), result("big", "much " * 2000)]
+    memory = MemoryWithCompress(None, None, 3000)
+    await memory.add([*long_talk(12), *step])
+    found = await memory.get_memory()
+    assert text_of(found[0]).startswith("<compressed_memory>")
+    assert ids(found[-2:]) == ids(step)
+    assert len(found) < 6
 
 
 async def test_what_was_compressed_before_is_merged_and_not_lost() -> None:

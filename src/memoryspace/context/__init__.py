@@ -1,20 +1,27 @@
-"""The context as virtual memory: what is resident fits the window, what left can be had back."""
+"""The context as virtual memory: resident messages fit the window, the rest can be read back.
 
-from .archive import Archive, Kept, Kind, Parcel
+- ``compactor``: ``Compactor`` brings a history within its ``Limits`` and reports what left.
+- ``steps``: the compaction steps, which choose what leaves and in which order.
+- ``stubs``: what stays of a message whose big parts left.
+- ``summaries``: summaries of old messages, by a model or without one.
+- ``meter``: token counting.
+- ``archive``: where content goes when it leaves, in RAM or in files.
+- ``reader``: tools with which a model reads and searches the archive.
+
+``memoryspace.memory.ContextWindow`` is the window itself: a compactor on a working memory.
+"""
+
+from .archive import Archive, FileArchive, Kept, Parcel, RAMArchive
 from .compactor import Compacted, Compactor
 from .draft import Draft, Leave
-from .extractive import ExtractiveSummary
-from .file_archive import FileArchive
-from .history import Group
+from .history import Group, Pages
 from .limits import Limits
 from .losses import Loss, LossReport
 from .meter import Meter
-from .model_summary import ModelSummary, SummaryFields
-from .pages import Pages
-from .ram_archive import RAMArchive
 from .reader import PageReader
+from .rendering import Kind
 from .steps import DEFAULT_STEPS, Step
-from .summary import Summariser
+from .summaries import ExtractiveSummary, ModelSummary, Summariser, SummaryFields
 
 __all__ = [
     "DEFAULT_STEPS",

@@ -1,9 +1,11 @@
-"""A history as compaction sees it: whole, in atomic groups, some of which must stay."""
+"""A history as the compactor sees it: repaired, in atomic groups, some of which must stay."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from ..errors import NotSerializable
 from ..message import Msg, Repair, groups_of, repair
@@ -16,11 +18,32 @@ from .rendering import dump
 Fate: TypeAlias = Literal["resident", "summarised", "dropped"]
 
 
-class Group:
-    """A message, or a tool call and its results, which never part.
+class Pages(Struct, frozen=True):
+    """The page table: which messages are not resident, or only in part.
 
-    ``originals`` are the messages as they are, ``messages`` as they are shown, each of which costs
-    what ``costs`` says. Those in ``verbatim`` are shown as they are, and so the group stays.
+    Attributes:
+        offloaded: Ids of messages whose big parts are stubs.
+        summarised: Ids of messages that the summary replaces.
+        dropped: Ids of hints that were removed.
+        summary: The text of the summary.
+    """
+
+    offloaded: frozenset[str] = frozenset()
+    summarised: frozenset[str] = frozenset()
+    dropped: frozenset[str] = frozenset()
+    summary: str = ""
+
+
+class Group:
+    """A message, or a tool call with its results, which are never separated.
+
+    Attributes:
+        originals: The messages as they are.
+        messages: The messages as they are shown.
+        costs: The tokens of each message as shown.
+        verbatim: Ids of messages that must be shown unchanged. A group that has any stays.
+        is_recent: Whether the group is among the newest messages, which leave last.
+        fate: Whether the group is resident, summarised or dropped.
     """
 
     __slots__ = ("_written", "costs", "fate", "is_recent", "messages", "originals", "verbatim")
@@ -34,24 +57,27 @@ class Group:
         self.fate: Fate = "resident"
         self._written: str | None = None
 
+    def __repr__(self) -> str:
+        return f"Group({[msg.id for msg in self.originals]}, cost={self.cost}, fate={self.fate!r})"
+
     @property
     def id(self) -> str:
-        """The id of its first message, by which its fate is remembered."""
+        """The id of the first message, by which the page table knows the group."""
         return self.originals[0].id
 
     @property
     def cost(self) -> int:
-        """The tokens of all its messages as they are shown."""
+        """The tokens of all messages as shown."""
         return sum(self.costs)
 
     @property
     def may_leave(self) -> bool:
-        """Whether the whole of it may leave: nothing in it must stay, all of it can be kept."""
+        """Whether the whole group may leave: nothing in it must stay, and all is serialisable."""
         return self.fate == "resident" and not self.verbatim and bool(self.written)
 
     @property
     def written(self) -> str:
-        """Its messages as JSON, to stand in an array; "" where they cannot be written so."""
+        """The messages as JSON items of an array; "" if they cannot be serialised."""
         if self._written is None:
             try:
                 self._written = ",".join(dump(msg.to_dict()) for msg in self.originals)
@@ -60,20 +86,23 @@ class Group:
         return self._written
 
     def is_among(self, ids: frozenset[str]) -> bool:
-        """Whether its first message is among some, and so is all the rest that anybody said.
+        """Return whether all messages of the group are among ``ids``, except inserted results.
 
-        A result that comes when its call has left is news, so the call comes back with it.
+        A result that arrives after its call has left is new, so the call returns with it.
         """
         return self.id in ids and all(msg.id in ids or _is_no_result(msg) for msg in self.originals)
 
     def is_whole(self, at: int) -> bool:
-        """Whether one of its messages is shown as it is."""
+        """Return whether the message at a place is shown unchanged."""
         return self.messages[at] is self.originals[at]
 
 
-class History:
-    """All messages, repaired, in groups, and which of them must stay: ``instructions`` (system
-    messages at the beginning), ``pinned`` ones, and ``newest``, the newest user message."""
+class GroupedHistory:
+    """All messages, repaired and in groups, and the ids of those that must stay.
+
+    These are ``instructions`` (system messages at the beginning), ``pinned`` messages, and
+    ``newest``, the newest user message.
+    """
 
     def __init__(
         self,
@@ -95,7 +124,7 @@ class History:
 
 
 def distinct(messages: Sequence[Msg]) -> list[Msg]:
-    """Return messages that no two share an id: a second one gets another, always the same."""
+    """Return the messages with unique ids: a repeated id gets a suffix, always the same one."""
     seen: set[str] = set()
     whole: list[Msg] = []
     for msg in messages:
@@ -132,7 +161,7 @@ def _grouped(messages: list[Msg], stays: frozenset[str], keep_recent: int) -> li
 
 
 def _newest_request(messages: Sequence[Msg], hints: frozenset[str]) -> str:
-    """The id of the newest message in which a user says something; "" if there is none."""
+    """Return the id of the newest message with a user's own content, or ""."""
     for msg in reversed(messages):
         if msg.role == "user" and msg.id not in hints and not _only_answers(msg):
             return msg.id
@@ -140,7 +169,7 @@ def _newest_request(messages: Sequence[Msg], hints: frozenset[str]) -> str:
 
 
 def _is_no_result(msg: Msg) -> bool:
-    """Whether a repair made this message, because there was none."""
+    """Return whether a repair inserted this message for a missing result."""
     results = results_in(msg)
     return bool(results) and all(result.get("output") == NO_RESULT for result in results)
 

@@ -1,4 +1,4 @@
-"""What left the context, why, how many tokens it took, and how to get it back."""
+"""The report of a compaction: what left, why, the tokens saved, and the handle to read it by."""
 
 from __future__ import annotations
 
@@ -8,28 +8,41 @@ from msgspec import Struct
 
 from ..message import Repair
 
-# A summary leaves when another one takes its place.
+# A summary leaves when a new one replaces it.
 What: TypeAlias = Literal["tool_result", "media", "thinking", "hint", "messages", "summary"]
 
 
 class Loss(Struct, frozen=True, kw_only=True):
-    """One thing that left. ``expand(handle)`` gives it back, byte for byte."""
+    """One content that left the context.
+
+    Attributes:
+        what: The kind of content.
+        why: The reason it was chosen.
+        step: The name of the compaction step.
+        message_ids: The messages it belonged to.
+        tokens: The tokens saved.
+        handle: ``expand(handle)`` returns the content, byte for byte.
+    """
 
     what: What
     why: str
     step: str
     message_ids: tuple[str, ...]
-    tokens: int  # how many fewer the context has for it
+    tokens: int
     handle: str
 
 
 class LossReport(Struct, frozen=True, kw_only=True):
     """What a compaction did.
 
-    ``budget`` are the tokens that messages may take: the limit, less what was reserved. Tokens
-    before are those of what earlier compactions had left resident. ``excess`` says exactly why the
-    result is over the budget, and is empty if it is not. ``troubles`` are things that failed on
-    the way and were done without, such as a model.
+    Attributes:
+        budget: The tokens that messages may take: the limit less what was reserved.
+        tokens_before: The tokens that earlier compactions had left resident.
+        tokens_after: The tokens of the result.
+        losses: What left.
+        repairs: What was wrong with the history, such as a tool call without a result.
+        troubles: Failures the compaction worked around, such as a model that did not answer.
+        excess: Why the result is over the budget, with the tokens of each part; "" if it fits.
     """
 
     budget: int
@@ -47,5 +60,5 @@ class LossReport(Struct, frozen=True, kw_only=True):
 
     @property
     def handles(self) -> list[str]:
-        """What to ask for to get everything back, each handle once."""
+        """The handles of all losses, each once."""
         return list(dict.fromkeys(loss.handle for loss in self.losses))

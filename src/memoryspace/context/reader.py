@@ -1,31 +1,43 @@
-"""``PageReader``: what left the context, read and searched by the model itself.
+"""``PageReader``: two tools with which a model reads and searches what left the context.
 
-Its two functions are tools. They reach what is in one session's archive, and nothing else.
+They reach one session's archive and nothing else. Search is case-insensitive, line by line, with
+``|`` between alternatives and ``*`` for any text between two pieces. It uses no regular
+expressions: whatever the pattern, each text is scanned once per alternative.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
 
 from ..errors import InvalidInput, UnknownHandle
 from ..message import Msg
 from ..tool import ToolResponse, failed, told
 from .archive import Archive
-from .rendering import lines_of, shown, text_of_message
-from .searching import Found, Pattern
+from .rendering import LONGEST_LINE, lines_of, shown, text_of_message
 
 MessageSource = Callable[[], Awaitable[Sequence[Msg]]]
 
+_MOST_ALTERNATIVES = 50
+_LONGEST_PATTERN = 1000
 _MOST_FOUND = 100
-_LONGEST_SHOWN = 300  # characters of a line that was found
+_LONGEST_SHOWN = 300  # characters of a matching line
 
 
 class PageReader:
-    """Reads one archive, at most ``max_characters`` at a time.
+    """Reads and searches one archive.
 
-    ``messages`` gives messages that can be read and searched too, by their id: those of the memory
-    that the archive belongs to.
+    Args:
+        archive: The archive.
+        messages: Returns further messages that can be read by id and searched: those of the memory
+            that the archive belongs to.
+        max_characters: The most that one call returns.
+
+    Example:
+        >>> reader = PageReader(archive)
+        >>> read_memory, search_memory = reader.tools
     """
 
     def __init__(
@@ -37,11 +49,11 @@ class PageReader:
     ) -> None:
         self._archive = archive
         self._messages = messages
-        self._most = max_characters
+        self._max_characters = max_characters
 
     @property
     def tools(self) -> list[Callable[..., Awaitable[ToolResponse]]]:
-        """The functions to give to an agent."""
+        """The two tool functions to register with an agent."""
         return [self.read_memory, self.search_memory]
 
     async def read_memory(
@@ -60,7 +72,7 @@ class PageReader:
         try:
             first, last = _range(first_line, last_line)
             lines = lines_of(await self._text(handle))
-        except Exception as error:  # whatever it is, the model must be told that it failed
+        except Exception as error:  # the model must learn of any failure
             return _failed("reading memory", error)
         if first > len(lines):
             return told(f"There are only {len(lines)} lines in {handle}.", lines=len(lines))
@@ -80,7 +92,7 @@ class PageReader:
             wanted = Pattern(pattern)
             most = _whole("limit", limit, _MOST_FOUND)
             found, total = await self._found(wanted, most)
-        except Exception as error:  # whatever it is, the model must be told that it failed
+        except Exception as error:  # the model must learn of any failure
             return _failed("searching memory", error)
         if not found:
             return told("No line of what left the conversation matches.", found=0)
@@ -92,11 +104,11 @@ class PageReader:
     ) -> ToolResponse:
         end = len(lines) if last is None else min(last, len(lines))
         page: list[str] = []
-        room = self._most
+        left = self._max_characters
         for number in range(first, end + 1):
             text = f"{number}: {lines[number - 1]}"
-            room -= len(text) + 1
-            if room < 0 and page:
+            left -= len(text) + 1
+            if left < 0 and page:
                 break
             page.append(text)
         stopped = first + len(page) - 1
@@ -106,7 +118,7 @@ class PageReader:
         return told(text, first_line=first, last_line=stopped, lines=len(lines))
 
     async def _text(self, handle: str) -> str:
-        """Return what is kept under a handle, or a message by its id, as text."""
+        """Return an archived content by its handle, or a message by its id, as text."""
         wanted = handle.strip() if isinstance(handle, str) else handle
         try:
             parcel = await asyncio.to_thread(self._archive.get, wanted)
@@ -118,14 +130,14 @@ class PageReader:
         return shown(parcel.kind, parcel.data)
 
     async def _found(self, pattern: Pattern, most: int) -> tuple[list[str], int]:
-        """Return the first lines that match and how many there are in all."""
+        """Return the first matching lines and the number of all."""
         messages = await self._messages() if self._messages is not None else ()
         return await asyncio.to_thread(self._gathered, pattern, messages, most)
 
     def _gathered(
         self, pattern: Pattern, messages: Sequence[Msg], most: int
     ) -> tuple[list[str], int]:
-        lines: dict[str, str] = {}  # text of a line → as it is shown: what is kept twice, once
+        lines: dict[str, str] = {}  # text of a line → as it is shown: duplicates once
         for handle, text in self._texts(messages):
             for found in pattern.find_in(text):
                 lines.setdefault(found.line.strip(), _line(handle, found))
@@ -135,13 +147,13 @@ class PageReader:
         for kept in self._archive.list():
             try:
                 parcel = self._archive.get(kept.handle)
-            except UnknownHandle:  # somebody has just released it
+            except UnknownHandle:  # released meanwhile
                 continue
             yield kept.handle, shown(parcel.kind, parcel.data)
         yield from ((msg.id, text_of_message(msg)) for msg in messages)
 
 
-def _line(handle: str, found: Found) -> str:
+def _line(handle: str, found: MatchingLine) -> str:
     text = found.line.strip()
     short = text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
     return f"{handle} line {found.number}: {short}"
@@ -151,19 +163,73 @@ def _range(first_line: int, last_line: int | None) -> tuple[int, int | None]:
     first = _whole("first_line", first_line)
     last = None if last_line is None else _whole("last_line", last_line)
     if last is not None and last < first:
-        raise InvalidInput(f"last_line must not be before first_line, {first}")
+        raise InvalidInput(f"last_line must be at least first_line, {first}, got {last}")
     return first, last
 
 
 def _whole(name: str, value: object, most: int | None = None) -> int:
     if type(value) is not int or value < 1:
-        raise InvalidInput(f"{name} must be a whole number from 1 on")
+        raise InvalidInput(f"{name} must be an int of at least 1, got {value!r}")
     return value if most is None else min(value, most)
 
 
 def _failed(what: str, error: Exception) -> ToolResponse:
-    """Say what is wrong with what the model asked for; of anything else only that it failed."""
+    """Explain an invalid request to the model; of any other error say only that it failed."""
     if isinstance(error, UnknownHandle | InvalidInput):
         kind = type(error).__name__
         return told(f"Error {what}: {error}.", success=False, error=kind)
     return failed(what, error)
+
+
+class MatchingLine(NamedTuple):
+    """A line that matches, with its line number."""
+
+    number: int
+    line: str
+
+
+class Pattern:
+    """A search pattern. Raises ``InvalidInput`` if it is empty or too long."""
+
+    def __init__(self, text: str) -> None:
+        if not isinstance(text, str) or len(text) > _LONGEST_PATTERN:
+            raise InvalidInput(f"a pattern must be a str of at most {_LONGEST_PATTERN} characters")
+        pieces = [_pieces(alternative) for alternative in text.split("|")]
+        self._alternatives = [each for each in pieces if each]
+        if not 0 < len(self._alternatives) <= _MOST_ALTERNATIVES:
+            raise InvalidInput(
+                f"a pattern must have 1 to {_MOST_ALTERNATIVES} non-empty alternatives"
+            )
+
+    def find_in(self, text: str) -> Iterator[MatchingLine]:
+        """Yield the matching lines of a text; of a long line, the piece that matches."""
+        folded = _folded(text)
+        if not any(all(piece in folded for piece in each) for each in self._alternatives):
+            return
+        number = 1
+        for line, low in zip(text.split("\n"), folded.split("\n"), strict=True):
+            at = self._place(low)
+            if at >= 0:
+                piece = min(at, max(0, len(line) - 1)) // LONGEST_LINE
+                start = piece * LONGEST_LINE
+                yield MatchingLine(number + piece, line[start : start + LONGEST_LINE])
+            number += max(1, -(-len(line) // LONGEST_LINE))
+
+    def _place(self, line: str) -> int:
+        """Return where the first matching alternative begins, or -1."""
+        for pieces in self._alternatives:
+            first = at = line.find(pieces[0])
+            for before, piece in pairwise(pieces):
+                at = line.find(piece, at + len(before)) if at >= 0 else -1
+            if at >= 0:
+                return first
+        return -1
+
+
+def _pieces(alternative: str) -> list[str]:
+    return [_folded(piece) for piece in alternative.strip().split("*") if piece]
+
+
+def _folded(text: str) -> str:
+    """Return the text case-folded, with the same line ends."""
+    return text.casefold()

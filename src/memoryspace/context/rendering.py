@@ -1,33 +1,28 @@
-"""What left the context, as a reader sees it: plain lines, none of them endless.
+"""Archived content as plain text lines, and its JSON form.
 
-Blocks and messages are told in words; data of pictures and sounds is named, not shown. A line
-longer than ``LONGEST_LINE`` is read as several, so that every part of it has a number.
+Blocks and messages are written as text; media data is named, not shown. A line longer than
+``LONGEST_LINE`` counts as several, so that every part of it has a line number.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from ..errors import CorruptData, NotSerializable
 from ..message import Msg
 from ..message.msg import peek_content
-from .archive import Kept, Kind
+
+Kind: TypeAlias = Literal["text", "blocks", "messages"]  # how archived data is to be read
 
 LONGEST_LINE = 1000  # characters
 _LONGEST_ADDRESS = 200
 _MEDIA = ("image", "audio", "video")
 
 
-def described(kind: Kind, data: str, handle: str) -> Kept:
-    """Return how a content is listed."""
-    text = shown(kind, data)
-    return Kept(handle, kind, count_lines(text), len(data if kind == "text" else text))
-
-
 def shown(kind: Kind, data: str) -> str:
-    """Return a kept content as text to be read."""
+    """Return an archived content as readable text."""
     if kind == "text":
         return data
     if kind == "blocks":
@@ -36,25 +31,25 @@ def shown(kind: Kind, data: str) -> str:
 
 
 def text_of_message(msg: Msg) -> str:
-    """Return a message as text, with a line in front that says whose it is and when."""
+    """Return a message as text, after a line with its role, name, time and id."""
     return f"[{msg.role} {msg.name}, {msg.timestamp}, message {msg.id}]\n{text_of_content(msg)}"
 
 
 def _text_of_dict(msg: dict[str, Any]) -> str:
-    """Return the text of a message as it was written, without making one of it."""
+    """Return the text of a serialised message, without building a ``Msg``."""
     head = f"[{msg['role']} {msg['name']}, {msg['timestamp']}, message {msg['id']}]"
     said = msg["content"]
     return f"{head}\n{said if isinstance(said, str) else text_of_blocks(said)}"
 
 
 def text_of_content(msg: Msg) -> str:
-    """Return what a message says as text."""
+    """Return the content of a message as text."""
     said = peek_content(msg)
     return said if isinstance(said, str) else text_of_blocks(said)
 
 
 def text_of_blocks(blocks: Sequence[Any]) -> str:
-    """Return blocks as text, one below the other."""
+    """Return blocks as text, one per line."""
     return "\n".join(map(text_of_block, blocks))
 
 
@@ -75,14 +70,14 @@ def text_of_block(block: Any) -> str:
 
 
 def text_of_output(output: Any) -> str:
-    """Return what a tool answered as text."""
+    """Return the output of a tool as text."""
     if isinstance(output, str):
         return output
     return text_of_blocks(output) if isinstance(output, list) else _compact(output)
 
 
 def media_name(block: dict[str, Any]) -> str:
-    """Return what a picture, sound or film is, without its data."""
+    """Return a description of an image, audio or video block, without its data."""
     source = block.get("source")
     if not isinstance(source, dict):
         return str(block.get("type"))
@@ -95,7 +90,7 @@ def media_name(block: dict[str, Any]) -> str:
 
 
 def lines_of(text: str) -> list[str]:
-    """Return the lines of a text as a reader counts them."""
+    """Return the lines of a text, long ones split at ``LONGEST_LINE``."""
     lines: list[str] = []
     for line in text.split("\n"):
         if len(line) <= LONGEST_LINE:
@@ -107,7 +102,7 @@ def lines_of(text: str) -> list[str]:
 
 
 def count_lines(text: str) -> int:
-    """Return how many lines ``lines_of`` would give."""
+    """Return how many lines ``lines_of`` would return."""
     if len(text) <= LONGEST_LINE:
         return text.count("\n") + 1
     return sum(max(1, -(-len(line) // LONGEST_LINE)) for line in text.split("\n"))
@@ -117,7 +112,7 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 def dump(data: Any) -> str:
-    """Return JSON text that reads back as the same; ``NotSerializable`` where there is none."""
+    """Return JSON that reads back as equal data; raise ``NotSerializable`` if there is none."""
     try:
         _check_keys(data)
         return _ENCODER.encode(data)
@@ -128,19 +123,19 @@ def dump(data: Any) -> str:
 
 
 def parse(text: str) -> Any:
-    """Return the data of JSON text. What is wrong with it is said without showing it."""
+    """Return the data of JSON text. The error does not show the text."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise CorruptData(f"{len(text)} characters that are no JSON") from error
+        raise CorruptData(f"{len(text)} characters are not valid JSON") from error
 
 
 def _check_keys(data: Any) -> None:
-    """JSON would turn the key 1 into "1"."""
+    """Raise ``TypeError`` for keys that are not str: JSON would turn the key 1 into "1"."""
     if isinstance(data, dict):
         for key, value in data.items():
             if not isinstance(key, str):
-                raise TypeError("a key that is no str")
+                raise TypeError("a key is not a str")
             if not isinstance(value, str):
                 _check_keys(value)
     elif isinstance(data, list | tuple):
@@ -151,5 +146,5 @@ def _check_keys(data: Any) -> None:
 def _compact(value: Any) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, default=str)
-    except (TypeError, ValueError, RecursionError):  # keys of other types, or a circle
-        return f"({type(value).__name__} that is no JSON)"
+    except (TypeError, ValueError, RecursionError):  # keys of other types, or a cycle
+        return f"({type(value).__name__}, not JSON)"

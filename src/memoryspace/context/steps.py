@@ -1,10 +1,10 @@
-"""The steps of compaction. A step knows only what goes next; how much has to go is known elsewhere.
+"""The compaction steps. A step decides what leaves next; the compactor decides how much.
 
-A step is any object with a ``name`` and a method ``choose`` that yields what may leave, in the
-order in which it had better go. It is asked for one thing after another until there is room, so
-it should yield lazily. Pinned messages and the newest user message stay whatever a step chooses.
+A step is any object with the attributes of ``Step``. Its ``choose`` yields proposals, the best ones
+first. The compactor takes one after another until the history fits, so a step should yield lazily.
+Pinned messages and the newest user message stay, whatever a step proposes.
 """
-# ruff: noqa: D102  # Step says it
+# ruff: noqa: D102  # Step documents choose
 
 from __future__ import annotations
 
@@ -19,28 +19,40 @@ from .draft import Draft, Leave
 from .history import Group
 from .meter import media_cost
 
-_OLDEST = "the oldest of what was said"
+_OLDEST = "among the oldest messages"
+_NOTHING_OLDER = "nothing older was left to remove"
 _MAY_BE_STUBS: tuple[BlockType, ...] = ("tool_result", "thinking", "image", "audio", "video")
 
 
 class Step(Protocol):
-    """Chooses what leaves. A last resort is asked only if all others were not enough for the
-    budget, and until it fits; the others go on to the low water mark."""
+    """Chooses what leaves the context.
+
+    Example:
+        >>> class DropOldest:
+        ...     name, is_last_resort = "drop oldest", False
+        ...
+        ...     def choose(self, draft):
+        ...         yield from (Leave("drop", group, "old") for group in draft.groups[:10])
+    """
 
     @property
     def name(self) -> str:
-        """What it does, in a word or two; a loss names it."""
+        """What the step does, in a word or two, for the report."""
 
     @property
     def is_last_resort(self) -> bool:
-        """Whether it touches what had better stay."""
+        """Whether the step touches recent messages.
+
+        Such a step runs only if the others did not reach the budget, and stops there. The others
+        continue to the low water mark.
+        """
 
     def choose(self, draft: Draft) -> Iterable[Leave]:
-        """Yield what may leave, what had better go first."""
+        """Yield what may leave, the best candidates first."""
 
 
 class DropHints:
-    """One-shot hints that the agent has had the use of."""
+    """Drops one-shot hints that the agent has used."""
 
     name, is_last_resort = "drop hints", False
 
@@ -49,24 +61,24 @@ class DropHints:
         leaves: list[Leave] = []
         for group in reversed(draft.groups):
             if used and len(group.originals) == 1 and group.id in draft.history.hints:
-                leaves.append(Leave("drop", group, "a hint for one step, which is over"))
+                leaves.append(Leave("drop", group, "a hint for a step that is over"))
             used = used or group.originals[0].role == "assistant"
         yield from reversed(leaves)
 
 
 class SummariseOldest:
-    """The oldest of what would be summarised in the end, whatever else left before.
+    """Summarises the oldest messages that stubs alone cannot save.
 
-    That is so while even without all that old messages can do without, too much would stay. They
-    go whole: to make stubs of them first would be work for nothing, and the summary sees it all.
+    While stubs in all old messages would not reach the low water mark, the oldest group will be
+    summarised anyway. It leaves whole: stubs would be wasted work, and the summary sees all of it.
     """
 
     name, is_last_resort = "summarise", False
 
     def choose(self, draft: Draft) -> Iterator[Leave]:
-        thin = [_thinnable(group) for group in draft.groups]
-        could_leave = sum(thin)
-        for group, part in zip(draft.groups, thin, strict=True):
+        parts = [_stubbable(group) for group in draft.groups]
+        could_leave = sum(parts)
+        for group, part in zip(draft.groups, parts, strict=True):
             if draft.total - could_leave <= draft.low_water:
                 return
             if not group.is_recent:
@@ -75,7 +87,7 @@ class SummariseOldest:
 
 
 class ClearRepeated:
-    """Older results of calls that were made again, with the same arguments."""
+    """Stubs results of calls that were repeated later with the same arguments."""
 
     name, is_last_resort = "clear repeated results", False
 
@@ -96,7 +108,7 @@ class ClearRepeated:
 
 
 class OffloadResults:
-    """Results of tools that are big, oldest first."""
+    """Stubs big tool results, oldest first."""
 
     name, is_last_resort = "off-load big results", False
 
@@ -108,18 +120,18 @@ class OffloadResults:
 
 
 class StubMedia:
-    """Pictures, sounds and films, oldest first."""
+    """Stubs images, audio and video, oldest first."""
 
     name, is_last_resort = "stub media", False
 
     def choose(self, draft: Draft) -> Iterator[Leave]:
         for group, at, msg in _old_messages(draft):
             if media_cost(msg):
-                yield Leave("stub", group, "pictures, sounds or films of earlier", at)
+                yield Leave("stub", group, "media of an earlier message", at)
 
 
 class DropThoughts:
-    """What the model thought in earlier steps; providers want to see that of the last one again."""
+    """Removes thinking blocks, except those of the last step, which providers require."""
 
     name, is_last_resort = "drop thoughts", False
 
@@ -127,11 +139,11 @@ class DropThoughts:
         spoken = [group for group in draft.groups if group.originals[0].role == "assistant"]
         for group, at, msg in _old_messages(draft):
             if msg.has_content_blocks("thinking") and group not in spoken[-1:]:
-                yield Leave("stub", group, "thoughts of earlier steps", at)
+                yield Leave("stub", group, "thinking of an earlier step", at)
 
 
 class ClearResults:
-    """Results of tools that are not among the recent messages, oldest first."""
+    """Stubs all other tool results outside the recent messages, oldest first."""
 
     name, is_last_resort = "clear old results", False
 
@@ -142,7 +154,7 @@ class ClearResults:
 
 
 class Summarise:
-    """Everything that is not recent, oldest first."""
+    """Summarises everything outside the recent messages, oldest first."""
 
     name, is_last_resort = "summarise", False
 
@@ -153,13 +165,13 @@ class Summarise:
 
 
 class OffloadRecent:
-    """Results of tools and media among the recent messages, the biggest first."""
+    """Stubs tool results and media in the recent messages, biggest first."""
 
     name, is_last_resort = "off-load recent results", True
 
     def choose(self, draft: Draft) -> Iterator[Leave]:
         found = [
-            (group.costs[at], Leave("stub", group, "nothing older was left to go", at))
+            (group.costs[at], Leave("stub", group, _NOTHING_OLDER, at))
             for group in draft.resident()
             for at, msg in enumerate(group.originals)
             if results_in(msg) or media_cost(msg)
@@ -168,13 +180,13 @@ class OffloadRecent:
 
 
 class SummariseRecent:
-    """The recent messages too, oldest first."""
+    """Summarises recent messages too, oldest first."""
 
     name, is_last_resort = "summarise recent", True
 
     def choose(self, draft: Draft) -> Iterator[Leave]:
         for group in draft.groups:
-            yield Leave("summarise", group, "nothing older was left to go")
+            yield Leave("summarise", group, _NOTHING_OLDER)
 
 
 DEFAULT_STEPS: tuple[Step, ...] = (
@@ -191,8 +203,8 @@ DEFAULT_STEPS: tuple[Step, ...] = (
 )
 
 
-def _thinnable(group: Group) -> int:
-    """Return the tokens of messages that have parts which may leave before the whole does."""
+def _stubbable(group: Group) -> int:
+    """Return the tokens of messages with parts that could become stubs."""
     if group.is_recent or group.fate != "resident":
         return 0
     costs = zip(group.originals, group.costs, strict=True)

@@ -1,5 +1,5 @@
-"""The places where the agent runtime has its memory services and their schema.
+"""Compatibility with the agent runtime: its import paths for memory services and their schema.
 
-Nothing stands here: each module names what ``memoryspace.service`` has, so that a program written
-for the runtime runs once the root of its imports is changed.
+These modules only re-export names of ``memoryspace.service``. A program written for the runtime
+runs once it changes the root of its imports. Nothing else in the package depends on them.
 """

@@ -1,4 +1,8 @@
-"""Working memory: what an agent is doing now, and how much of it fits its window."""
+"""Working memory: the messages of one conversation, and the window that shows what fits.
+
+``InMemoryMemory``, ``SpaceMemory``, ``AsyncSQLAlchemyMemory`` and ``RedisMemory`` differ only in
+where messages are stored. ``ContextWindow`` reads any of them within a token budget.
+"""
 
 from __future__ import annotations
 

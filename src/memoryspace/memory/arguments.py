@@ -1,4 +1,4 @@
-"""What callers give to a memory, checked and brought into one form."""
+"""Validation and normalisation of the arguments of a memory."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ..record import RESERVED_PREFIX, Record, as_marks, text_of
 def record_of(msg: Msg, marks: frozenset[str], now: float) -> Record:
     """Return a message as a record.
 
-    It is pinned: a collector may forget what a service keeps, never what an agent is doing now.
+    It is pinned: garbage collection may remove long-term records, never working memory.
     """
     return Record(msg.id, msg, text_of(msg), marks, created_at=now, pinned=True)
 
 
 def with_fresh_ids(messages: list[Msg], taken: set[str]) -> list[Msg]:
-    """Return the messages, those whose id is taken or repeated as copies with a fresh one."""
+    """Return the messages; those with a taken or repeated id as copies with a fresh id."""
     taken, free = set(taken), []
     for msg in messages:
         if msg.id in taken:
@@ -31,7 +31,7 @@ def with_fresh_ids(messages: list[Msg], taken: set[str]) -> list[Msg]:
 
 
 def as_messages(memories: Msg | list[Msg] | None) -> list[Msg]:
-    """Return what was given as a list of messages with usable ids."""
+    """Return the argument as a list of messages with usable ids."""
     if memories is None:
         return []
     messages = [memories] if isinstance(memories, Msg) else memories
@@ -45,16 +45,16 @@ def as_messages(memories: Msg | list[Msg] | None) -> list[Msg]:
             raise TypeError(f"memories may hold only memoryspace.message.Msg, got {given}")
         if isinstance(msg.id, str) and msg.id.startswith(RESERVED_PREFIX):
             raise InvalidInput(
-                f"message id {msg.id!r} is taken: {RESERVED_PREFIX!r} is for our own"
+                f"message id {msg.id!r} is reserved: ids must not begin with {RESERVED_PREFIX!r}"
             )
     return list(messages)
 
 
 def wants_duplicates(allow_duplicates: bool | None, skip_duplicated: bool | None) -> bool:
-    """Return what the two names of one option, each the opposite of the other, ask for."""
+    """Return whether duplicates are wanted, from the two names of one option."""
     if allow_duplicates is not None and allow_duplicates is skip_duplicated:
         raise InvalidInput(
-            "allow_duplicates and skip_duplicated say the opposite of each other; give only one"
+            "allow_duplicates and skip_duplicated contradict each other; pass only one"
         )
     return bool(allow_duplicates) or skip_duplicated is False
 
@@ -63,9 +63,9 @@ def ids_or_positions(
     msg_ids: str | Iterable[str] | int | Iterable[int] | None,
     index: int | Iterable[int] | None,
 ) -> tuple[list[str], list[int]]:
-    """Return the ids to delete, or the positions as they were given before version 1.0.12."""
+    """Return the ids to delete, or the positions, as AgentScope before 1.0.12 takes them."""
     if (msg_ids is None) == (index is None):
-        raise TypeError("delete() takes message ids or an index, one of the two")
+        raise TypeError("delete() takes either message ids or an index")
     if isinstance(msg_ids, str):
         return as_ids([msg_ids]), []
     given = msg_ids if index is None else index
@@ -76,16 +76,16 @@ def ids_or_positions(
 
 
 def check_positions(positions: Iterable[int], size: int) -> None:
-    """Raise ``IndexError`` unless there is a message at every position."""
+    """Raise ``IndexError`` if a position has no message."""
     wrong = [position for position in positions if not 0 <= position < size]
     if wrong:
-        raise IndexError(f"no message at {wrong}: there are {size}; nothing was deleted")
+        raise IndexError(f"no message at {wrong}: there are {size} messages; nothing was deleted")
 
 
 def as_ids(items: Iterable[Any]) -> list[str]:
-    """Return what was given as a list of ids."""
+    """Return the argument as a list of ids."""
     if isinstance(items, str):
-        raise TypeError("message ids must come in a list, got a single str")
+        raise TypeError("message ids must be a list of str, got a single str")
     ids = list(items)
     for item in ids:
         if not isinstance(item, str):
@@ -95,32 +95,32 @@ def as_ids(items: Iterable[Any]) -> list[str]:
 
 def _no_positions(items: list[Any]) -> list[str]:
     if items:
-        raise TypeError(f"index must be a whole number or several, got {items!r}")
+        raise TypeError(f"index must be an int or several, got {items!r}")
     return []
 
 
 def required_marks(marks: str | list[str]) -> frozenset[str]:
-    """Return marks that must be given."""
+    """Return the marks; ``None`` is an error."""
     if marks is None:
         raise TypeError("mark must be a str or a list of str, got None")
     return as_marks(marks)
 
 
 def optional_mark(name: str, mark: str | None) -> frozenset[str]:
-    """Return one mark or none."""
+    """Return a set of one mark, or of none."""
     if mark is not None and not isinstance(mark, str):
         raise TypeError(f"{name} must be a str or None, got {type(mark).__name__}")
     return as_marks(mark)
 
 
 def checked_summary(summary: str) -> str:
-    """Return a summary that is text."""
+    """Return the summary if it is a str."""
     if not isinstance(summary, str):
         raise TypeError(f"a summary must be a str, got {type(summary).__name__}")
     return summary
 
 
 def check_callable(name: str, function: object) -> None:
-    """Refuse what is neither a function nor None."""
+    """Raise ``InvalidInput`` unless the argument is callable or None."""
     if function is not None and not callable(function):
         raise InvalidInput(f"{name} must be a function or None, got {type(function).__name__}")

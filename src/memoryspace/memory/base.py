@@ -1,7 +1,7 @@
-"""``MemoryBase``: what an agent may ask of its working memory.
+"""``MemoryBase``: the contract of working memory.
 
-A memory of one's own implements the four abstract methods; the rest works on top of them. Marks
-are labels beside a message, never inside it; the compressed summary stands for what was left out.
+A custom memory implements the four abstract methods; the others build on them. Marks are labels
+beside a message, never inside it. The compressed summary replaces messages that were left out.
 """
 
 from __future__ import annotations
@@ -14,13 +14,16 @@ from ..lifecycle import Closing
 from ..message import Msg
 from ..module import StateModule
 from .arguments import checked_summary, required_marks
-from .pages import COMPRESSED, WINDOW_MARKS, PageTable
+from .pages import COMPRESSED, WINDOW_MARKS, MemoryPages
 
-_NOBODYS = "memoryspace:nobody"  # a mark that no message has: what is left is the summary
+_UNUSED_MARK = "memoryspace:nobody"  # no message has it, so that only the summary is returned
 
 
 class MemoryBase(StateModule, Closing, ABC):
-    """Working memory. Its state holds the compressed summary under ``_compressed_summary``."""
+    """Working memory: the messages of one conversation, in order, with marks and a summary.
+
+    Its state holds the compressed summary under ``_compressed_summary``.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -36,11 +39,23 @@ class MemoryBase(StateModule, Closing, ABC):
         allow_duplicates: bool | None = None,
         skip_duplicated: bool | None = None,
     ) -> None:
-        """Append messages, with marks if given. ``None`` adds nothing.
+        """Append messages.
 
-        A message whose id is stored already is not added again; marks given with it are added to
-        the stored one. ``allow_duplicates=True`` (or ``skip_duplicated=False``, its other name)
-        keeps such a message once more, as a message of its own with a fresh id.
+        A message whose id is already stored is not added again; its marks are added to the stored
+        message.
+
+        Args:
+            memories: One message or a list of them. ``None`` adds nothing.
+            marks: One mark or several, for all messages.
+            allow_duplicates: Store a message whose id is known once more, with a fresh id.
+            skip_duplicated: The opposite of ``allow_duplicates``, under its other name.
+
+        Raises:
+            TypeError: ``memories`` holds something other than ``Msg``.
+            InvalidInput: An id or mark cannot be used, or the two options contradict each other.
+
+        Example:
+            >>> await memory.add(Msg("Alice", "Plan a garden.", "user"), marks="goal")
         """
 
     @abstractmethod
@@ -50,10 +65,19 @@ class MemoryBase(StateModule, Closing, ABC):
         *,
         index: int | Iterable[int] | None = None,
     ) -> int:
-        """Remove messages by id and return how many there were; unknown ids are ignored.
+        """Remove messages.
 
-        Whole numbers, or ``index``, are positions instead, as in AgentScope before 1.0.12; one
-        that is out of range raises ``IndexError`` and nothing is removed.
+        Args:
+            msg_ids: Ids of messages; unknown ones are ignored. Ints are positions, as in AgentScope
+                before 1.0.12.
+            index: Positions, by name.
+
+        Returns:
+            How many messages were removed.
+
+        Raises:
+            IndexError: A position is out of range. Nothing is removed.
+            TypeError: Both or neither of ``msg_ids`` and ``index`` were passed.
         """
 
     @abstractmethod
@@ -63,9 +87,16 @@ class MemoryBase(StateModule, Closing, ABC):
         exclude_mark: str | None = None,
         prepend_summary: bool = True,
     ) -> list[Msg]:
-        """Return messages in conversation order: with ``mark`` and without ``exclude_mark``.
+        """Return messages in conversation order.
 
-        A summary that is not empty comes first, as a new user message, whatever the filters.
+        Args:
+            mark: Return only messages with this mark.
+            exclude_mark: Leave out messages with this mark.
+            prepend_summary: Return the summary first, as a new user message, if there is one.
+                Filters do not apply to it.
+
+        Returns:
+            Messages that the caller may change; the stored ones stay as they are.
         """
 
     @abstractmethod
@@ -75,51 +106,61 @@ class MemoryBase(StateModule, Closing, ABC):
         old_mark: str | None = None,
         msg_ids: Iterable[str] | None = None,
     ) -> int:
-        """Add, remove or change a mark and return how many messages changed.
+        """Add, remove or replace a mark.
 
-        ``new_mark`` alone is added, ``old_mark`` alone removed; both change one into the other.
-        ``old_mark`` and ``msg_ids`` narrow the choice to messages that have it, or are among them.
+        Args:
+            new_mark: The mark to add, or ``None`` to remove ``old_mark``.
+            old_mark: The mark to remove. Only messages that have it are changed.
+            msg_ids: Change only messages with these ids.
+
+        Returns:
+            How many messages changed.
+
+        Example:
+            >>> await memory.update_messages_mark("archived", "compressed")
         """
 
     async def delete_by_mark(self, mark: str | list[str]) -> int:
-        """Remove the messages that carry any of the marks and return how many there were."""
+        """Remove the messages that have any of the marks; return how many there were."""
         ids: dict[str, None] = {}
         for each in sorted(required_marks(mark)):
             ids.update((msg.id, None) for msg in await self.get_memory(each, None, False))
         return await self.delete(list(ids)) if ids else 0
 
     async def size(self) -> int:
-        """Return how many messages there are; the summary does not count."""
+        """Return the number of messages, without the summary."""
         return len(await self.get_memory(prepend_summary=False))
 
     async def clear(self) -> None:
-        """Remove all messages, and the summary of those that were left out before."""
+        """Remove all messages and the summary."""
         await self.delete([msg.id for msg in await self.get_memory(prepend_summary=False)])
         await self.update_compressed_summary("")
 
     async def update_compressed_summary(self, summary: str) -> None:
-        """Set the summary that ``get_memory`` puts first; an empty one removes it."""
+        """Set the summary that ``get_memory`` returns first; "" removes it."""
         self._compressed_summary = checked_summary(summary)
 
     async def all_messages(self) -> list[Msg]:
-        """Return every message as it was added, for those who look after the memory as a whole."""
+        """Return every message as it was added, without compaction or a summary."""
         return await self.get_memory(prepend_summary=False)
 
-    async def read_pages(self) -> PageTable:
-        """Return what a context window has to know, with the other methods; a memory that can
-        read it in one step does so."""
+    async def read_pages(self) -> MemoryPages:
+        """Return the page table for a context window.
+
+        This uses the other methods; a memory that can read it in one step overrides it.
+        """
         messages = await self.get_memory(exclude_mark=COMPRESSED, prepend_summary=False)
         marked = {
             mark: frozenset(msg.id for msg in await self.get_memory(mark, COMPRESSED, False))
             for mark in WINDOW_MARKS
         }
         summary = await self._read_summary()
-        return PageTable(messages, marked, summary, summary)
+        return MemoryPages(messages, marked, summary, summary)
 
-    async def swap_summary(self, seen: PageTable, summary: str) -> bool:
-        """Set the summary if it is still the one that was seen; tell whether it was.
+    async def swap_summary(self, seen: MemoryPages, summary: str) -> bool:
+        """Set the summary if it has not changed since ``seen``; return whether it was set.
 
-        Here another process may come in between; a memory that can compare and set does so.
+        Another process may write in between; a memory with compare-and-set overrides this.
         """
         if await self._read_summary() != seen.version:
             return False
@@ -127,16 +168,16 @@ class MemoryBase(StateModule, Closing, ABC):
         return True
 
     async def _read_summary(self) -> str:
-        found = await self.get_memory(mark=_NOBODYS)
+        found = await self.get_memory(mark=_UNUSED_MARK)
         return (found[0].get_text_content() or "") if found else ""
 
     async def retrieve(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Not for working memory: searching is what long-term memory is for."""
+        """Raise ``NotImplementedError``: search is for long-term memory."""
         raise NotImplementedError(
-            f"{type(self).__name__} has no retrieve(); read it with get_memory()"
+            f"{type(self).__name__} does not support retrieve(); use get_memory()"
         )
 
 
 def summary_message(summary: str) -> Msg:
-    """Return the message a summary is shown as: new each time and never stored."""
+    """Return a summary as a message: new each time and never stored."""
     return Msg("user", summary, "user")

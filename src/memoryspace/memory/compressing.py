@@ -1,22 +1,33 @@
-"""How ``MemoryWithCompress`` makes a list of messages shorter, unless it is told another way.
+"""The default compression of ``MemoryWithCompress``: a configuration of the compactor.
 
-What is old becomes one message in ``<compressed_memory>`` tags, merged with what earlier ones
-said. The newest user message, the newest group and as many groups before it as fill half of the
-limit stay as they are; a tool call and its results never part.
+Old messages become one message in ``<compressed_memory>`` tags, merged with earlier ones. These
+stay as they are: system messages at the beginning, the newest user message, the newest group, and
+the groups before it that fit in half of the limit. A tool call and its results stay together.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from ..context import ExtractiveSummary, ModelSummary, Summariser
+from ..context import (
+    Compactor,
+    Draft,
+    ExtractiveSummary,
+    Leave,
+    Limits,
+    Meter,
+    ModelSummary,
+    Pages,
+    Summariser,
+)
+from ..context.summaries.summary import SummaryMessage, is_summary
 from ..errors import ModelFailed, ModelUnavailable
 from ..formatter import FormatterBase
-from ..message import Msg, groups_of, repair
+from ..message import Msg
 from ..message.msg import peek_content, peek_metadata
 from ..model import ChatModel, ask, data_block
 from ..model.ask import schema_of
@@ -27,80 +38,115 @@ CompressFunc: TypeAlias = Callable[[list[Msg]], Awaitable[list[Msg]] | list[Msg]
 TriggerFunc: TypeAlias = Callable[[list[Msg]], Awaitable[bool] | bool]
 
 OPEN, CLOSE = "<compressed_memory>", "</compressed_memory>"
-_FLAG = "compressed_memory"  # in the metadata of a message that stands for others
+_FLAG = "compressed_memory"  # metadata key of a compressed message
 
-_KEPT = 2  # one part in so many of the limit is left as it is
-_SUMMARY = 4  # and one in so many may be taken by the summary
-_CHARACTERS_PER_TOKEN = 4  # where only characters are counted
+_KEPT_SHARE = 2  # half of the limit is kept as it is
+_SUMMARY_SHARE = 4  # and a quarter may go to the summary
+_AMPLE = 5  # a summary takes at most a fifth of the budget
+_SHORT_SUMMARY = Msg("assistant", "word " * 20, "assistant")  # the least it may take
+_SAMPLE = {"role": "user", "content": "word"}
 
 
 class CompressedText(Struct, frozen=True):
-    """What a model is asked for: everything of the messages that will be needed, in short."""
+    """The structured answer a model is asked for: everything still needed, in short."""
 
     compressed_text: str
 
 
-class Length:
-    """How long messages are: in tokens, or without a counter in characters of their JSON."""
+class ContentMeter(Meter):
+    """Measures role and content of messages: in tokens, or in JSON characters without a counter."""
 
     def __init__(self, counter: TokenCounterBase | None) -> None:
-        self.counter = counter
+        super().__init__()
+        self._counter = counter
+        self._frame: int | None = None
 
-    async def of(self, messages: Sequence[Msg]) -> int:
+    async def length(self, messages: Sequence[Msg]) -> int:
         """Return the length of messages together."""
-        formatted = format_msgs(messages)
-        if self.counter is not None:
-            return await self.counter.count(formatted)
+        return await self._count(format_msgs(messages))
+
+    async def frame(self) -> int:
+        """Return what the counter adds to any list of messages."""
+        if self._frame is None:
+            once, twice = await self._count([_SAMPLE]), await self._count([_SAMPLE, _SAMPLE])
+            self._frame = 2 * once - twice
+        return self._frame
+
+    async def measure(self, group: Sequence[Msg]) -> list[int]:
+        """Return the length of each message, without the frame."""
+        frame = await self.frame()
+        return [max(0, await self.length([msg]) - frame) for msg in group]
+
+    async def _count(self, formatted: list[dict[str, Any]]) -> int:
+        if self._counter is not None:
+            return await self._counter.count(formatted)
         return len(json.dumps(formatted, ensure_ascii=False, default=str))
 
-    def in_tokens(self, length: int) -> int:
-        """Return about how many tokens a length is."""
-        return length if self.counter is not None else length // _CHARACTERS_PER_TOKEN
 
+class SummariseAllButNewest:
+    """A compaction step: everything leaves but the newest groups, up to ``kept`` tokens of them."""
 
-def format_msgs(messages: Sequence[Msg]) -> list[dict[str, Any]]:
-    """Return role and content of each message, to be read only."""
-    return [{"role": msg.role, "content": peek_content(msg)} for msg in messages]
+    name, is_last_resort = "compress", False
+
+    def __init__(self, kept: int) -> None:
+        self._kept = kept
+
+    def choose(self, draft: Draft) -> Iterator[Leave]:
+        """Yield all but the newest groups, oldest first; the newest one always stays."""
+        left, staying = self._kept, 0
+        for group in reversed(draft.groups):
+            left -= group.cost
+            if left < 0:
+                break
+            staying += 1
+        for group in draft.groups[: len(draft.groups) - max(1, staying)]:
+            yield Leave("summarise", group, "older than what is kept")
 
 
 class DefaultCompressor:
-    """Compresses what is old into one assistant message; what is kept follows it."""
+    """Compresses old messages into one assistant message. Kept messages follow it."""
 
-    def __init__(self, summarise: Summariser, length: Length, limit: int) -> None:
+    def __init__(self, summarise: Summariser, meter: ContentMeter, limit: int) -> None:
         self._summarise = summarise
-        self._length = length
+        self._meter = meter
         self._limit = limit
 
     async def __call__(self, messages: list[Msg]) -> list[Msg]:
-        """Return a shorter list, or the messages as they are where there is none."""
-        earlier = "\n\n".join(said_in(msg) for msg in messages if is_compressed(msg))
-        said = [msg for msg in messages if not is_compressed(msg)]
-        staying = await self._staying(groups_of(repair(said).messages))
-        kept = [msg for msg in said if msg.id in staying]
-        if len(kept) == len(said):
-            return messages
-        most = max(1, self._length.in_tokens(self._limit // _SUMMARY))
-        old = [msg for msg in said if msg.id not in staying]
-        made = [compressed_message(await self._summarise(earlier, old, most)), *kept]
-        is_shorter = await self._length.of(made) < await self._length.of(messages)
-        return made if is_shorter else messages
+        """Return a shorter list, or ``messages`` if compression would not shorten it.
 
-    async def _staying(self, groups: list[list[Msg]]) -> set[str]:
-        """Return the ids of the messages that stay."""
-        room = self._limit // _KEPT
-        asked = [place for place, group in enumerate(groups) if group[0].role == "user"]
-        stays = {len(groups) - 1, *asked[-1:]}
-        for place in reversed(range(len(groups))):
-            room -= await self._length.of(groups[place])
-            if room < 0:
-                break
-            stays.add(place)
-        ids = {msg.id for place in stays for msg in groups[place]} if groups else set()
-        return ids | {id.rpartition(".")[0] for id in ids}  # a part of a message keeps the whole
+        Raises:
+            ModelFailed: The summariser failed, or returned nothing.
+        """
+        earlier = "\n\n".join(text_of_compressed(msg) for msg in messages if is_compressed(msg))
+        said = [msg for msg in messages if not is_compressed(msg)]
+        length = await self._meter.length(messages)
+        compactor = await self._compactor(length)
+        done = await compactor.compact(said, pages=Pages(summary=earlier), force=True)
+        if done.report.troubles:
+            raise ModelFailed("; ".join(done.report.troubles))
+        summary = SummaryMessage.read(done.pages.summary).body
+        if not done.pages.summarised or not summary:
+            return messages
+        made = _with_compressed(said, done.messages, summary)
+        return made if await self._meter.length(made) < length else messages
+
+    async def _compactor(self, length: int) -> Compactor:
+        """Return a compactor for one use: what it archives is in the chat history anyway.
+
+        Its budget never binds. The step alone decides what stays.
+        """
+        least = await self._meter.length([_SHORT_SUMMARY])
+        limits = Limits(
+            budget=_AMPLE * max(self._limit, length, least),
+            low_water=0,
+            summary=max(self._limit // _SUMMARY_SHARE, least),
+        )
+        steps = [SummariseAllButNewest(self._limit // _KEPT_SHARE)]
+        return Compactor(limits, meter=self._meter, summariser=self._summarise, steps=steps)
 
 
 class PromptedSummary:
-    """A summary by a prompt of the user's own.
+    """A summary by a custom prompt.
 
     ``{max_token}``, ``{messages_list_json}`` and ``{schema_json}`` in it are filled in.
     """
@@ -110,7 +156,7 @@ class PromptedSummary:
         self._template = template
 
     async def __call__(self, earlier: str, messages: Sequence[Msg], max_tokens: int) -> str:
-        """Return the model's summary: a structured answer or, if it gives none, its words."""
+        """Return the model's structured answer or, if it gives none, its plain text."""
         prompt = [{"role": "user", "content": self._prompt(earlier, messages, max_tokens)}]
         try:
             return (await ask(self._model, prompt, CompressedText, attempts=2)).compressed_text
@@ -131,7 +177,7 @@ class PromptedSummary:
 def summariser_for(
     model: ChatModel | None, formatter: FormatterBase | None, template: str | None
 ) -> Summariser:
-    """Return who makes the summaries: a model by our prompt or the user's, or none."""
+    """Return the summariser for these settings: extractive, prompted, or our own prompt."""
     if model is None:
         return ExtractiveSummary()
     if template is not None:
@@ -139,18 +185,32 @@ def summariser_for(
     return ModelSummary(model, formatter=formatter)
 
 
-def compressed_message(summary: str) -> Msg:
-    """Return the message that stands for others."""
-    if not summary.strip():
-        raise ModelFailed("the summary is empty; the messages stay as they are")
-    return Msg("assistant", f"{OPEN}{summary}{CLOSE}", "assistant", metadata={_FLAG: True})
+def format_msgs(messages: Sequence[Msg]) -> list[dict[str, Any]]:
+    """Return role and content of each message, to be read only."""
+    return [{"role": msg.role, "content": peek_content(msg)} for msg in messages]
 
 
 def is_compressed(msg: Msg) -> bool:
-    """Tell whether a message stands for others."""
+    """Return whether a message is a compressed one."""
     return peek_metadata(msg).get(_FLAG) is True
 
 
-def said_in(msg: Msg) -> str:
-    """Return the summary that a compressed message holds."""
+def text_of_compressed(msg: Msg) -> str:
+    """Return the summary in a compressed message."""
     return (msg.get_text_content() or "").removeprefix(OPEN).removesuffix(CLOSE)
+
+
+def _with_compressed(said: list[Msg], shown: Sequence[Msg], summary: str) -> list[Msg]:
+    """Return the messages that stay, as they were given, with the compressed one in its place."""
+    at = next(place for place, msg in enumerate(shown) if is_summary(msg))
+    kept, first = _given(said, shown), len(_given(said, shown[:at]))
+    text = f"{OPEN}{summary}{CLOSE}"
+    compressed = Msg("assistant", text, "assistant", metadata={_FLAG: True})
+    return [*kept[:first], compressed, *kept[first:]]
+
+
+def _given(said: list[Msg], shown: Sequence[Msg]) -> list[Msg]:
+    """Return the given messages that are shown, also those of which a repaired part is."""
+    ids = {msg.id for msg in shown}
+    ids |= {id.rpartition(sign)[0] for id in ids for sign in ".#"}
+    return [msg for msg in said if msg.id in ids]

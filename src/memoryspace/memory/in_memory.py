@@ -1,4 +1,4 @@
-"""``InMemoryMemory``: working memory in RAM, with its whole content in its state."""
+"""``InMemoryMemory``: working memory in RAM. Its state holds all of its content."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ..message.sharing import FrozenMsg, freeze_own
 from ..record import EVERYTHING, MESSAGE, Record, Scope, Where, as_marks
 from ..store import MemoryStore
 from .arguments import as_messages, checked_summary, record_of, with_fresh_ids
-from .pages import COMPRESSED, WINDOW_MARKS, PageTable
-from .resident import Resident
+from .pages import COMPRESSED, WINDOW_MARKS, MemoryPages
+from .session_views import SessionViews
 from .stored import SUMMARY_PLACE, StoredMemory
 
 DEFAULT_USER = "default_user"
@@ -29,8 +29,17 @@ _MARKED = {
 class InMemoryMemory(StoredMemory):
     """Working memory in this process.
 
-    Messages are copied in. What is handed out is the reader's own: changing it changes neither what
-    is stored nor what anybody else reads or has read. Several memories may share one ``store``.
+    Messages are copied in and out: changing a message that was returned changes neither the stored
+    one nor what other readers see.
+
+    Args:
+        store: A store to share between memories; a new one by default.
+        user_id: The user the messages belong to.
+        session_id: The session of the user.
+
+    Example:
+        >>> memory = InMemoryMemory()
+        >>> await memory.add(Msg("Alice", "Plan a garden.", "user"))
     """
 
     def __init__(
@@ -42,11 +51,11 @@ class InMemoryMemory(StoredMemory):
     ) -> None:
         self._ram = MemoryStore() if store is None else store
         super().__init__(self._ram, Scope(user_id, session_id))
-        self._resident = Resident(self._ram, self._scope)
+        self._views = SessionViews(self._ram, self._scope)
 
     @property
     def content(self) -> list[tuple[Msg, list[str]]]:
-        """A copy of every message, with its marks. Setting it replaces them all."""
+        """A copy of every message with its marks. Setting it replaces all messages."""
         return [(thaw(msg), marks) for msg, marks in self._content()]
 
     @content.setter
@@ -55,19 +64,24 @@ class InMemoryMemory(StoredMemory):
         self._replace(self._checked(pairs), self._stored_summary())
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the summary and every message with its marks, as plain data of its own."""
+        """Return the summary and every message with its marks, as plain data."""
         with collector_at_rest():
             content = [[msg.to_dict(), marks] for msg, marks in self._content()]
         summary = self._stored_summary()
         return {**super().state_dict(), "_compressed_summary": summary, "content": content}
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> None:
-        """Replace everything by a state; also by one from before messages had marks.
+        """Replace everything by a state. States without marks, of older versions, load too.
 
-        Without ``content``: ``KeyError`` if ``strict``, else the messages stay.
+        Args:
+            state_dict: A state from ``state_dict()``.
+            strict: Whether a missing ``content`` is an error; otherwise the messages stay.
+
+        Raises:
+            KeyError: ``content`` is missing and ``strict`` is true.
         """
         if "content" not in state_dict and strict:
-            raise KeyError("the state of an InMemoryMemory lacks content")
+            raise KeyError("the state of an InMemoryMemory has no 'content'")
         summary = checked_summary(state_dict.get("_compressed_summary", ""))
         with collector_at_rest():
             pairs: Iterable[tuple[Msg, list[str]]] = self._content()
@@ -78,20 +92,20 @@ class InMemoryMemory(StoredMemory):
             self._loaded_summary = ""
             self._replace(records, summary)
 
-    async def read_pages(self) -> PageTable:
-        """Return messages, marks and summary; nothing is copied that is only read."""
+    async def read_pages(self) -> MemoryPages:
+        """Return messages, marks and summary, without copying them."""
         summary = next(iter(self._ram.select_now(self._scope, SUMMARY_PLACE)), None)
         marked = {
-            mark: frozenset(msg.id for msg in self._resident.messages(where))
+            mark: frozenset(msg.id for msg in self._views.messages(where))
             for mark, where in _MARKED.items()
         }
-        messages = self._resident.messages(_SHOWN)
+        messages = self._views.messages(_SHOWN)
         if summary is None:
-            return PageTable(messages, marked, "", None)
-        return PageTable(messages, marked, str(summary.value), summary.seq)
+            return MemoryPages(messages, marked, "", None)
+        return MemoryPages(messages, marked, str(summary.value), summary.seq)
 
     async def _messages(self, where: Where) -> list[Msg]:
-        return self._resident.messages(where)
+        return self._views.messages(where)
 
     async def _add_all(self, messages: list[Msg], marks: frozenset[str]) -> None:
         self._ram.append_all_now(self._scope, self._records(messages, marks))
@@ -119,7 +133,7 @@ class InMemoryMemory(StoredMemory):
 
 
 def _pair(item: Any) -> tuple[Msg, list[str]]:
-    """Return a message of our own and its marks from an entry of a state."""
+    """Return a frozen message and its marks from an entry of a state."""
     if isinstance(item, dict):
         item = [item, []]
     if (type(item) is not list and type(item) is not tuple) or len(item) != 2:

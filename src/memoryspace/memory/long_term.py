@@ -1,4 +1,7 @@
-"""Long-term memories stand in ``memoryspace.service``; AgentScope v1 has them beside the others."""
+"""Compatibility with AgentScope v1: long-term memories at its import path.
+
+They live in ``memoryspace.service``.
+"""
 
 from __future__ import annotations
 

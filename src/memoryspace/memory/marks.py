@@ -1,4 +1,4 @@
-"""Marks beside messages, for a memory whose storage holds messages alone."""
+"""Marks by message id, for a memory whose storage holds only messages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NONE: frozenset[str] = frozenset()
 
 
 class Marks:
-    """Which message has which marks, by its id. A message without any is not in here."""
+    """The marks of each message, by id. A message without marks has no entry."""
 
     def __init__(self) -> None:
         self._marks: dict[str, frozenset[str]] = {}
@@ -20,7 +20,7 @@ class Marks:
     def change(
         self, ids: Iterable[str], *, add: frozenset[str] = _NONE, remove: frozenset[str] = _NONE
     ) -> int:
-        """Take marks off and put marks on; return how many messages changed."""
+        """Remove and add marks; return how many messages changed."""
         return sum(self._change(id, add, remove) for id in dict.fromkeys(ids))
 
     def _change(self, id: str, add: frozenset[str], remove: frozenset[str]) -> bool:
@@ -33,16 +33,16 @@ class Marks:
         return after != before
 
     def forget(self, ids: Iterable[str]) -> None:
-        """Forget the marks of these messages."""
+        """Remove the marks of these messages."""
         for id in ids:
             self._marks.pop(id, None)
 
     def keep(self, ids: Collection[str]) -> None:
-        """Forget the marks of all other messages."""
+        """Remove the marks of all other messages."""
         self._marks = {id: marks for id, marks in self._marks.items() if id in ids}
 
     def fit(self, msg: Msg, wanted: frozenset[str], unwanted: frozenset[str] = _NONE) -> bool:
-        """Tell whether a message has one of the wanted marks, if any, and none of the others."""
+        """Return whether a message has a wanted mark, if any are given, and no unwanted one."""
         marks = self._marks.get(msg.id, _NONE)
         return (not wanted or not wanted.isdisjoint(marks)) and unwanted.isdisjoint(marks)
 
@@ -52,7 +52,7 @@ class Marks:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Marks:
-        """Return the marks of plain data."""
+        """Return marks from plain data."""
         made = cls()
         made._marks = {id: as_marks(marks) for id, marks in data.items()}
         return made

@@ -1,7 +1,7 @@
-"""Where ``MemoryWithCompress`` keeps its two lists of messages.
+"""Storages for the two message lists of ``MemoryWithCompress``.
 
-``MessageStorageBase`` is the contract for storages of one's own. A storage whose messages are in
-RAM may also be a ``Snapshotting`` one: then they are part of the memory's state.
+``MessageStorageBase`` is the contract for custom storages. A storage in RAM may also implement
+``Snapshotting``; its messages are then part of the memory's state.
 """
 
 from __future__ import annotations
@@ -14,15 +14,19 @@ from ..lifecycle import Running
 from ..message import Msg, freeze
 from ..message.sharing import FrozenMsg, Loan, lend
 
-_LOAN = Loan()  # nobody asks whether a reader has kept something: each reading lends anew
+_LOAN = Loan()  # loans are not tracked here: each read lends anew
 
 
 class MessageStorageBase(Running, ABC):
-    """A list of messages. Messages are copied in, and what is handed out may be changed."""
+    """A list of messages. Messages are copied in, and the caller may change what is returned.
+
+    Example:
+        >>> memory = MemoryWithCompress(chat_history_storage=MyStorage())
+    """
 
     @abstractmethod
     async def health(self) -> bool:
-        """Tell whether it can be used now; ``start`` makes it so."""
+        """Return whether the storage is ready; ``start`` makes it ready."""
 
     @abstractmethod
     async def add(self, messages: list[Msg]) -> None:
@@ -30,7 +34,7 @@ class MessageStorageBase(Running, ABC):
 
     @abstractmethod
     async def delete(self, indices: int | Iterable[int] | None = None) -> None:
-        """Remove the messages at these places; places where there is none are ignored."""
+        """Remove the messages at these positions; unknown positions are ignored."""
 
     @abstractmethod
     async def clear(self) -> None:
@@ -42,30 +46,30 @@ class MessageStorageBase(Running, ABC):
 
     @abstractmethod
     async def replace(self, messages: list[Msg]) -> None:
-        """Put these messages in the place of all that are there, whole or not at all."""
+        """Replace all messages by these, atomically."""
 
     async def known(self, ids: Collection[str]) -> set[str]:
-        """Return which of the ids messages here have; a storage may know it faster."""
+        """Return which of the ids are stored. Override it if there is a faster way."""
         return {msg.id for msg in await self.get()} & set(ids)
 
     async def size(self) -> int:
-        """Return how many messages there are; a storage may know it faster."""
+        """Return the number of messages. Override it if there is a faster way."""
         return len(await self.get())
 
 
 @runtime_checkable
 class Snapshotting(Protocol):
-    """What a storage can do whose messages are at hand without waiting."""
+    """A storage that can return and replace its messages synchronously."""
 
     def snapshot(self) -> list[Msg]:
         """Return the messages in order."""
 
     def restore(self, messages: list[Msg]) -> None:
-        """Put these messages in the place of all that are there."""
+        """Replace all messages by these."""
 
 
 class InMemoryMessageStorage(MessageStorageBase):
-    """A list in this process. ``stop`` empties it."""
+    """A list of messages in this process. ``stop`` empties it."""
 
     def __init__(self) -> None:
         self._messages: list[FrozenMsg] = []
@@ -73,16 +77,16 @@ class InMemoryMessageStorage(MessageStorageBase):
         self._is_started = False
 
     async def start(self) -> None:
-        """Make it ready; messages that are there stay."""
+        """Make the storage ready. Stored messages stay."""
         self._is_started = True
 
     async def stop(self) -> None:
-        """Forget all messages."""
+        """Remove all messages and mark the storage as not ready."""
         self._hold([])
         self._is_started = False
 
     async def health(self) -> bool:
-        """Tell whether it was started."""
+        """Return whether the storage was started."""
         return self._is_started
 
     async def add(self, messages: list[Msg]) -> None:
@@ -92,7 +96,7 @@ class InMemoryMessageStorage(MessageStorageBase):
         self._ids.update(msg.id for msg in new)
 
     async def delete(self, indices: int | Iterable[int] | None = None) -> None:
-        """Remove the messages at these places."""
+        """Remove the messages at these positions."""
         given = [indices] if isinstance(indices, int) else indices
         gone = set(given) if given is not None else set()
         self._hold([msg for place, msg in enumerate(self._messages) if place not in gone])
@@ -109,15 +113,15 @@ class InMemoryMessageStorage(MessageStorageBase):
         return [lend(msg, _LOAN) for msg in found]
 
     async def replace(self, messages: list[Msg]) -> None:
-        """Put copies of these messages in the place of all."""
+        """Replace all messages by copies of these."""
         self.restore(messages)
 
     async def known(self, ids: Collection[str]) -> set[str]:
-        """Return which of the ids messages here have."""
+        """Return which of the ids are stored."""
         return self._ids.intersection(ids)
 
     async def size(self) -> int:
-        """Return how many messages there are."""
+        """Return the number of messages."""
         return len(self._messages)
 
     def snapshot(self) -> list[Msg]:
@@ -125,7 +129,7 @@ class InMemoryMessageStorage(MessageStorageBase):
         return [lend(msg, _LOAN) for msg in self._messages]
 
     def restore(self, messages: list[Msg]) -> None:
-        """Put copies of these messages in the place of all."""
+        """Replace all messages by copies of these."""
         self._hold([freeze(msg) for msg in messages])
 
     def _hold(self, messages: list[FrozenMsg]) -> None:

@@ -1,7 +1,7 @@
-"""The page table of a context window: marks of messages, and the summary beside them.
+"""The page table of a context window: marks of messages, and the summary.
 
-Because it is made of what every memory has, it lives wherever the messages live: it is there after
-a restart, and several windows on one memory see the same.
+Every memory has both, so the page table is stored wherever the messages are. It survives a restart,
+and several windows on one memory see the same.
 """
 
 from __future__ import annotations
@@ -13,18 +13,20 @@ from ..message import Msg
 
 PINNED = "pinned"  # stays resident
 HINT = "hint"  # leaves first
-COMPRESSED = "compressed"  # is in the summary, or was a hint: not resident
+COMPRESSED = "compressed"  # not resident: in the summary, or a hint that was dropped
 OFFLOADED = "offloaded"  # its big parts are stubs
 
+WINDOW_MARKS = (PINNED, HINT, OFFLOADED)  # of resident messages
 
-WINDOW_MARKS = (PINNED, HINT, OFFLOADED)  # of messages that are resident
 
+class MemoryPages(NamedTuple):
+    """What a window reads from a memory.
 
-class PageTable(NamedTuple):
-    """What a memory holds for a window: the messages that are not compressed, in order.
-
-    ``marked`` are the ids of those that have each of the ``WINDOW_MARKS``. ``version`` is the
-    summary's: if it is the same, nobody has set the summary in between.
+    Attributes:
+        messages: The messages that are not compressed, in order.
+        marked: For each of the ``WINDOW_MARKS``, the ids of messages that have it.
+        summary: The summary; "" if there is none.
+        version: The version of the summary, for compare-and-set.
     """
 
     messages: list[Msg]

@@ -16,9 +16,22 @@ from .stored import StoredMemory
 class RedisMemory(StoredMemory):
     """Working memory in a Redis server.
 
-    It uses ``client`` if given, else a client of its own on ``connection_pool`` or, without one, on
-    ``host``, ``port``, ``db`` and ``password``; further keywords go to that client. With
-    ``key_ttl``, a session is gone so many seconds after its last use, all of it at once.
+    Args:
+        session_id: The session of the user.
+        user_id: The user the messages belong to.
+        host: The server's host. Used without ``client`` and ``connection_pool``.
+        port: The server's port.
+        db: The database number.
+        password: The server's password.
+        connection_pool: A pool to share; it is never closed unless asked for.
+        key_prefix: What every key begins with.
+        key_ttl: Seconds after its last use when the whole session expires; ``None`` keeps it.
+        client: A client to use instead; it is never closed.
+        **kwargs: Further options of the client that is created.
+
+    Example:
+        >>> memory = RedisMemory("garden", "alice", connection_pool=pool, key_ttl=3600)
+        >>> await memory.add(Msg("Alice", "Plan a garden.", "user"))
     """
 
     def __init__(
@@ -39,32 +52,34 @@ class RedisMemory(StoredMemory):
         self._owns_client = client is None
         address = {"host": host, "port": port, "db": db, "password": password}
         used = client_for(client, connection_pool, address, kwargs)
-        self._shelf = RedisStore(used, prefix=key_prefix or "", ttl=key_ttl)
-        super().__init__(self._shelf, Scope(user_id, session_id))
+        self._redis_store = RedisStore(used, prefix=key_prefix or "", ttl=key_ttl)
+        super().__init__(self._redis_store, Scope(user_id, session_id))
 
     @property
     def key_prefix(self) -> str:
-        """What every key begins with."""
-        return self._shelf.prefix
+        """The prefix of every key."""
+        return self._redis_store.prefix
 
     @property
     def key_ttl(self) -> int | None:
-        """Seconds a session is kept after its last use; may be changed at any time."""
-        return self._shelf.ttl
+        """Seconds a session is kept after its last use. It may be changed at any time."""
+        return self._redis_store.ttl
 
     @key_ttl.setter
     def key_ttl(self, seconds: int | None) -> None:
-        self._shelf.ttl = seconds
+        self._redis_store.ttl = seconds
 
     def get_client(self) -> Redis:
         """Return the client."""
-        return self._shelf.client
+        return self._redis_store.client
 
     async def close(self, close_connection_pool: bool | None = None) -> None:
-        """Close the client if it was made here; a pool or client that was passed in stays open.
+        """Close the client if this memory created it. A client or pool passed in stays open.
 
-        ``close_connection_pool=True`` closes the pool of a client made here as well. The memory
-        connects anew when used.
+        The memory reconnects when it is used again.
+
+        Args:
+            close_connection_pool: Also close the pool of the client created here.
         """
         if self._owns_client:
-            await self._shelf.client.aclose(close_connection_pool)
+            await self._redis_store.client.aclose(close_connection_pool)

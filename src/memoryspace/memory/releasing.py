@@ -1,4 +1,4 @@
-"""What is deleted from a memory does not live on in the archive of its window."""
+"""Removal of deleted messages from the archive of a window."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from .base import MemoryBase
 
 
 async def release_deleted(archive: Archive, memory: MemoryBase) -> list[str]:
-    """Release what is held by messages that the memory no longer has; return the handles.
+    """Release the contents of messages that the memory no longer has; return their handles.
 
-    Who holds something is asked first. Whoever did so was in the memory before that, so if it is
-    not there afterwards, it was deleted, and is not just about to come.
+    Holders are read before messages. A holder was in the memory before it was archived, so one that
+    is missing afterwards was deleted; it is not a message about to be added.
     """
     holders = await asyncio.to_thread(archive.holders)
     if not holders:
@@ -27,7 +27,7 @@ async def release_deleted(archive: Archive, memory: MemoryBase) -> list[str]:
 
 
 def _release(archive: Archive, gone: Collection[str]) -> list[str]:
-    """Release also what deleted messages share with others: the whole of it is in the memory."""
+    """Release also contents that deleted messages share with others, which the memory still has."""
     sharing: set[str] = set(gone)
     for kept in archive.list():
         if kept.kind == "messages":
@@ -37,7 +37,7 @@ def _release(archive: Archive, gone: Collection[str]) -> list[str]:
 
 
 def _ids_in(archive: Archive, handle: str) -> set[str]:
-    """Return the ids of archived messages; none if they have just been released, or are damaged."""
+    """Return the ids of archived messages; none if they were just released or are damaged."""
     try:
         return {str(each.get("id")) for each in parse(archive.get(handle).data)}
     except (UnknownHandle, CorruptData):
@@ -45,7 +45,7 @@ def _ids_in(archive: Archive, handle: str) -> set[str]:
 
 
 def _is_there(holder: str, ids: Collection[str]) -> bool:
-    """Tell whether a holder is a message of the memory, or a repaired part of one."""
+    """Return whether a holder is a message of the memory, or a repaired part of one."""
     if holder == SUMMARY_HOLDER:
         return bool(ids)
     parts = (holder[:at] for at, sign in enumerate(holder) if sign in ".#")

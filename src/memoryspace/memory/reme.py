@@ -1,8 +1,7 @@
-"""``ReMeShortTermMemory``: a working memory that keeps itself short. No ReMe is needed for it.
+"""``ReMeShortTermMemory``: a context window in the form of a memory. It does not need ReMe.
 
-Whatever is added stays in the memory behind it. What ``get_memory`` returns is what fits: big tool
-results become stubs with a handle, old messages a summary with a handle, and whatever has a handle
-can be had back.
+Every message stays in the memory behind it. ``get_memory`` returns what fits: big tool results
+become stubs, and old messages a summary. Both name a handle by which the originals can be read.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from ..record import Scope
 from ..token import TokenCounterBase
 from ..tool import ToolResponse
 from .base import MemoryBase
-from .formatted import as_messages
+from .chat_messages import from_chat_messages
 from .in_memory import DEFAULT_USER, InMemoryMemory
 from .short_term import ShortTermSettings, WorkingSummaryMode
 from .stored import StoredMemory
@@ -31,27 +30,44 @@ from .wrapping import MemoryWrapper
 
 Tool: TypeAlias = Callable[..., Awaitable[ToolResponse]]
 
-IN_MEMORY = "inmemory"  # the store_dir that is no folder
-_SESSION = "archive_session"  # in the state
+IN_MEMORY = "inmemory"  # the store_dir that means RAM
+_SESSION = "archive_session"  # key in the state
 
 
 class ReMeShortTermMemory(Running, MemoryWrapper):
-    """Working memory within ``max_total_tokens``.
+    """Working memory within a token limit.
 
-    Over that, ``working_summary_mode`` says what is done: ``compact`` takes tool results of
-    ``max_tool_message_tokens`` or more out of all but the newest ``keep_recent_count`` messages;
-    ``compress`` has the old messages summarised; ``auto`` compacts and, if more than
-    ``compact_ratio_threshold`` of the tokens is left, compresses what it compacted. Only if that
-    is not enough are recent messages touched, and never the newest user message.
+    Recent messages are changed only if nothing else is left, and the newest user message never.
 
-    Any chat model will do, and none: then the summary is made of what was said itself. It is also
-    made so if the model fails. ``group_token_threshold`` is how much a model is shown at once. A
-    model that takes its provider's own messages needs that provider's ``formatter``, by which
-    messages are then measured too.
+    Args:
+        model: Any chat model, for summaries. Without one, or if it fails, summaries are extracted
+            from the messages.
+        reme_config_path: Not supported; must be ``None``.
+        working_summary_mode: What happens over the limit. ``compact`` off-loads big tool results.
+            ``compress`` summarises old messages. ``auto`` compacts first, and compresses the result
+            if too much is left.
+        compact_ratio_threshold: In ``auto``, the share of tokens from which too much is left.
+        max_total_tokens: The limit.
+        max_tool_message_tokens: The tokens from which a tool result counts as big.
+        group_token_threshold: How many tokens the model sees at once.
+        keep_recent_count: The number of newest messages that count as recent.
+        store_dir: The folder for what leaves, with a sub-folder per user and session; "inmemory"
+            for RAM.
+        memory: Where messages are stored; the caller closes it. In RAM by default.
+        user_id: The user, unless ``memory`` knows it.
+        session_id: The session, unless ``memory`` knows it. A new one by default, which is part of
+            the state.
+        formatter: The formatter of the model's provider, for a model that takes its provider's
+            message format. It is also used to measure messages.
+        token_counter: Counts tokens; an estimate by default.
+        preview_char_length: The characters of a big tool result that stay.
 
-    What leaves goes to ``store_dir``, into a folder of this user's session, or with "inmemory"
-    stays in RAM. ``memory`` is where messages are kept; it is the caller's to close. Without it
-    they are in RAM, in the session ``session_id`` or in a new one, which the state remembers.
+    Raises:
+        InvalidInput: An argument is of the wrong type, out of range or not supported.
+
+    Example:
+        >>> memory = ReMeShortTermMemory(model, max_total_tokens=20_000, store_dir="./store")
+        >>> messages = await memory.get_memory()
     """
 
     def __init__(
@@ -108,15 +124,15 @@ class ReMeShortTermMemory(Running, MemoryWrapper):
         return ModelSummary(self.model, formatter=self.formatter, part_tokens=parts)
 
     async def start(self) -> None:
-        """Begin; it also works without."""
+        """Mark the memory as started. It works without this, too."""
         self._app_started = True
 
     async def stop(self) -> None:
-        """End. What was said and what left stays where it is, and it can go on."""
+        """Mark the memory as stopped. Messages and archived content stay; it can be used again."""
         self._app_started = False
 
     async def close(self) -> None:
-        """The same as ``stop``: a memory that was passed in stays open."""
+        """Do the same as ``stop``. A memory passed in stays open."""
         await self.stop()
 
     async def get_memory(
@@ -125,9 +141,9 @@ class ReMeShortTermMemory(Running, MemoryWrapper):
         exclude_mark: str | None = None,
         prepend_summary: bool = True,
     ) -> list[Msg]:
-        """Return what is resident of the messages without ``exclude_mark``, the summary first.
+        """Return the resident messages without ``exclude_mark``, the summary first.
 
-        With ``mark``, the messages that have it are returned as they are, resident or not.
+        With ``mark``, return the messages that have it unchanged, resident or not.
         """
         if mark is not None:
             return await self.memory.get_memory(mark, exclude_mark, prepend_summary)
@@ -136,31 +152,31 @@ class ReMeShortTermMemory(Running, MemoryWrapper):
         )
 
     async def clear(self) -> None:
-        """Remove all messages, the summary, and what left."""
+        """Remove all messages, the summary, and archived content."""
         await self.memory.clear()
         await self.window.release()
 
     @property
     def report(self) -> LossReport | None:
-        """What the last compaction did; None before the first."""
+        """The report of the last compaction; None before the first."""
         return self.window.report
 
     @property
     def tools(self) -> list[Tool]:
-        """``read_memory`` and ``search_memory``, with which a model gets back what left."""
+        """The tools ``read_memory`` and ``search_memory``, to give to a model."""
         return self.window.tools
 
     async def expand(self, handle: str) -> str | list[Msg] | list[dict[str, object]]:
-        """Return what left under a handle, or the message that has this id."""
+        """Return the archived content of a handle, or the message with this id."""
         return await self.window.expand(handle)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state of the memory, and in which session of ``store_dir`` the rest is."""
+        """Return the state of the memory, and the session of its archive if that is a new one."""
         state = super().state_dict()
         return {**state, _SESSION: self._session} if self._is_new_session else state
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> None:
-        """Put a state back, also one of a plain memory."""
+        """Load a state, also one of a plain memory."""
         session = state_dict.get(_SESSION, self._session)
         Scope(self._user, session)
         super().load_state_dict(state_dict, strict)
@@ -169,8 +185,8 @@ class ReMeShortTermMemory(Running, MemoryWrapper):
 
     @staticmethod
     def list_to_msg(messages: Sequence[Mapping[str, Any]]) -> list[Msg]:
-        """Return messages of a chat API as ``Msg``; see ``memoryspace.memory.formatted``."""
-        return as_messages(messages)
+        """Return messages of a chat API as ``Msg``; see ``memoryspace.memory.chat_messages``."""
+        return from_chat_messages(messages)
 
 
 def _archive(store_dir: str | os.PathLike[str], user: str, session: str) -> Archive:
@@ -180,7 +196,7 @@ def _archive(store_dir: str | os.PathLike[str], user: str, session: str) -> Arch
 
 
 def _scope(memory: MemoryBase | None, user_id: str | None, session_id: str | None) -> Scope:
-    """Return whose memory it is: as the memory says, as given, or nobody else's."""
+    """Return the scope: that of the memory, the one given, or a new session."""
     if isinstance(memory, StoredMemory):
         return Scope(memory.user_id, memory.session_id)
     user = DEFAULT_USER if user_id is None else user_id
@@ -196,8 +212,8 @@ def _check(
 ) -> None:
     if reme_config_path is not None:
         raise InvalidInput(
-            "reme_config_path cannot be used: there is no ReMe here; give the settings themselves"
+            "reme_config_path is not supported: pass the settings as arguments instead"
         )
     check_model(model)
     if isinstance(memory, StoredMemory) and (user_id is not None or session_id is not None):
-        raise InvalidInput("the memory knows its user and session: give it, or these")
+        raise InvalidInput("pass `memory=` or `user_id=`/`session_id=`, not both")

@@ -1,7 +1,7 @@
-"""Repair on write: a history that a crash or an interrupt left open is closed where it is stored.
+"""Repair on write: adds missing tool results to a stored history after a crash or interrupt.
 
-Formatters and the context window repair what they read, each time anew. Once a result is stored
-for every call, there is less to repair, and whoever else reads the memory sees the same.
+Formatters and the context window repair histories on every read. Once every call has a stored
+result, other readers of the memory see the same repaired history.
 """
 
 from __future__ import annotations
@@ -15,13 +15,22 @@ from .base import MemoryBase
 
 
 async def repair_memory(memory: MemoryBase) -> tuple[Repair, ...]:
-    """Store a result for every call that has none, and return what was mended.
+    """Store a result for every tool call that has none.
 
-    The result says that there is none. It is stored at the end, where alone memories take
-    something in; readers put it behind its call. What else may be wrong, such as a result without
-    its call, cannot be mended by adding and is left to them too, and so are messages that are
-    marked ``compressed``. Doing it again changes nothing, nor does doing it twice at once. Not
-    while a tool is at work: its result is still to come.
+    The stored result says that there is none. It is appended, since memories only append; readers
+    move it behind its call. Other defects, such as a result without its call, cannot be repaired by
+    appending and are left to the readers, as are messages marked ``compressed``. Repeated or
+    concurrent calls change nothing. Do not call it while a tool is running.
+
+    Args:
+        memory: The memory to repair.
+
+    Returns:
+        What was repaired.
+
+    Example:
+        >>> for repair in await repair_memory(memory):
+        ...     print(repair.trouble, repair.tool_id)
     """
     missing = missing_results((await memory.read_pages()).messages)
     if missing:
@@ -32,7 +41,7 @@ async def repair_memory(memory: MemoryBase) -> tuple[Repair, ...]:
 
 
 def missing_results(messages: Sequence[Msg]) -> list[tuple[Msg, Msg]]:
-    """Return each unanswered call's message, and the result that answers it when added."""
+    """Return the message of each unanswered call with the result to add."""
     mended, repairs = repair(messages)
     open_calls = {
         (each.message_id, each.tool_id) for each in repairs if each.trouble == "unanswered_call"
@@ -49,7 +58,7 @@ def missing_results(messages: Sequence[Msg]) -> list[tuple[Msg, Msg]]:
 
 
 def _id_for_results(call: Block, said: Block) -> str:
-    """Return what a result must name to be this call's: its id as said, if it has a usable one."""
+    """Return the id by which a result refers to a call: the original one if it is usable."""
     id = said.get("id")
     return id if isinstance(id, str) and id else str(call["id"])
 
@@ -58,5 +67,5 @@ def _no_result(msg: Msg, named: str, call: Block) -> Msg:
     block: Block = {"type": "tool_result", "id": named, "name": call["name"], "output": NO_RESULT}
     result = Msg("system", [block], "system")  # type: ignore[list-item]  # blocks are plain dicts
     exact = f"{len(msg.id)}:{msg.id}{call['id']}".encode("utf-8", "surrogatepass")
-    result.id = hashlib.sha256(exact).hexdigest()[:32]  # the same for all who mend it
+    result.id = hashlib.sha256(exact).hexdigest()[:32]  # deterministic, so concurrent repairs agree
     return result

@@ -1,4 +1,4 @@
-"""``SpaceMemory``: working memory in a folder. Durable, with no server and nothing to install."""
+"""``SpaceMemory``: durable working memory in a folder, without a server or extra packages."""
 
 from __future__ import annotations
 
@@ -17,8 +17,20 @@ from .stored import StoredMemory
 class SpaceMemory(StoredMemory):
     """Working memory in a memory space on disk.
 
-    Memories of one process on the same folder share one store, which is closed with the last of
-    them; the settings of the first hold. A ``store`` that is handed in stays open.
+    Memories of one process on the same folder share one store. It has the settings of the first and
+    closes with the last.
+
+    Args:
+        folder: The folder of the space; created when first used.
+        session_id: The session of the user.
+        user_id: The user the messages belong to.
+        store: An open store to use instead; it is never closed here.
+        hot_capacity: Bytes of the hot tier.
+        durability: When writes reach the disk.
+
+    Example:
+        >>> async with SpaceMemory("./memory", "garden", "alice") as memory:
+        ...     await memory.add(Msg("Alice", "Plan a garden.", "user"))
     """
 
     def __init__(
@@ -32,41 +44,41 @@ class SpaceMemory(StoredMemory):
         durability: Durability | None = None,
     ) -> None:
         scope = Scope(user_id, session_id)
-        self._users: _Users | None = None
+        self._shared: _SharedStore | None = None
         if store is None:
-            self._users = _users_of(Path(folder).resolve(), hot_capacity, durability)
-            self._users.members.add(self)
-            _unclosed.add(self._users)
-            store = self._users.store
+            self._shared = _shared_store(Path(folder).resolve(), hot_capacity, durability)
+            self._shared.members.add(self)
+            _unclosed.add(self._shared)
+            store = self._shared.store
         super().__init__(store, scope)
 
     async def close(self) -> None:
-        """Close the store if no other memory uses it; this one opens it anew when used again."""
-        if self._users is not None:
-            self._users.members.discard(self)
-            if not self._users.members:
-                _unclosed.discard(self._users)
+        """Close the store if no other memory uses it. It reopens when this one is used again."""
+        if self._shared is not None:
+            self._shared.members.discard(self)
+            if not self._shared.members:
+                _unclosed.discard(self._shared)
                 await super().close()
 
 
-class _Users:
-    """A store on a folder, and the memories that use it."""
+class _SharedStore:
+    """The store of a folder and the memories that use it."""
 
     def __init__(self, store: SpaceStore) -> None:
         self.store = store
         self.members: weakref.WeakSet[SpaceMemory] = weakref.WeakSet()
 
 
-_open: weakref.WeakValueDictionary[Path, _Users] = weakref.WeakValueDictionary()
-_unclosed: set[_Users] = set()  # a memory that was dropped, not closed, leaves its store open
+_open: weakref.WeakValueDictionary[Path, _SharedStore] = weakref.WeakValueDictionary()
+_unclosed: set[_SharedStore] = set()  # keeps the stores of memories that were never closed
 _opening = threading.Lock()
 
 
-def _users_of(home: Path, hot_capacity: int, durability: Durability | None) -> _Users:
-    """Return whoever uses a folder in this process; a store opens its folder on first use."""
+def _shared_store(home: Path, hot_capacity: int, durability: Durability | None) -> _SharedStore:
+    """Return this process's store for a folder; it opens the folder on first use."""
     with _opening:
-        users = _open.get(home)
-        if users is None:
+        shared = _open.get(home)
+        if shared is None:
             store = SpaceStore(home, hot_capacity=hot_capacity, durability=durability)
-            users = _open[home] = _Users(store)
-        return users
+            shared = _open[home] = _SharedStore(store)
+        return shared

@@ -19,7 +19,7 @@ class _Base(DeclarativeBase):
 
 
 class MessageTable(_Base):
-    """The table of stored messages, for queries of one's own: ``index`` is the order."""
+    """The table of stored messages, for custom queries. ``index`` is the order."""
 
     __table__ = _records
 
@@ -27,10 +27,22 @@ class MessageTable(_Base):
 class AsyncSQLAlchemyMemory(StoredMemory):
     """Working memory in a relational database.
 
-    Given an engine, every call is committed at once. Given a session, a call joins the caller's
-    open transaction and leaves committing to the caller; where none is open it is committed at
-    once, on a connection of its own. A session or engine that was passed in is never committed,
-    rolled back or closed here. Tables are created when first needed.
+    With an engine, every call commits at once. With a session, a call joins the caller's open
+    transaction and leaves the commit to the caller; if none is open, it commits at once on its own
+    connection. A session or engine passed in is never committed, rolled back or closed here. Tables
+    are created when first needed.
+
+    Args:
+        engine_or_session: An async engine or session of SQLAlchemy.
+        session_id: The session of the user.
+        user_id: The user the messages belong to.
+
+    Raises:
+        InvalidInput: The first argument is a URL instead of an engine.
+
+    Example:
+        >>> engine = create_async_engine("sqlite+aiosqlite:///memory.db")
+        >>> memory = AsyncSQLAlchemyMemory(engine, user_id="alice", session_id="garden")
     """
 
     MessageTable = MessageTable
@@ -44,7 +56,7 @@ class AsyncSQLAlchemyMemory(StoredMemory):
         if isinstance(engine_or_session, str):
             raise InvalidInput(
                 "expected an AsyncEngine or an AsyncSession, got a str; "
-                "pass create_async_engine() of it, and dispose of that engine when done"
+                "pass create_async_engine(url), and dispose of that engine when done"
             )
         scope = Scope(
             DEFAULT_USER if user_id is None else user_id,
@@ -56,7 +68,7 @@ class AsyncSQLAlchemyMemory(StoredMemory):
 
     @property
     def session(self) -> AsyncSession:
-        """A session for queries of one's own: the one passed in, or one that ``close`` closes."""
+        """A session for custom queries: the one passed in, or one that ``close`` closes."""
         if isinstance(self._bind, AsyncSession):
             return self._bind
         if self._own_session is None:
@@ -64,7 +76,7 @@ class AsyncSQLAlchemyMemory(StoredMemory):
         return self._own_session
 
     async def close(self) -> None:
-        """Close what was opened here; the memory opens it anew when used again."""
+        """Close what this memory opened. It reopens when the memory is used again."""
         if self._own_session is not None:
             await self._own_session.close()
             self._own_session = None

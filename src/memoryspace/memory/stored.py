@@ -1,4 +1,4 @@
-"""Working memory over any store: written once, the same on every shelf."""
+"""``StoredMemory``: working memory over any store, with the same behaviour on every backend."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from .arguments import (
     with_fresh_ids,
 )
 from .base import MemoryBase, summary_message
-from .pages import COMPRESSED, WINDOW_MARKS, PageTable
+from .pages import COMPRESSED, WINDOW_MARKS, MemoryPages
 
 _MESSAGES = Where(kind=MESSAGE)
 SUMMARY_PLACE = Where(ids=frozenset({SUMMARY_ID}))
@@ -39,39 +39,53 @@ _RESIDENT = Where(without=frozenset({COMPRESSED}))
 
 
 class StoredMemory(MemoryBase):
-    """The messages of one user's session on a store, and their summary beside them.
+    """The messages of one session in a store, with their summary.
 
-    The store is the truth: ``_compressed_summary`` is only the summary as last seen. One that is
-    loaded with a state takes effect where the store has none.
+    The store is authoritative: ``_compressed_summary`` is only the summary as last read. A summary
+    loaded with a state takes effect if the store has none.
+
+    Args:
+        store: Where the messages are stored.
+        scope: The user and session they belong to.
+
+    Raises:
+        InvalidInput: ``scope`` has no session.
+
+    Example:
+        >>> memory = StoredMemory(MyStore(), Scope("alice", "garden"))
     """
 
     def __init__(self, store: Store, scope: Scope) -> None:
         super().__init__()
         if scope.session is None:
-            raise InvalidInput("working memory needs a session id")
+            raise InvalidInput("working memory needs a session id, got a Scope without one")
         self._store = store
         self._scope = scope
         self._loaded_summary = ""
 
+    def __repr__(self) -> str:
+        name = type(self).__name__
+        return f"{name}(user_id={self.user_id!r}, session_id={self.session_id!r})"
+
     @property
     def events(self) -> EventStream:
-        """The store's stream."""
+        """The event stream of the store."""
         return self._store.events
 
     @property
     def scope(self) -> Scope:
-        """Whose memory this is, and of which session."""
+        """The user and session of this memory."""
         return self._scope
 
     @property
     def user_id(self) -> str:
-        """Whose memory this is."""
+        """The user the messages belong to."""
         return self._scope.user
 
     @property
     def session_id(self) -> str:
-        """Which of the user's sessions it is about."""
-        assert self._scope.session is not None  # checked when made
+        """The session of the user."""
+        assert self._scope.session is not None  # checked in __init__
         return self._scope.session
 
     async def add(
@@ -152,8 +166,8 @@ class StoredMemory(MemoryBase):
         await self._store.replace(self._scope, SUMMARY_PLACE, records)
         self._compressed_summary, self._loaded_summary = summary, ""
 
-    async def read_pages(self) -> PageTable:
-        """Read messages, marks and summary as they are at one moment."""
+    async def read_pages(self) -> MemoryPages:
+        """Read messages, marks and summary in one step."""
         if self._loaded_summary:
             await self._summary()
         records = await self._store.select(self._scope, _RESIDENT)
@@ -165,10 +179,10 @@ class StoredMemory(MemoryBase):
             for mark in WINDOW_MARKS
         }
         version = None if summary is None else summary.seq
-        return PageTable(messages, marked, self._compressed_summary, version)
+        return MemoryPages(messages, marked, self._compressed_summary, version)
 
-    async def swap_summary(self, seen: PageTable, summary: str) -> bool:
-        """Compare and set: of two who saw the same summary, one is told that it was late."""
+    async def swap_summary(self, seen: MemoryPages, summary: str) -> bool:
+        """Compare and set: of two callers that saw the same summary, only one succeeds."""
         records = self._summary_records(summary)
         if seen.version is None:
             added = await self._store.append(self._scope, records)
@@ -180,27 +194,27 @@ class StoredMemory(MemoryBase):
         return bool(added)
 
     def load_state_dict(self, state_dict: Any, strict: bool = True) -> None:
-        """Load a state: its summary takes effect if the store has none."""
+        """Load a state. Its summary takes effect if the store has none."""
         if "_compressed_summary" in state_dict:
             checked_summary(state_dict["_compressed_summary"])
         super().load_state_dict(state_dict, strict)
         self._loaded_summary = self._compressed_summary
 
     async def close(self) -> None:
-        """Give back what this memory opened; it opens it anew when used again."""
+        """Close the store. It reopens when the memory is used again."""
         await self._store.close()
 
     async def _messages(self, where: Where) -> list[Msg]:
-        """Return messages of the reader's own: fresh from the wire, or else copied."""
+        """Return messages the caller may change: freshly decoded, or copies."""
         values = await self._store.values(self._scope, where)
         return [_own(value) for value in values if isinstance(value, Msg)]
 
     async def _summary(self) -> str:
-        """Return the stored summary; where there is none, one that was loaded becomes it."""
+        """Return the stored summary; if there is none, store the one that was loaded."""
         stored = await self._store.select(self._scope, SUMMARY_PLACE)
         if stored:
             self._compressed_summary, self._loaded_summary = str(stored[0].value), ""
-        elif self._loaded_summary:  # kept until it is seen in the store: a host may undo this
+        elif self._loaded_summary:  # kept until read from the store: a caller may roll back
             await self._store.append(self._scope, self._summary_records(self._loaded_summary))
             self._compressed_summary = self._loaded_summary
         else:
@@ -233,7 +247,7 @@ class StoredMemory(MemoryBase):
         messages = with_fresh_ids(messages, {record.id for record in known})
         while messages:
             added = set(await self._store.append(self._scope, self._records(messages, marks)))
-            left = [msg for msg in messages if msg.id not in added]  # somebody else was first
+            left = [msg for msg in messages if msg.id not in added]  # another writer was first
             messages = with_fresh_ids(left, {msg.id for msg in left})
 
     def _records(self, messages: list[Msg], marks: frozenset[str]) -> list[Record]:

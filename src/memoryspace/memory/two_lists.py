@@ -1,4 +1,4 @@
-"""A memory of two lists: everything that was said, and what of it is read."""
+"""``TwoListMemory``: a memory of two lists, the full chat history and the memory that is read."""
 
 from __future__ import annotations
 
@@ -22,18 +22,17 @@ from .arguments import (
 from .base import MemoryBase, summary_message
 from .marks import Marks
 from .message_storage import InMemoryMessageStorage, MessageStorageBase, Snapshotting
-from .pages import COMPRESSED, WINDOW_MARKS, PageTable
+from .pages import COMPRESSED, WINDOW_MARKS, MemoryPages
 
 _ANY: frozenset[str] = frozenset()
 _LEFT = frozenset({COMPRESSED})
 
 
 class TwoListMemory(MemoryBase):
-    """Keeps every message in ``chat_history_storage`` and reads from ``memory_storage``.
+    """Stores every message in ``chat_history_storage`` and reads from ``memory_storage``.
 
-    Without storages it has two of its own, in RAM. Marks and the summary belong to this object
-    and its state; storages hold messages alone. Storages are started when needed and never
-    stopped here.
+    Both are in RAM by default. Marks and the summary belong to this object and its state; storages
+    hold only messages. Storages are started when needed and never stopped here.
     """
 
     def __init__(
@@ -44,11 +43,11 @@ class TwoListMemory(MemoryBase):
         super().__init__()
         self.chat_history_storage = _or_own(chat_history_storage)
         self.memory_storage = _or_own(memory_storage)
-        self._marks = Marks()  # of messages that are in memory_storage
-        self._writing = PerLoop(asyncio.Lock)  # held for a moment, by every change
+        self._marks = Marks()  # of messages in memory_storage
+        self._writing = PerLoop(asyncio.Lock)  # held briefly by every change
 
     async def check_health(self) -> None:
-        """Start a storage that is not ready."""
+        """Start the storages that are not ready."""
         for storage in (self.chat_history_storage, self.memory_storage):
             if not await storage.health():
                 await storage.start()
@@ -63,7 +62,7 @@ class TwoListMemory(MemoryBase):
     ) -> None:
         """Append messages to both lists; see ``MemoryBase.add``.
 
-        One that the history has and the memory has not (any more) is back in the memory.
+        A message that is in the history but not in the memory is added to the memory again.
         """
         messages, names = as_messages(memories), as_marks(marks)
         for msg in messages:
@@ -82,9 +81,14 @@ class TwoListMemory(MemoryBase):
         recent_n: int | None = None,
         filter_func: Callable[[int, Msg], bool] | None = None,
     ) -> list[Msg]:
-        """Return the memory: what the marks and ``filter_func(place, message)`` let through.
+        """Return messages of the memory; see ``MemoryBase.get_memory``.
 
-        Of that the last ``recent_n``, if it is more than 0. A summary comes before them.
+        Args:
+            mark: Return only messages with this mark.
+            exclude_mark: Leave out messages with this mark.
+            prepend_summary: Return the summary first, if there is one.
+            recent_n: Return only the last messages, if more than 0.
+            filter_func: Called with position and message; returns whether to include the message.
         """
         wanted = optional_mark("mark", mark)
         unwanted = optional_mark("exclude_mark", exclude_mark)
@@ -109,7 +113,7 @@ class TwoListMemory(MemoryBase):
     ) -> int:
         """Remove messages from the memory; the history keeps them. See ``MemoryBase.delete``.
 
-        ``indices`` is another name of ``index``.
+        ``indices`` is another name for ``index``.
         """
         ids, positions = ids_or_positions(msg_ids, index if indices is None else indices)
         await self.check_health()
@@ -129,7 +133,7 @@ class TwoListMemory(MemoryBase):
         old_mark: str | None = None,
         msg_ids: Iterable[str] | None = None,
     ) -> int:
-        """Add, remove or change a mark of messages in the memory; see ``MemoryBase``."""
+        """Add, remove or replace a mark; see ``MemoryBase.update_messages_mark``."""
         new, old = optional_mark("new_mark", new_mark), optional_mark("old_mark", old_mark)
         ids = None if msg_ids is None else frozenset(as_ids(msg_ids))
         if not new and not old:
@@ -143,12 +147,12 @@ class TwoListMemory(MemoryBase):
         return self._marks.change(chosen, add=new, remove=old - new)
 
     async def size(self) -> int:
-        """Return how many messages were said, whatever became of them since."""
+        """Return the number of messages in the history, compressed or deleted ones included."""
         await self.check_health()
         return await self.chat_history_storage.size()
 
     async def clear(self) -> None:
-        """Empty both lists, and the summary."""
+        """Empty both lists and remove the summary."""
         await self.check_health()
         async with self._writing.get():
             await self.memory_storage.clear()
@@ -157,30 +161,30 @@ class TwoListMemory(MemoryBase):
             self._compressed_summary = ""
 
     async def all_messages(self) -> list[Msg]:
-        """Return every message of the memory as it is."""
+        """Return every message of the memory."""
         await self.check_health()
         return await self.memory_storage.get()
 
-    async def read_pages(self) -> PageTable:
-        """Return what a context window has to know."""
+    async def read_pages(self) -> MemoryPages:
+        """Return the page table for a context window."""
         shown = [msg for msg in await self.all_messages() if self._marks.fit(msg, _ANY, _LEFT)]
         marked = {
             mark: frozenset(msg.id for msg in shown if self._marks.fit(msg, frozenset({mark})))
             for mark in WINDOW_MARKS
         }
-        return PageTable(shown, marked, self._compressed_summary, self._compressed_summary)
+        return MemoryPages(shown, marked, self._compressed_summary, self._compressed_summary)
 
-    async def swap_summary(self, seen: PageTable, summary: str) -> bool:
-        """Set the summary if it is still the one that was seen; tell whether it was."""
+    async def swap_summary(self, seen: MemoryPages, summary: str) -> bool:
+        """Set the summary if it has not changed since ``seen``; return whether it was set."""
         if self._compressed_summary != seen.version:
             return False
         self._compressed_summary = checked_summary(summary)
         return True
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the summary, the marks and both lists, as plain data.
+        """Return the summary, the marks and the lists in RAM, as plain data.
 
-        The list of a storage that is not in RAM is not in it: it stays where it is.
+        Lists in other storages are not included.
         """
         state = {**super().state_dict(), "marks": self._marks.to_dict()}
         for name, storage in self._snapshotting().items():
@@ -188,11 +192,11 @@ class TwoListMemory(MemoryBase):
         return state
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> None:
-        """Put a state back, all of it or nothing; a list that is missing stays if not strict."""
+        """Load a state, all of it or nothing. Without ``strict``, a missing list stays as it is."""
         storages = self._snapshotting()
         missing = [name for name in storages if name not in state_dict]
         if strict and missing:
-            raise KeyError(f"the state of a {type(self).__name__} lacks {', '.join(missing)}")
+            raise KeyError(f"the state of a {type(self).__name__} has no {', '.join(missing)}")
         summary = checked_summary(state_dict.get("_compressed_summary", ""))
         marks = Marks.from_dict(state_dict.get("marks", {}))
         lists = {
@@ -206,7 +210,7 @@ class TwoListMemory(MemoryBase):
             storages[name].restore(messages)
 
     async def _append(self, messages: list[Msg], marks: frozenset[str], as_own: bool) -> None:
-        """Add what is new, to the history first: if it stays at that, adding again heals it."""
+        """Add new messages, to the history first: if the second step fails, adding again helps."""
         ids = {msg.id for msg in messages}
         said = await self.chat_history_storage.known(ids)
         there = await self.memory_storage.known(ids)
@@ -218,7 +222,7 @@ class TwoListMemory(MemoryBase):
             self._marks.change([msg.id for msg in messages], add=marks)
 
     async def _replace(self, messages: list[Msg]) -> None:
-        """Put messages in the place of the whole memory. The caller holds the lock."""
+        """Replace the whole memory. The caller holds the lock."""
         await self.memory_storage.replace(messages)
         self._marks.keep({msg.id for msg in messages})
 
@@ -235,7 +239,7 @@ def _or_own(storage: MessageStorageBase | None) -> MessageStorageBase:
 
 
 def _unknown(messages: list[Msg], known: Collection[str]) -> list[Msg]:
-    """Return the messages whose ids are not known, each once."""
+    """Return the messages with unknown ids, each once."""
     new: dict[str, Msg] = {}
     for msg in messages:
         if msg.id not in known:

@@ -1,11 +1,11 @@
-"""``ContextWindow``: any working memory, seen through a window of so many tokens.
+"""``ContextWindow``: reads any working memory within a token budget.
 
-The memory keeps everything; the window decides what is resident. Its page table are marks of the
-memory's messages and the memory's summary, so it lives wherever the messages live.
+The memory keeps everything; the window decides what is resident. The page table consists of marks
+on the messages and the memory's summary, so it is stored wherever the messages are.
 
-In what order things are written: first the archive has what leaves, then the summary stands for
-it, then marks take it out of the window. Whoever stops in between has shown something twice, and
-has lost nothing. Of two windows that compact at once, one is told that it was late and looks again.
+Writes are ordered: first the archive stores what leaves, then the summary replaces it, then marks
+take it out of the window. A crash in between shows something twice and loses nothing. If two
+windows compact at once, the later one fails to set the summary and reads again.
 """
 
 from __future__ import annotations
@@ -19,48 +19,59 @@ from typing import TypeAlias
 
 from ..context import Compacted, Compactor, Limits, LossReport, PageReader, Pages
 from ..context.limits import big_result
-from ..context.stand_in import StandIn
+from ..context.summaries.summary import is_summary
 from ..errors import InvalidInput, MemorySpaceError, UnknownHandle
 from ..loops import PerLoop, finish
 from ..message import Msg
-from ..message.msg import peek_content
 from ..operations import Operation, operation
 from ..tool import ToolResponse
 from .arguments import optional_mark
 from .base import MemoryBase
-from .pages import COMPRESSED, HINT, OFFLOADED, PINNED, PageTable
+from .pages import COMPRESSED, HINT, OFFLOADED, PINNED, MemoryPages
 from .releasing import release_deleted
 from .stored import StoredMemory
-from .view import View
+from .window_snapshot import WindowSnapshot
 from .wrapping import MemoryWrapper
 
 __all__ = ["COMPRESSED", "HINT", "OFFLOADED", "PINNED", "ContextWindow"]
 
 logger = logging.getLogger(__name__)
 
-_ATTEMPTS = 4  # at compacting while others do so too
-_MOST_VIEWS = 8  # by different marks
+_ATTEMPTS = 4  # at compacting while other windows do so too
+_MAX_SNAPSHOTS = 8  # one per combination of marks
 
 
 class ContextWindow:
-    """Reads a memory within a budget. Compacts when it has to, and then for a while not again.
+    """Reads a memory within a token budget, compacting it when needed.
 
-    Messages marked ``pinned`` stay resident, those marked ``hint`` leave first. The window itself
-    marks what left as ``compressed`` and what is shown in part as ``offloaded``; take such a mark
-    off and the message is back. Nothing is ever deleted from the memory.
+    Messages marked ``pinned`` stay resident; those marked ``hint`` leave first. The window marks
+    messages that left as ``compressed``, and those shown in part as ``offloaded``. Remove such a
+    mark to show the message again. The window never deletes messages.
 
-    ``compactor`` may be just the budget in tokens, or the limits.
+    Args:
+        memory: The memory to read.
+        compactor: A compactor, limits, or just the budget in tokens.
+
+    Raises:
+        InvalidInput: ``compactor`` is none of these.
+
+    Example:
+        >>> window = ContextWindow(memory, 8000)
+        >>> messages = await window.messages()
     """
 
     def __init__(self, memory: MemoryBase, compactor: Compactor | Limits | int) -> None:
         self.memory = memory
         self.compactor = _as_compactor(compactor)
         self._report: LossReport | None = None
-        self._views: dict[_Filter, View] = {}  # what was shown last
+        self._snapshots: dict[_Filter, WindowSnapshot] = {}
+
+    def __repr__(self) -> str:
+        return f"ContextWindow({self.memory!r}, budget={self.compactor.limits.budget})"
 
     @property
     def report(self) -> LossReport | None:
-        """What the last compaction did; None before the first."""
+        """The report of the last compaction; None before the first."""
         return self._report
 
     async def messages(
@@ -72,9 +83,17 @@ class ContextWindow:
         reserved: int = 0,
         force: bool = False,
     ) -> list[Msg]:
-        """Return the resident messages, the summary first; see ``Compactor.compact``.
+        """Return the resident messages, the summary first.
 
-        Of messages with ``mark`` and without ``exclude_mark``, if these are given.
+        Args:
+            mark: Consider only messages with this mark.
+            exclude_mark: Leave out messages with this mark.
+            prepend_summary: Whether to include the summary.
+            reserved: Tokens of the budget needed by the rest of the prompt.
+            force: Compact even if the messages fit.
+
+        Returns:
+            Messages that the caller may change.
         """
         wanted = optional_mark("mark", mark), optional_mark("exclude_mark", exclude_mark)
         with self._operation("context.messages") as done:
@@ -82,10 +101,14 @@ class ContextWindow:
                 table = await self._read(wanted)
                 shown = await self._shown(wanted, table, reserved, force)
             done.count(given=len(table.messages), returned=len(shown))
-        return shown if prepend_summary else [msg for msg in shown if not _is_summary(msg)]
+        return shown if prepend_summary else [msg for msg in shown if not is_summary(msg)]
 
     async def expand(self, handle: str) -> str | list[Msg] | list[dict[str, object]]:
-        """Return what left under a handle, or the message that has this id, resident or not."""
+        """Return the archived content of a handle, or the message with this id.
+
+        Raises:
+            UnknownHandle: There is neither.
+        """
         with self._operation("context.expand"):
             try:
                 return await self.compactor.expand(handle)
@@ -97,16 +120,17 @@ class ContextWindow:
 
     @property
     def tools(self) -> list[Callable[..., Awaitable[ToolResponse]]]:
-        """``read_memory`` and ``search_memory``: functions with which a model gets back what left.
+        """The tools ``read_memory`` and ``search_memory``, to give to a model.
 
-        They reach this window's archive and what of its memory is not resident, nothing else.
+        They reach this window's archive and the messages of its memory that are not resident,
+        nothing else.
         """
         return PageReader(self.compactor.archive, self._left).tools
 
     async def release(self) -> list[str]:
-        """Let go what left of messages that the memory no longer has; return its handles.
+        """Remove archived content of messages that were deleted; return its handles.
 
-        A compaction does this too. Call it after deleting what must not be found any more.
+        Every compaction does this too. Call it after deleting what must not be found any more.
         """
         return await release_deleted(self.compactor.archive, self.memory)
 
@@ -123,35 +147,43 @@ class ContextWindow:
         return operation(name, on=on, scope=scope, events=memory.events)
 
     async def _shown(
-        self, wanted: _Filter, table: PageTable, reserved: int, force: bool
+        self, wanted: _Filter, table: MemoryPages, reserved: int, force: bool
     ) -> list[Msg]:
-        view = self._views.get(wanted)
-        if view is not None and not force and await self._still_shows(view, table, reserved):
-            return view.messages(table)
+        snapshot = self._snapshots.get(wanted)
+        if (
+            snapshot is not None
+            and not force
+            and await self._still_shows(snapshot, table, reserved)
+        ):
+            return snapshot.messages(table)
         return await self._look(wanted, table, reserved, force)
 
-    async def _still_shows(self, view: View, table: PageTable, reserved: int) -> bool:
-        """Tell whether what was shown last still holds, with what has come behind it since."""
-        if view.holds(table, reserved):
+    async def _still_shows(
+        self, snapshot: WindowSnapshot, table: MemoryPages, reserved: int
+    ) -> bool:
+        """Return whether a snapshot is valid, growing it by appended messages if it can."""
+        if snapshot.holds(table, reserved):
             return True
-        new = view.tail(table)
+        new = snapshot.tail(table)
         if new is None:
             return False
         tokens = sum(await self.compactor.meter.costs(new))
-        if not view.fits(tokens, reserved):
+        if not snapshot.fits(tokens, reserved):
             return False
-        view.grow(table, tokens)
+        snapshot.grow(table, tokens)
         return True
 
     async def _look(
-        self, wanted: _Filter, table: PageTable, reserved: int, force: bool
+        self, wanted: _Filter, table: MemoryPages, reserved: int, force: bool
     ) -> list[Msg]:
-        """Compact and read again, until nothing leaves: what is shown is what others would see."""
+        """Compact and read again until nothing leaves: other windows would show the same."""
         first = done = await self._compacted(table, reserved, force)
         self._note(first.report, is_first=True)
         for _ in range(_ATTEMPTS):
             if not done.report.losses:
-                self._remember(wanted, View(table, done, reserved, self.compactor.limits.budget))
+                self._remember(
+                    wanted, WindowSnapshot(table, done, reserved, self.compactor.limits.budget)
+                )
                 break
             await finish(self._settle(table, done))
             table = await self._read(wanted)
@@ -161,22 +193,22 @@ class ContextWindow:
             await self._tidy()
         return done.messages
 
-    def _remember(self, wanted: _Filter, view: View) -> None:
-        self._views.pop(wanted, None)
-        while len(self._views) >= _MOST_VIEWS:
-            del self._views[next(iter(self._views))]
-        self._views[wanted] = view
+    def _remember(self, wanted: _Filter, snapshot: WindowSnapshot) -> None:
+        self._snapshots.pop(wanted, None)
+        while len(self._snapshots) >= _MAX_SNAPSHOTS:
+            del self._snapshots[next(iter(self._snapshots))]
+        self._snapshots[wanted] = snapshot
 
     async def _tidy(self) -> None:
-        """Release what was deleted; trouble with that is no reason not to read."""
+        """Release deleted content. A failure is logged and does not fail the read."""
         try:
             await self.release()
         except (OSError, MemorySpaceError) as error:
             kind = type(error).__name__
-            logger.warning("what was deleted could not leave the archive yet: %s", kind)
+            logger.warning("could not remove deleted messages from the archive yet: %s", kind)
 
-    async def _read(self, wanted: _Filter) -> PageTable:
-        """Return the page table, of the messages that are asked for."""
+    async def _read(self, wanted: _Filter) -> MemoryPages:
+        """Return the page table of the wanted messages."""
         table = await self.memory.read_pages()
         messages = table.messages
         for mark in wanted[0]:
@@ -187,11 +219,11 @@ class ContextWindow:
             messages = [msg for msg in messages if msg.id not in chosen]
         return table._replace(messages=messages)
 
-    async def _marked(self, table: PageTable, mark: str) -> Collection[str]:
+    async def _marked(self, table: MemoryPages, mark: str) -> Collection[str]:
         known = table.marked.get(mark)
         return _ids(await self.memory.get_memory(mark, None, False)) if known is None else known
 
-    async def _compacted(self, table: PageTable, reserved: int, force: bool) -> Compacted:
+    async def _compacted(self, table: MemoryPages, reserved: int, force: bool) -> Compacted:
         return await self.compactor.compact(
             table.messages,
             pages=Pages(offloaded=table.marked[OFFLOADED], summary=table.summary),
@@ -201,8 +233,8 @@ class ContextWindow:
             force=force,
         )
 
-    async def _settle(self, table: PageTable, done: Compacted) -> None:
-        """Write down what a compaction decided, unless somebody else was first."""
+    async def _settle(self, table: MemoryPages, done: Compacted) -> None:
+        """Store what a compaction decided, unless another window was first."""
         pages = done.pages
         is_new = pages.summary != table.summary
         if is_new and not await self.memory.swap_summary(table, pages.summary):
@@ -211,13 +243,13 @@ class ContextWindow:
         await self._mark(OFFLOADED, table, pages.offloaded - table.marked[OFFLOADED])
         await self._mark(COMPRESSED, table, left)
 
-    async def _mark(self, mark: str, table: PageTable, ids: Collection[str]) -> None:
+    async def _mark(self, mark: str, table: MemoryPages, ids: Collection[str]) -> None:
         chosen = [msg.id for msg in table.messages if msg.id in ids]
         if chosen:
             await self.memory.update_messages_mark(mark, msg_ids=chosen)
 
     def _note(self, report: LossReport, is_first: bool = False) -> None:
-        """Keep a report that tells something: of the first look, or of a compaction."""
+        """Keep the report if something left, or if the first look found a problem."""
         tells = report.troubles or report.excess or report.repairs
         if report.losses or (is_first and tells):
             self._report = report
@@ -230,7 +262,7 @@ _making = threading.Lock()
 
 
 def _lock_of(memory: MemoryBase) -> asyncio.Lock:
-    """Return the lock of all windows on a memory: one compacts, the others then need not."""
+    """Return the lock shared by all windows on a memory: only one of them compacts."""
     with _making:
         return _locks.setdefault(memory, PerLoop(asyncio.Lock)).get()
 
@@ -241,8 +273,9 @@ def _as_compactor(given: Compactor | Limits | int) -> Compactor:
     if isinstance(given, Limits):
         return Compactor(given)
     if type(given) is not int:
+        kind = type(given).__name__
         raise InvalidInput(
-            f"a window needs a budget in tokens, Limits or a Compactor, got {type(given).__name__}"
+            f"compactor must be a budget in tokens, Limits or a Compactor, got {kind}"
         )
     return Compactor(Limits(budget=given, tool_result=big_result(given)))
 
@@ -252,11 +285,5 @@ def _ids(messages: Sequence[Msg]) -> set[str]:
 
 
 def _divided(shown: Sequence[Msg]) -> set[str]:
-    """Return the ids of messages of which a repaired part is still shown: they have not left."""
+    """Return the ids of messages of which a repaired part is still shown."""
     return {msg.id.rpartition(".")[0] for msg in shown}
-
-
-def _is_summary(msg: Msg) -> bool:
-    """Tell whether a message is no message of the memory, but stands for some."""
-    content = peek_content(msg)
-    return isinstance(content, str) and msg.id == StandIn(content).message("").id

@@ -1,7 +1,7 @@
-"""``MemoryWithCompress``: everything that was said in one list, what the agent reads in another.
+"""``MemoryWithCompress``: a memory that compresses itself and keeps the original messages.
 
-When the second list gets too long, it is compressed; the first keeps the originals. A compression
-that fails changes nothing and is only logged: whoever adds or reads does not notice.
+One list keeps every message, the other is read and compressed when it gets too long. A compression
+that fails changes nothing and is only logged.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..model import ChatModel
 from ..model.contract import check_model
 from ..token import TokenCounterBase
 from .arguments import as_messages, check_callable
-from .compressing import CompressFunc, DefaultCompressor, Length, TriggerFunc, summariser_for
+from .compressing import CompressFunc, ContentMeter, DefaultCompressor, TriggerFunc, summariser_for
 from .message_storage import MessageStorageBase
 from .two_lists import TwoListMemory
 
@@ -33,14 +33,31 @@ MAX_TOKEN = 28000
 class MemoryWithCompress(TwoListMemory):
     """Working memory that compresses itself.
 
-    ``chat_history_storage`` keeps every message; ``memory_storage`` is what is read, and what is
-    compressed once it has more than ``max_token`` tokens (without ``token_counter``: characters of
-    JSON) or ``compression_trigger_func`` says so. ``compress_func`` replaces the way it is done,
-    ``customized_compression_prompt`` only what the model is asked. Without a model the summary is
-    made of what was said itself. Both functions may be plain or coroutine functions, and can also
-    be given to a single call.
+    Args:
+        model: The chat model that writes summaries. Without one, summaries are extracted from the
+            messages.
+        formatter: The formatter of the model's provider, for a model that takes its provider's
+            message format.
+        max_token: The tokens from which the memory is compressed; characters of JSON if there is
+            no ``token_counter``.
+        chat_history_storage: Keeps every message; in RAM by default.
+        memory_storage: Holds the messages that are read and compressed; in RAM by default.
+        token_counter: Counts tokens.
+        compress_func: Replaces the default compression: takes and returns a list of messages. It
+            may be a plain or a coroutine function.
+        compression_trigger_func: Returns whether to compress a memory that is not too long. It may
+            be a plain or a coroutine function.
+        compression_on_add: Whether ``add`` compresses.
+        compression_on_get: Whether ``get_memory`` compresses.
+        customized_compression_prompt: The prompt of the model, with ``{max_token}``,
+            ``{messages_list_json}`` and ``{schema_json}`` to be filled in.
 
-    A model that takes its provider's own messages needs that provider's ``formatter``.
+    Raises:
+        InvalidInput: An argument is of the wrong type or out of range.
+
+    Example:
+        >>> memory = MemoryWithCompress(model, max_token=8000, token_counter=counter)
+        >>> messages = await memory.get_memory(recent_n=20)
     """
 
     def __init__(
@@ -69,7 +86,10 @@ class MemoryWithCompress(TwoListMemory):
         self.compression_on_add = compression_on_add
         self.compression_on_get = compression_on_get
         self.customized_compression_prompt = customized_compression_prompt
-        self._compressing = PerLoop(asyncio.Lock)  # held while a compressor works, one at a time
+        self._compressing = PerLoop(asyncio.Lock)  # held during a compression, one at a time
+
+    def __repr__(self) -> str:
+        return f"MemoryWithCompress(max_token={self.max_token})"
 
     async def add(
         self,
@@ -81,9 +101,10 @@ class MemoryWithCompress(TwoListMemory):
         compress_func: CompressFunc | None = None,
         compression_trigger_func: TriggerFunc | None = None,
     ) -> None:
-        """Append messages to both lists and, with ``compression_on_add``, compress if it is due.
+        """Append messages to both lists; with ``compression_on_add``, compress if needed.
 
-        See ``MemoryBase.add``. A message that only the history has is back in the memory.
+        See ``MemoryBase.add``. A message that only the history has is added to the memory again.
+        The two functions replace those of the memory for this call.
         """
         await super().add(
             memories, marks, allow_duplicates=allow_duplicates, skip_duplicated=skip_duplicated
@@ -102,10 +123,16 @@ class MemoryWithCompress(TwoListMemory):
         compress_func: CompressFunc | None = None,
         compression_trigger_func: TriggerFunc | None = None,
     ) -> list[Msg]:
-        """Compress if it is due (and ``compression_on_get`` is set), then return the memory.
+        """Compress if needed, unless ``compression_on_get`` is off, and return the memory.
 
-        What the marks and ``filter_func(place, message)`` let through; of that the last
-        ``recent_n``, if it is more than 0. A summary comes before them.
+        Args:
+            mark: Return only messages with this mark.
+            exclude_mark: Leave out messages with this mark.
+            prepend_summary: Return the summary first, if there is one.
+            recent_n: Return only the last messages, if more than 0.
+            filter_func: Called with position and message; returns whether to include the message.
+            compress_func: Replaces that of the memory for this call.
+            compression_trigger_func: Replaces that of the memory for this call.
         """
         await self.check_health()
         if self.compression_on_get:
@@ -115,7 +142,7 @@ class MemoryWithCompress(TwoListMemory):
         )
 
     async def direct_update_memory(self, msgs: Msg | Sequence[Msg] | None) -> None:
-        """Put these messages in the place of the whole memory; the history stays as it is."""
+        """Replace the whole memory by these messages. The history stays as it is."""
         if msgs is None:
             return
         messages = as_messages(msgs if isinstance(msgs, Msg) else list(msgs))
@@ -129,9 +156,15 @@ class MemoryWithCompress(TwoListMemory):
         compression_trigger_func: TriggerFunc | None = None,
         memory: list[Msg] | None = None,
     ) -> tuple[bool, list[Msg]]:
-        """Compress messages, or the memory, if the trigger says so; nothing is stored.
+        """Compress messages if the trigger says so, without storing the result.
 
-        Returns whether it did, and the messages.
+        Args:
+            compress_func: Replaces that of the memory for this call.
+            compression_trigger_func: Replaces that of the memory for this call.
+            memory: The messages; those of the memory by default.
+
+        Returns:
+            Whether they were compressed, and the messages.
         """
         await self.check_health()
         messages = await self.memory_storage.get() if memory is None else as_messages(memory)
@@ -140,16 +173,16 @@ class MemoryWithCompress(TwoListMemory):
         return (False, messages) if made is None else (True, made)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the limit, the summary, the marks and both lists, as plain data.
+        """Return the limit, the summary, the marks and the lists in RAM, as plain data.
 
-        The list of a storage that is not in RAM is not in it: it stays where it is.
+        Lists in other storages are not included.
         """
         return {**super().state_dict(), "max_token": self.max_token}
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> None:
-        """Put a state back, all of it or nothing; what is missing stays if not ``strict``."""
+        """Load a state, all of it or nothing. Without ``strict``, missing parts are kept."""
         if strict and "max_token" not in state_dict:
-            raise KeyError("the state of a MemoryWithCompress lacks max_token")
+            raise KeyError("the state of a MemoryWithCompress has no max_token")
         limit = _checked_limit(state_dict.get("max_token", self.max_token))
         super().load_state_dict(state_dict, strict)
         self.max_token = limit
@@ -159,8 +192,8 @@ class MemoryWithCompress(TwoListMemory):
     ) -> None:
         """Compress the memory if it is too long or the trigger says so.
 
-        While a compressor works others may add: what they added stands behind what it made. If
-        anything it looked at is no longer there, what it made is dropped.
+        Messages added meanwhile follow the compressed ones. If a message that was compressed has
+        been removed meanwhile, the result is discarded.
         """
         async with self._compressing.get():
             before = await self.memory_storage.get()
@@ -176,29 +209,29 @@ class MemoryWithCompress(TwoListMemory):
     async def _made(
         self, messages: list[Msg], is_due: TriggerFunc, compress_func: CompressFunc | None
     ) -> list[Msg] | None:
-        """Return what a compressor makes of messages; None if it is not due, or fails."""
+        """Return the compressed messages; None if compression is not due or fails."""
         compress = self.compress_func if compress_func is None else compress_func
         try:
             if not messages or not await _value(is_due(list(messages))):
                 return None
             compress = self._default() if compress is None else compress
             return _checked(await _value(compress(list(messages))))
-        except Exception as error:  # whatever a model or a user's function does, the memory stands
-            kind = type(error).__name__  # its words may be a user's
+        except Exception as error:  # a model or a custom function may raise anything
+            kind = type(error).__name__  # not its message, which may quote a user
             logger.warning("compressing the memory failed, it stays as it is: %s", kind)
             return None
 
     def _default(self) -> CompressFunc:
         prompt = self.customized_compression_prompt
         summarise = summariser_for(self.model, self.formatter, prompt)
-        return DefaultCompressor(summarise, Length(self.token_counter), self.max_token)
+        return DefaultCompressor(summarise, ContentMeter(self.token_counter), self.max_token)
 
     def _trigger(self, given: TriggerFunc | None) -> TriggerFunc | None:
         return self.compression_trigger_func if given is None else given
 
     def _is_due(self, trigger: TriggerFunc | None) -> TriggerFunc:
         async def is_due(messages: list[Msg]) -> bool:
-            if await Length(self.token_counter).of(messages) > self.max_token:
+            if await ContentMeter(self.token_counter).length(messages) > self.max_token:
                 return True
             return trigger is not None and await _value(trigger(messages))
 
@@ -206,7 +239,7 @@ class MemoryWithCompress(TwoListMemory):
 
 
 async def _value(given: Awaitable[T] | T) -> T:
-    """Return what a function gave, whether it is a coroutine function or a plain one."""
+    """Return the result of a plain or a coroutine function."""
     return await given if isinstance(given, Awaitable) else given
 
 
@@ -216,11 +249,11 @@ def _ids(messages: list[Msg]) -> list[str]:
 
 def _checked(made: Any) -> list[Msg]:
     if made is None:
-        raise TypeError("a compress_func must return a list of messages, got None")
+        raise TypeError("compress_func must return a list of messages, got None")
     return as_messages(made)
 
 
 def _checked_limit(max_token: Any) -> int:
     if type(max_token) is not int or max_token < 1:
-        raise InvalidInput(f"max_token must be a whole number from 1 on, got {max_token!r}")
+        raise InvalidInput(f"max_token must be a positive whole number, got {max_token!r}")
     return max_token

@@ -1,4 +1,4 @@
-"""``MemoryWrapper``: a memory that is another one, for those who change one thing about it."""
+"""``MemoryWrapper``: a base class for memories that change one aspect of another memory."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ from typing import Any
 
 from ..message import Msg
 from .base import MemoryBase
-from .pages import PageTable
+from .pages import MemoryPages
 
 
 class MemoryWrapper(MemoryBase):
-    """Hands everything on to ``memory``, whose state is its state."""
+    """Delegates everything to ``memory`` and shares its state."""
 
     def __init__(self, memory: MemoryBase) -> None:
         super().__init__()
         self.memory = memory
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.memory!r})"
 
     async def add(
         self,
@@ -40,15 +43,15 @@ class MemoryWrapper(MemoryBase):
         return await self.memory.delete(msg_ids, index=index)
 
     async def delete_by_mark(self, mark: str | list[str]) -> int:
-        """Remove the messages that carry any of the marks."""
+        """Remove the messages that have any of the marks."""
         return await self.memory.delete_by_mark(mark)
 
     async def size(self) -> int:
-        """Return how many messages there are."""
+        """Return the number of messages."""
         return await self.memory.size()
 
     async def clear(self) -> None:
-        """Remove all messages, and the summary."""
+        """Remove all messages and the summary."""
         await self.memory.clear()
 
     async def get_memory(
@@ -66,7 +69,7 @@ class MemoryWrapper(MemoryBase):
         old_mark: str | None = None,
         msg_ids: Iterable[str] | None = None,
     ) -> int:
-        """Add, remove or change a mark; see ``MemoryBase.update_messages_mark``."""
+        """Add, remove or replace a mark; see ``MemoryBase.update_messages_mark``."""
         return await self.memory.update_messages_mark(new_mark, old_mark, msg_ids)
 
     async def update_compressed_summary(self, summary: str) -> None:
@@ -77,12 +80,12 @@ class MemoryWrapper(MemoryBase):
         """Return every message as it was added."""
         return await self.memory.all_messages()
 
-    async def read_pages(self) -> PageTable:
-        """Return what a context window has to know."""
+    async def read_pages(self) -> MemoryPages:
+        """Return the page table for a context window."""
         return await self.memory.read_pages()
 
-    async def swap_summary(self, seen: PageTable, summary: str) -> bool:
-        """Set the summary if it is still the one that was seen."""
+    async def swap_summary(self, seen: MemoryPages, summary: str) -> bool:
+        """Set the summary if it has not changed since ``seen``; return whether it was set."""
         return await self.memory.swap_summary(seen, summary)
 
     def state_dict(self) -> dict[str, Any]:
@@ -90,9 +93,9 @@ class MemoryWrapper(MemoryBase):
         return self.memory.state_dict()
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> None:
-        """Put a state of the memory back."""
+        """Load a state of the memory."""
         self.memory.load_state_dict(state_dict, strict)
 
     async def close(self) -> None:
-        """Close the memory, if this is what is wanted of it."""
+        """Close the memory."""
         await self.memory.close()

@@ -1,1 +1,1 @@
-"""The message schema, at the runtime's paths."""
+"""Compatibility: the runtime's ``engine.schemas``."""

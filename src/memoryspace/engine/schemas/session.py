@@ -1,4 +1,4 @@
-"""The session, where the runtime has it."""
+"""Compatibility: the runtime's path of the session."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The services, at the runtime's paths."""
+"""Compatibility: the runtime's ``engine.services``."""

@@ -1,4 +1,4 @@
-"""The memory services, where the runtime has them. Each is imported when it is first used."""
+"""Compatibility: the runtime's path of the memory services. Each is imported on first use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The service on mem0, where the runtime has it."""
+"""Compatibility: the runtime's path of the mem0 service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contract of a service and the one in memory, where the runtime has them."""
+"""Compatibility: the runtime's path of the service contract and the in-memory service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The factory, where the runtime has it."""
+"""Compatibility: the runtime's path of the service factory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The service on Redis, where the runtime has it."""
+"""Compatibility: the runtime's path of the Redis service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The personal service, where the runtime has it."""
+"""Compatibility: the runtime's path of the personal memory service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The service for tasks, where the runtime has it."""
+"""Compatibility: the runtime's path of the task memory service."""
 
 from __future__ import annotations
 

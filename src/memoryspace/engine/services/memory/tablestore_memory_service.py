@@ -1,4 +1,4 @@
-"""The service on Tablestore, where the runtime has it."""
+"""Compatibility: the runtime's path of the Tablestore service."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What the services are made with, at the runtime's paths."""
+"""Compatibility: the runtime's ``engine.services.utils``."""

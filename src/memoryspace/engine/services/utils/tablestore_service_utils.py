@@ -1,4 +1,4 @@
-"""The client of Tablestore, where the runtime has it."""
+"""Compatibility: the runtime's path of the Tablestore client."""
 
 from __future__ import annotations
 

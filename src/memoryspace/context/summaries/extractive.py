@@ -1,74 +1,81 @@
-"""``ExtractiveSummary``: a summary without a model, of what was said itself.
+"""``ExtractiveSummary``: a summary without a model, made of the messages' own sentences.
 
-It keeps what binds (``binding`` says why), the goal, what was decided, found out and done, what is
-open, and names and numbers as they were written. It can read itself back, so a summary merges into
-the next one, and never grows beyond the room it is given: what binds most stays longest, and new
-things before old ones.
+It keeps binding statements (see ``reasons``), the goal, decisions, findings, actions, open points,
+and names and numbers as written. It can parse itself, so a summary merges into the next one. It
+never exceeds its budget: the most binding statements stay longest, and new ones before old ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ..message import Msg
-from ..token import estimate_tokens
-from .notes import TITLES, USES_SAID, Notes, Point, Section
+from ...message import Msg
+from ...token import estimate_tokens
+from .notes import TITLES, USES_SAID, ConversationNotes, Point, Section
 from .sentences import is_chinese
-from .stand_in import clipped
+from .summary import clipped
 
 _SHARES: dict[Section, float] = {"binding": 0.5, "goal": 0.2, "done": 0.1, "names": 0.4}  # at most
-_MOST_POINTS = 4000  # that are weighed; of more, the newest
-_LEAST_ROOM = 8  # tokens; no sentence fits in less
+_MOST_POINTS = 4000  # considered; of more, the newest
+_LEAST_TOKENS = 8  # tokens; no sentence fits in fewer
 _BULLET = 2  # tokens, with the end of the line
 _LITTLE = 1.0  # the worth of a point that comes after names
-_MOST_DIGITS = 6  # of how often something was done
+_MOST_DIGITS = 6  # of a repeat count
 
 
 class ExtractiveSummary:
-    """Picks sentences, actions and names. English and Chinese; needs nothing, and never fails."""
+    """Selects sentences, actions and names, in English and Chinese.
+
+    It needs no model and never fails.
+
+    Example:
+        >>> text = await ExtractiveSummary()("", messages, 200)
+    """
 
     async def __call__(self, earlier: str, messages: Sequence[Msg], max_tokens: int) -> str:
-        """Return one text that stands for both."""
-        notes = Notes()
+        """Return one text that replaces both; see ``Summariser``."""
+        notes = ConversationNotes()
         notes.read(earlier)
-        notes.take(messages)
+        notes.add(messages)
         return clipped_to(written(notes, max_tokens), max_tokens)
 
 
-def written(notes: Notes, room: int) -> str:
-    """Put a summary together: first what binds, then each list within its share, and points."""
+def written(notes: ConversationNotes, budget: int) -> str:
+    """Compose a summary: binding statements first, then each list within its share, then points."""
     points = _best_first(notes)
-    sheet = _Sheet(room, is_chinese(notes.goal + " ".join(point.text for point in points)))
-    sheet.choose([each for each in points if each.section == "binding"], sheet.share("binding"))
-    sheet.put("goal", clipped_to(notes.goal, sheet.share("goal")))
-    sheet.put("done", _listed("; ", _counted(notes.done), sheet.share("done")))
-    share = sheet.share("names")
+    builder = _SummaryBuilder(
+        budget, is_chinese(notes.goal + " ".join(point.text for point in points))
+    )
+    builder.choose([each for each in points if each.section == "binding"], builder.share("binding"))
+    builder.put("goal", clipped_to(notes.goal, builder.share("goal")))
+    builder.put("done", _listed("; ", _counted(notes.done), builder.share("done")))
+    share = builder.share("names")
     said = {name: uses for name, uses in notes.names.items() if uses >= USES_SAID}
-    sheet.put("names", _listed(", ", _by_use(said), share))
-    sheet.choose([each for each in points if each.worth > _LITTLE])
-    if len(said) < len(notes.names):  # those of tables, logs and results: in what is left
-        share = min(share, sheet.share("names"))
-        sheet.put("names", _listed(", ", _by_use(notes.names), share))
-    sheet.choose(points)
-    return sheet.text(notes.points)
+    builder.put("names", _listed(", ", _by_use(said), share))
+    builder.choose([each for each in points if each.worth > _LITTLE])
+    if len(said) < len(notes.names):  # names in tables, logs and results get what is left
+        share = min(share, builder.share("names"))
+        builder.put("names", _listed(", ", _by_use(notes.names), share))
+    builder.choose(points)
+    return builder.text(notes.points)
 
 
-class _Sheet:
-    """A summary being written, and the room that is left."""
+class _SummaryBuilder:
+    """A summary being composed, and the tokens that are left."""
 
-    def __init__(self, room: int, in_chinese: bool) -> None:
-        self._room = self._left = room
+    def __init__(self, budget: int, in_chinese: bool) -> None:
+        self._budget = self._left = budget
         self._titles = {section: both[in_chinese] for section, both in TITLES.items()}
         self._lists: dict[Section, str] = {}
         self._points: dict[Point, int] = {}  # with what each costs
 
     def share(self, section: Section) -> int:
-        """Return the tokens that a section may have now."""
+        """Return the tokens that a section may take now."""
         left = self._left + self._cost_of_list(section) - self._cost_of_title(section)
-        return max(0, min(int(self._room * _SHARES[section]), left))
+        return max(0, min(int(self._budget * _SHARES[section]), left))
 
     def put(self, section: Section, text: str) -> None:
-        """Write a list in the place of the one that was there; it need not be said elsewhere."""
+        """Set the list of a section. Points that it already contains are removed."""
         self._left += self._cost_of_list(section)
         self._lists[section] = text
         self._left -= self._cost_of_list(section)
@@ -76,10 +83,10 @@ class _Sheet:
             self._left += self._points.pop(point)
 
     def choose(self, points: Iterable[Point], most: int | None = None) -> None:
-        """Take the first points that fit into the room, or into a part of it."""
+        """Add points in order while they fit into the budget, or into ``most`` tokens of it."""
         kept = 0 if most is None else max(0, self._left - most)
         for point in points:
-            if self._left - kept < _LEAST_ROOM:
+            if self._left - kept < _LEAST_TOKENS:
                 break
             if point in self._points or point.text in self._lists.get("goal", ""):
                 continue
@@ -89,7 +96,7 @@ class _Sheet:
                 self._left -= cost
 
     def text(self, said: Sequence[Point]) -> str:
-        """Return what was written, section by section, points in the order they were said."""
+        """Return the summary by section, points in the order they were said."""
         places = {point: place for place, point in enumerate(said)}
         points = sorted(self._points, key=places.__getitem__)
         lines: list[str] = []
@@ -115,7 +122,7 @@ class _Sheet:
 
 
 def clipped_to(text: str, max_tokens: int) -> str:
-    """Return at most so many tokens of a text, by estimate."""
+    """Return at most ``max_tokens`` of a text, by estimate."""
     tokens = estimate_tokens(text)
     while text and tokens > max_tokens:
         text = clipped(text, len(text) * max_tokens // tokens - 1)
@@ -123,15 +130,15 @@ def clipped_to(text: str, max_tokens: int) -> str:
     return text
 
 
-def _best_first(notes: Notes) -> list[Point]:
-    """Return the points worth anything, none twice, of equals the newest first."""
+def _best_first(notes: ConversationNotes) -> list[Point]:
+    """Return the distinct points with a positive worth, best first, of equals the newest."""
     said = {point.text.casefold(): point for point in notes.points[-_MOST_POINTS:]}
     newest_first = [point for point in said.values() if point.worth > 0][::-1]
     return sorted(newest_first, key=lambda point: -point.worth)
 
 
 def _counted(actions: Iterable[str]) -> list[str]:
-    """Return actions, the newest first, each once with how often it was done."""
+    """Return distinct actions with their counts, newest first."""
     times: dict[str, int] = {}
     for action in actions:
         name, _, count = action.rpartition(" ×")
@@ -142,17 +149,17 @@ def _counted(actions: Iterable[str]) -> list[str]:
 
 
 def _by_use(names: Mapping[str, int]) -> list[str]:
-    """Return names, those used most first, of equals the newest."""
+    """Return names by use, of equals the newest first."""
     newest_first = [*names][::-1]
     return sorted(newest_first, key=lambda name: -names[name])
 
 
-def _listed(separator: str, items: Iterable[str], room: int) -> str:
-    """Return as many items as fit, in one line."""
+def _listed(separator: str, items: Iterable[str], budget: int) -> str:
+    """Return as many items as fit, on one line."""
     taken: list[str] = []
     for item in items:
-        room -= estimate_tokens(item) + 1
-        if room < 0:
+        budget -= estimate_tokens(item) + 1
+        if budget < 0:
             break
         taken.append(item)
     return separator.join(taken)

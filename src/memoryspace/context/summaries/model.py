@@ -1,4 +1,4 @@
-"""``ModelSummary``: a summary by a chat model, with structure if the model can, in words if not."""
+"""``ModelSummary``: a summary by a chat model, structured if the model supports it."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from ..errors import ModelFailed, ModelUnavailable, WrongForm
-from ..formatter.base import FormatterBase
-from ..message import Msg
-from ..model import ChatModel, ChatModelBase, collected, prompt_messages, read_prompt
-from ..model.ask import schema_of
-from ..model.base import StructuredModel
-from ..model.calling import completed
-from ..model.parsing import documents_in
-from ..model.structured import json_schema_of, validated
-from ..token import estimate_tokens
-from .rendering import text_of_message
-from .stand_in import clipped
+from ...errors import ModelFailed, ModelUnavailable, WrongForm
+from ...formatter.base import FormatterBase
+from ...message import Msg
+from ...model import ChatModel, ChatModelBase, collected, prompt_messages, read_prompt
+from ...model.ask import schema_of
+from ...model.base import StructuredModel
+from ...model.calling import completed
+from ...model.parsing import documents_in
+from ...model.structured import json_schema_of, validated
+from ...token import estimate_tokens
+from ..rendering import text_of_message
+from .summary import clipped
 
 logger = logging.getLogger(__name__)
 
-_PACKAGE = "memoryspace.context"
+_PACKAGE = "memoryspace.context.summaries"
 _LENGTH = "\nUse no more than about {words} words in all.\n"
 _WORDS_PER_TOKEN = 0.6
-_MOST_OF_ONE = 6000  # characters of one message that a model is shown
+_MOST_OF_ONE = 6000  # characters of one message that the model sees
 _THOUGHTS = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
-_FEWEST_SIGNS = 8  # letters and digits; an answer with less says nothing
+_FEWEST_SIGNS = 8  # letters and digits; a shorter answer says nothing
 
 
 class SummaryFields(Struct, frozen=True):
-    """What a summary consists of."""
+    """The default fields of a structured summary."""
 
     task_overview: Annotated[str, Meta(description="What was asked for, and its conditions")] = ""
     current_state: Annotated[str, Meta(description="What has been done, and what came of it")] = ""
@@ -44,16 +44,27 @@ class SummaryFields(Struct, frozen=True):
 
 
 class ModelSummary:
-    """Asks a model to merge what leaves into what earlier summaries said.
+    """Asks a chat model to merge messages into the earlier summary.
 
-    ``schema`` is what the answer consists of: a pydantic class, a ``Struct`` or a JSON schema with
-    members of text. ``prompt`` takes the place of our instructions; the conversation always comes
-    as data. ``template`` is the summary with the names of members in braces; a member that the
-    model left out is empty there. A model that takes its provider's own messages needs that
-    provider's ``formatter``. A long conversation is summarised in parts of ``part_tokens``.
+    Args:
+        model: The chat model.
+        schema: The fields of the answer: a pydantic class, a ``Struct`` or a JSON schema with text
+            fields; ``SummaryFields`` by default.
+        prompt: Instructions that replace ours. The conversation is always passed as data.
+        template: The text of the summary with field names in braces. A field that the model left
+            out is empty.
+        formatter: The formatter of the model's provider, for a model that takes its provider's
+            message format.
+        timeout: Seconds allowed for the whole summary; ``None`` for no limit.
+        part_tokens: A longer conversation is summarised in parts of this size.
 
-    Raises ``ModelFailed`` if the model gives nothing that can be used, ``TimeoutError`` if it takes
-    longer than ``timeout`` seconds in all.
+    Raises:
+        ModelFailed: When called: the model gave no usable answer.
+        TimeoutError: When called: the model took longer than ``timeout``.
+
+    Example:
+        >>> summariser = ModelSummary(model, timeout=30)
+        >>> compactor = Compactor(Limits(budget=8000), summariser=summariser)
     """
 
     def __init__(
@@ -76,7 +87,7 @@ class ModelSummary:
         self.part_tokens = part_tokens
 
     async def __call__(self, earlier: str, messages: Sequence[Msg], max_tokens: int) -> str:
-        """Return one text that stands for both."""
+        """Return one text that replaces both; see ``Summariser``."""
         async with asyncio.timeout(self.timeout):
             for part in _parts(messages, self.part_tokens):
                 data = {"notes_so_far": _sendable(earlier), "conversation": part}
@@ -88,7 +99,7 @@ class ModelSummary:
             text = await self._structured(data, max_tokens)
         except ModelUnavailable:
             raise
-        except Exception as error:  # servers refuse schemas in many ways
+        except Exception as error:  # servers reject schemas in many ways
             logger.warning("no structured summary (%s); asking for text", type(error).__name__)
             text = ""
         return text if text else await self._in_words(data, max_tokens)
@@ -108,7 +119,7 @@ class ModelSummary:
         found = await self._asked(instructions, data, None)
         text = _once_each(_THOUGHTS.sub("", str(found)))
         if sum(map(str.isalnum, text)) < _FEWEST_SIGNS:
-            raise ModelFailed(f"model {self.model.name!r} gave a summary that says nothing")
+            raise ModelFailed(f"model {self.model.name!r} returned an empty summary")
         return text
 
     def _instructions(self, name: str, max_tokens: int) -> str:
@@ -118,7 +129,7 @@ class ModelSummary:
     async def _asked(
         self, instructions: str, data: Mapping[str, Any], schema: StructuredModel | None
     ) -> str | Mapping[str, Any]:
-        """Return the model's text, or the document that it gave by itself."""
+        """Return the model's text, or its structured answer if the provider parsed one."""
         prompt = prompt_messages(instructions, data)
         if self.formatter is None or not isinstance(self.model, ChatModelBase):
             form = _closed_schema_of(schema) if schema is not None else None
@@ -129,7 +140,7 @@ class ModelSummary:
         return response.metadata if response.metadata is not None else response.text
 
     def _fields(self, document: Any) -> dict[str, Any]:
-        """Return the members of an answer, or those that are there if not all are."""
+        """Return the non-empty fields of an answer, also of an incomplete one."""
         try:
             fields = validated(self.schema, document)
         except WrongForm:
@@ -143,26 +154,26 @@ class ModelSummary:
             try:
                 return self.template.format_map(_Tolerant(fields))
             except (ValueError, TypeError, LookupError, AttributeError):
-                logger.warning("the template of the summary cannot be filled; it is left out")
+                logger.warning("the summary template could not be filled; using plain sections")
         return "\n\n".join(f"{_title(name)}\n{value}" for name, value in fields.items())
 
 
 def _closed_schema_of(form: StructuredModel) -> Mapping[str, Any]:
-    """Servers that guarantee a schema want it without defaults; of a ``Struct`` we can make one."""
+    """Return the schema without defaults where possible: strict servers reject defaults."""
     if isinstance(form, type) and issubclass(form, Struct):
         return schema_of(form)
     return json_schema_of(form)
 
 
 class _Tolerant(dict[str, Any]):
-    """Members for a template; one that is not there is empty."""
+    """The fields of a template; a missing one is empty."""
 
     def __missing__(self, name: str) -> str:
         return ""
 
 
 def _parts(messages: Sequence[Msg], most: int) -> Iterator[list[str]]:
-    """Divide a conversation into parts of about so many tokens, each message a text."""
+    """Divide a conversation into parts of about ``most`` tokens, each message a text."""
     part: list[str] = []
     tokens = 0
     for msg in messages:
@@ -178,12 +189,12 @@ def _parts(messages: Sequence[Msg], most: int) -> Iterator[list[str]]:
 
 
 def _sendable(text: str) -> str:
-    """Return a text that can be sent: half of a surrogate pair cannot."""
+    """Return a text that can be encoded: lone surrogates are replaced."""
     return text.encode("utf-8", "replace").decode()
 
 
 def _once_each(text: str) -> str:
-    """Return a text without lines that were there before: models fall into loops."""
+    """Return a text without repeated lines: models fall into loops."""
     return "\n".join(dict.fromkeys(line.rstrip() for line in text.strip().split("\n")))
 
 

@@ -1,8 +1,8 @@
-"""Who holds what: a journal beside the files of an archive, one line a change.
+"""The journal of holders beside the files of an archive: one line per change.
 
-Lines are only ever added, so a crash can tear the last one and no other; a torn line is as if it
-had never been written. Several processes may write, each while it holds the folder's lock. Who
-reads without the lock sees a state that was true a moment ago.
+Lines are only appended, so a crash can tear only the last one, which then counts as never written.
+Several processes may write, each while it holds the folder's lock. A reader without the lock may
+see a slightly older state.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from ..files import write_atomic
-from .archive import Kept
+from ...files import write_atomic
+from .base import Kept
 
 _HEAD, _HOLD, _FREE, _GONE = "journal", "hold", "free", "gone"
-_HEAD_LENGTH = 64  # bytes that tell one journal from another
-_FEWEST_TO_REWRITE = 256  # lines; a shorter journal is not worth it
+_HEAD_LENGTH = 64  # bytes that identify a journal
+_MIN_LINES_TO_REWRITE = 256
 
 # ["hold", handle, kind, lines, characters, holders], ["free", holders] or ["gone", handles]
 Line: TypeAlias = list[Any]
 
 
-class Held(Struct):
-    """A content, and those who hold it in the order they came."""
+class HeldContent(Struct):
+    """A content and its holders, in the order they arrived."""
 
     kept: Kept
     holders: dict[str, None]
 
 
-class Holding:
-    """The journal, read as far as it goes. ``held`` is by handle, oldest first."""
+class HolderJournal:
+    """The journal's current state. ``held`` maps handles to contents, oldest first."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.held: dict[str, Held] = {}
-        self.is_damaged = False  # a line in the middle cannot be read: who knows what it held
+        self.held: dict[str, HeldContent] = {}
+        self.is_damaged = False  # a line in the middle is unreadable, so holders may be missing
         self._by_holder: dict[str, dict[str, None]] = {}
         self._head = b""
         self._read = 0  # bytes
@@ -49,11 +49,11 @@ class Holding:
 
     @property
     def is_new(self) -> bool:
-        """Whether there is no journal yet, or not any more."""
+        """Whether there is no journal file."""
         return not self._head
 
     def catch_up(self) -> None:
-        """Read what others have written since."""
+        """Read what other processes have written since the last call."""
         try:
             with open(self.path, "rb") as file:
                 head = file.read(_HEAD_LENGTH)
@@ -65,29 +65,29 @@ class Holding:
             self._forget(b"")
 
     def hold(self, changes: Iterable[tuple[Kept, Iterable[str]]]) -> None:
-        """Note holders of contents, durably."""
+        """Record holders of contents, durably."""
         self._write([_hold(kept, holders) for kept, holders in changes])
 
     def free(self, holders: Iterable[str]) -> list[str]:
-        """Let holders go, durably; return the handles of what nobody holds any more."""
+        """Release holders, durably; return the handles left without any."""
         known = [holder for holder in dict.fromkeys(holders) if holder in self._by_holder]
         touched = dict.fromkeys(handle for each in known for handle in self._by_holder[each])
         if known:
             self._write([[_FREE, known]])
         return [handle for handle in touched if handle not in self.held]
 
-    def give_up(self, handles: list[str]) -> None:
-        """Note, durably, that contents are gone, whoever held them."""
+    def discard(self, handles: list[str]) -> None:
+        """Record, durably, that contents are removed whether held or not."""
         if handles:
             self._write([[_GONE, handles]])
 
     def clear(self) -> None:
-        """Begin again: nobody holds anything."""
+        """Start an empty journal."""
         self._replace([])
 
     def rewrite(self) -> None:
-        """Leave out of the journal what no longer matters, once that is most of it."""
-        if self._lines > max(_FEWEST_TO_REWRITE, 4 * len(self.held)) and not self.is_damaged:
+        """Rewrite the journal without superseded lines, once they are most of it."""
+        if self._lines > max(_MIN_LINES_TO_REWRITE, 4 * len(self.held)) and not self.is_damaged:
             self._replace([_hold(each.kept, each.holders) for each in self.held.values()])
 
     def _replace(self, lines: list[Line]) -> None:
@@ -96,11 +96,11 @@ class Holding:
         self.catch_up()
 
     def _write(self, lines: list[Line]) -> None:
-        """The one door for changes: to the disk first, then to what is known here."""
+        """Every change goes through here: to disk first, then to the state in memory."""
         if self.is_new:
             self._replace([])
         with open(self.path, "r+b") as file:
-            file.truncate(self._read)  # what a crash left of a line was never acknowledged
+            file.truncate(self._read)  # a torn line was never acknowledged
             file.seek(self._read)
             file.write(b"".join(map(_line, lines)))
             file.flush()
@@ -132,7 +132,7 @@ class Holding:
             raise ValueError
 
     def _note(self, kept: Kept, holders: Iterable[str]) -> None:
-        held = self.held.setdefault(kept.handle, Held(kept, {}))
+        held = self.held.setdefault(kept.handle, HeldContent(kept, {}))
         for holder in holders:
             held.holders[holder] = None
             self._by_holder.setdefault(holder, {})[kept.handle] = None

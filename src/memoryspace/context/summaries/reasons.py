@@ -1,9 +1,9 @@
-"""What binds: the few reasons why a sentence must outlive the conversation it was said in.
+"""The reasons to keep a sentence in a summary, and the words that reveal them.
 
-Each reason is a row: what it costs to forget such a sentence, how much that weighs, and by which
-words it is known in English and Chinese. A sentence is worth its strongest reason, however rare its
-words are and however many. English words are looked up, not searched for: alone or two in a row,
-without apostrophes, as people type; ``^`` stands for the beginning of a clause.
+Each reason is a row: what happens if such a sentence is forgotten, its weight, and its words in
+English and Chinese. A sentence is worth its strongest reason, however rare or many its words.
+English words are looked up in a set, single or in pairs, without apostrophes; ``^`` is the
+beginning of a clause.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Kind: TypeAlias = Literal[
 
 
 class Reason(NamedTuple):
-    """Why a sentence is kept, and what that is worth beside other reasons."""
+    """A reason to keep a sentence, its weight, and the words that reveal it."""
 
     kind: Kind
     why: str
@@ -27,15 +27,15 @@ class Reason(NamedTuple):
 
 
 def _reason(kind: Kind, why: str, worth: float, words: str, chinese: str) -> Reason:
-    """Of two words in a row, an underscore stands between them."""
+    """Build a row. In ``words``, an underscore joins a pair."""
     found = frozenset(word.replace("_", " ") for word in words.split())
     return Reason(kind, why, worth, found, re.compile(chinese))
 
 
-REASONS = (  # the strongest first; of equals, the one whose place in a summary tells more
+REASONS = (  # strongest first; of equals, the one with the more specific section
     _reason(
         "harm",
-        "somebody comes to harm",
+        "someone may be harmed",
         4.0,
         "allergy allergies allergic anaphylaxis anaphylactic epipen intolerant intolerance coeliac "
         "celiac gluten lactose diabetic diabetes insulin asthma asthmatic epilepsy epileptic "
@@ -51,7 +51,7 @@ REASONS = (  # the strongest first; of equals, the one whose place in a summary 
     ),
     _reason(
         "rule",
-        "what was asked for once and for all is not done, or what was forbidden is",
+        "a standing instruction is ignored",
         3.0,
         "never always must mustnt shouldnt forbidden prohibited banned avoid require requires "
         "required important cannot ensure ^_dont please_dont and_dont but_dont so_dont just_dont "
@@ -63,7 +63,7 @@ REASONS = (  # the strongest first; of equals, the one whose place in a summary 
     ),
     _reason(
         "open",
-        "somebody waits for it in vain",
+        "a promise or question stays open",
         2.0,
         "todo remind reminder promise promised owe owes pending waiting unresolved undecided "
         "unsure unclear tbd remaining remains outstanding next yet still later need needs not_sure "
@@ -73,7 +73,7 @@ REASONS = (  # the strongest first; of equals, the one whose place in a summary 
     ),
     _reason(
         "decision",
-        "what was settled is opened again, or what has ended is taken to go on",
+        "a decision is reopened, or a change is missed",
         2.0,
         "decide decided decision decisions choose chose chosen opted agree agreed settled instead "
         "confirm confirmed cancelled canceled approved rejected switched changed quit resigned "
@@ -85,7 +85,7 @@ REASONS = (  # the strongest first; of equals, the one whose place in a summary 
     ),
     _reason(
         "deadline",
-        "it comes too late",
+        "a deadline is missed",
         2.0,
         "deadline due expires expire expiring appointment tonight tomorrow monday tuesday "
         "wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays fridays "
@@ -96,7 +96,7 @@ REASONS = (  # the strongest first; of equals, the one whose place in a summary 
     ),
     _reason(
         "person",
-        "people are taken for one another",
+        "people are confused with one another",
         1.0,
         "name named called nickname mother mum mom father dad parents brother sister wife husband "
         "partner girlfriend boyfriend fiance fiancee son daughter kid kids child children baby "
@@ -108,14 +108,14 @@ REASONS = (  # the strongest first; of equals, the one whose place in a summary 
     ),
     _reason(
         "own",
-        "a person has to say again who they are and what they have",
+        "the user has to repeat personal facts",
         1.0,
         "i im ive id my me mine we our us",
         "我|咱",
     ),
     _reason(
         "finding",
-        "it is looked for a second time",
+        "the same work is done twice",
         0.8,
         "error errors exception fail fails failed failure traceback couldnt wrong bug fix fixed "
         "found cause solved passed works successful successfully",
@@ -134,10 +134,10 @@ _SAID_TO_BE_OPEN = re.compile(
 
 
 def reason_for(sentence: str) -> Reason | None:
-    """Return the strongest reason to keep a sentence. A question states nothing: it has none."""
+    """Return the strongest reason to keep a sentence. A question has none unless marked open."""
     if is_question(sentence):
         return OPEN if _SAID_TO_BE_OPEN.search(sentence) else None
-    said = _said_in(sentence)
+    said = _words_in(sentence)
     is_han = not sentence.isascii() and _HAN.search(sentence) is not None
     for reason in REASONS:
         if not said.isdisjoint(reason.words) or (is_han and reason.chinese.search(sentence)):
@@ -146,12 +146,12 @@ def reason_for(sentence: str) -> Reason | None:
 
 
 def is_question(sentence: str) -> bool:
-    """Tell whether a sentence asks."""
+    """Return whether a sentence is a question."""
     return sentence.rstrip("\"”')」』） ").endswith(_ASKING)
 
 
-def _said_in(sentence: str) -> set[str]:
-    """Return the words of a sentence, and each two that follow one another."""
+def _words_in(sentence: str) -> set[str]:
+    """Return the words of a sentence and all pairs of neighbours."""
     low = sentence.lower().replace("’", "'").replace("'", "")
     words = [word if word.isalpha() else "^" for word in _WORD.findall(low)]
     return {*words, *map(" ".join, zip(["^", *words], words, strict=False))}

@@ -1,4 +1,4 @@
-"""A summary without a model keeps what binds before what is merely rare."""
+"""An extractive summary keeps binding statements before merely rare ones."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import time
 import pytest
 
 from contexts import said
-from memoryspace.context.binding import REASONS, is_question, reason_for
-from memoryspace.context.extractive import ExtractiveSummary
-from memoryspace.context.sentences import is_data, parted
+from memoryspace.context.summaries.extractive import ExtractiveSummary
+from memoryspace.context.summaries.reasons import REASONS, is_question, reason_for
+from memoryspace.context.summaries.sentences import is_data, split_data
 from memoryspace.message import Msg
 from memoryspace.token import estimate_tokens
 
@@ -169,7 +169,7 @@ def test_a_sentence_has_the_reason_that_a_reader_would_give(
 @pytest.mark.parametrize("text", [TABLE, LOG, CODE, "a | b | c", "foo(bar, 1);", "from a import b"])
 def test_lines_of_data_are_told_from_what_was_said(text: str) -> None:
     assert all(map(is_data, text.split("\n")))
-    assert parted(f"look here\n{text}") == ("look here", text)
+    assert split_data(f"look here\n{text}") == ("look here", text)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,7 @@
-"""The thin form of a message: its big parts are stubs that say where the whole is.
+"""Stubs: what stays of a message whose big parts left, with the handles to read them by.
 
-Results of tools shrink to a preview, pictures, sounds and films to their name, and thoughts leave.
-What a stub says depends on the part that left and on nothing else, so a message has the same thin
-form at all times, and a prompt that shows it stays the same.
+Tool results shrink to a preview, media to a name, and thinking blocks are removed. A stub depends
+only on the part it replaces, so a message always gets the same stubs and the prompt stays the same.
 """
 
 from __future__ import annotations
@@ -13,10 +12,11 @@ from typing import Any, NamedTuple, TypeAlias
 from ..errors import NotSerializable
 from ..message import Msg
 from ..message.msg import peek_content, peek_metadata
-from .archive import SHORTEST_HANDLE, Kept, Kind, Parcel, digest_of
+from .archive import Kept, Parcel, digest_of
+from .archive.base import SHORTEST_HANDLE, described
 from .losses import What
-from .meter import MEDIA_TOKENS, likeness
-from .rendering import described, dump, media_name, text_of_output
+from .meter import MEDIA_TOKENS, fingerprint
+from .rendering import Kind, dump, media_name, text_of_output
 
 Block: TypeAlias = dict[str, Any]
 
@@ -25,95 +25,96 @@ _RESULT = """\
 [This result left the context: {lines:,} lines, {characters:,} characters. \
 To read it: read_memory("{handle}", first_line, last_line)]"""
 _MEDIUM = '[{name}, left the context and is kept as "{handle}"]'
-_MOST_KNOWN = 10_000  # thin forms that are remembered
-_SHARE = 4  # a preview is at most so much of the whole: a quarter
+_MAX_CACHED = 10_000  # stubbed messages
+_SHARE = 4  # a preview is at most a quarter of the whole
 
 
-class Part(NamedTuple):
-    """Something that a thin message does without."""
+class OffloadedPart(NamedTuple):
+    """A part of a message that a stub replaces."""
 
     what: What
     parcel: Parcel
     handle: str
 
 
-class Thinned(NamedTuple):
-    """A thin message, and what it does without."""
+class StubbedMessage(NamedTuple):
+    """A message with stubs, and the parts they replace."""
 
     message: Msg
-    parts: tuple[Part, ...]
+    parts: tuple[OffloadedPart, ...]
 
 
-class Thinner:
-    """Makes thin forms, each once, with ``preview`` characters of a result left.
+class StubMaker:
+    """Replaces the big parts of messages by stubs, with ``preview`` characters of each result.
 
-    A handle is the beginning of a content's digest, unless the archive had to take more of it.
+    Stubbed messages are cached. A handle is the beginning of a content's digest; ``rename`` records
+    the longer ones that an archive had to choose.
     """
 
     def __init__(self, preview: int) -> None:
         self.preview = preview
         self._longer: dict[str, str] = {}  # digest → handle
-        self._known: dict[tuple[str, int], Thinned | None] = {}
+        self._known: dict[tuple[str, int], StubbedMessage | None] = {}
 
-    def thin(self, msg: Msg) -> Thinned | None:
-        """Return the thin form of a message; None if it has none: nothing in it is big."""
-        key = msg.id, likeness(msg)
+    def stub(self, msg: Msg) -> StubbedMessage | None:
+        """Return a message with stubs, or None if nothing in it is big."""
+        key = msg.id, fingerprint(msg)
         if key not in self._known:
-            self._known[key] = self._thinned(msg)
-            if len(self._known) > _MOST_KNOWN:
+            self._known[key] = self._make(msg)
+            if len(self._known) > _MAX_CACHED:
                 del self._known[next(iter(self._known))]
         return self._known[key]
 
     def handle(self, kind: Kind, data: str) -> str:
-        """Return the handle that a content will have."""
+        """Return the handle of a content."""
         digest = digest_of(kind, data)
         return self._longer.get(digest, digest[:SHORTEST_HANDLE])
 
     def rename(self, kind: Kind, data: str, handle: str) -> bool:
-        """Learn the handle that a content really has; tell whether it is another."""
+        """Record the handle that the archive chose; return whether it is a different one."""
         if handle == self.handle(kind, data):
             return False
         self._longer[digest_of(kind, data)] = handle
         self._known.clear()
         return True
 
-    def _thinned(self, msg: Msg) -> Thinned | None:
+    def _make(self, msg: Msg) -> StubbedMessage | None:
         content = peek_content(msg)
         if isinstance(content, str):
             return None
-        bench = _Bench(msg.id, self.preview, self._keep)
-        blocks = bench.thin(content)
-        return Thinned(_with(msg, blocks), tuple(bench.parts)) if bench.parts else None
+        stubber = _BlockStubber(msg.id, self.preview, self._keep)
+        blocks = stubber.stub(content)
+        return StubbedMessage(_with(msg, blocks), tuple(stubber.parts)) if stubber.parts else None
 
     def _keep(self, kind: Kind, data: str) -> Kept:
         return described(kind, data, self.handle(kind, data))
 
 
-class _Bench:
-    """Thins the blocks of one message and collects what leaves."""
+class _BlockStubber:
+    """Stubs the blocks of one message and collects the parts that leave."""
 
     def __init__(self, holder: str, preview: int, keep: Callable[[Kind, str], Kept]) -> None:
-        self.parts: list[Part] = []
+        self.parts: list[OffloadedPart] = []
         self._holder, self._preview, self._keep = holder, preview, keep
 
-    def thin(self, content: list[Any]) -> list[Any]:
+    def stub(self, content: list[Any]) -> list[Any]:
         thoughts = [block for block in content if _type(block) == "thinking"]
-        is_all = len(thoughts) == len(content)  # a message that says nothing is none
+        is_all = len(thoughts) == len(content)  # a message must not become empty
         if is_all or (thoughts and self._take("thinking", thoughts) is None):
             thoughts = []
         others = [block for block in content if not (thoughts and _type(block) == "thinking")]
-        return [self._thin_block(block) for block in others]
+        return [self._stub_block(block) for block in others]
 
-    def _thin_block(self, block: Any) -> Any:
+    def _stub_block(self, block: Any) -> Any:
         kind = _type(block)
         if kind == "tool_result":
-            return self._thin_result(block)
+            return self._stub_result(block)
         if kind in MEDIA_TOKENS:
             kept = self._take("media", [block])
             return block if kept is None else _text(_media_stub(block, kept))
         return block
 
-    def _thin_result(self, block: Block) -> Block:
+    def _stub_result(self, block: Block) -> Block:
         output = block.get("output")
         text = text_of_output(output)
         if not _is_worth_it(output, text, self._preview):
@@ -125,14 +126,14 @@ class _Bench:
         return {**block, "output": stub if isinstance(output, str) else [_text(stub)]}
 
     def _take(self, what: What, value: Any) -> Kept | None:
-        """Have something kept; None where it cannot be written down, and so has to stay."""
+        """Collect a part; return None if it cannot be serialised and so must stay."""
         kind: Kind = "text" if isinstance(value, str) else "blocks"
         try:
             data = value if isinstance(value, str) else dump(value)
         except NotSerializable:
             return None
         kept = self._keep(kind, data)
-        self.parts.append(Part(what, Parcel(data, kind, self._holder), kept.handle))
+        self.parts.append(OffloadedPart(what, Parcel(data, kind, self._holder), kept.handle))
         return kept
 
 
@@ -150,7 +151,7 @@ def _media_stub(block: Block, kept: Kept) -> str:
 
 
 def _beginning_and_end(text: str, length: int) -> str:
-    """Return so many characters of a text: most of its beginning, some of its end."""
+    """Return ``length`` characters of a text: most from its beginning, some from its end."""
     end = length // _SHARE
     if not end:
         return text[:length]
@@ -158,7 +159,7 @@ def _beginning_and_end(text: str, length: int) -> str:
 
 
 def _is_worth_it(output: Any, text: str, preview: int) -> bool:
-    """Whether the stub is clearly shorter than what it stands for."""
+    """Return whether the stub is clearly shorter than the output."""
     if isinstance(output, list) and any(_type(block) in MEDIA_TOKENS for block in output):
         return True
     around = len(_RESULT) + 32  # the handle and the numbers are longer than their names
@@ -166,7 +167,7 @@ def _is_worth_it(output: Any, text: str, preview: int) -> bool:
 
 
 def _with(msg: Msg, blocks: list[Any]) -> Msg:
-    """Return a message like another one, with other blocks."""
+    """Return a copy of a message with other blocks."""
     new = Msg(
         msg.name, blocks, msg.role, peek_metadata(msg), msg.timestamp, msg.invocation_id
     )  # fmt: skip

@@ -1,8 +1,8 @@
-"""The messages of a RAM session, ready to be handed out.
+"""Cached views of a RAM session, one per filter in use.
 
-For each filter in use there is a shelf, which follows the session: what is appended, removed or
-marked is brought up to date there, and nothing else is looked at. A shelf lends its messages out.
-Handing them out is a copy of a list and of nothing in it; two readers never hold the same message.
+A view follows the session incrementally: only records that were appended, removed or marked are
+looked at. Reading copies a list and none of its messages, yet no two readers hold the same message:
+each is lent to one reader.
 """
 
 from __future__ import annotations
@@ -17,50 +17,50 @@ from ..record import Record, Scope, Where
 from ..store import MemoryStore
 
 MAX_FILTERS = 16
-MAX_POOLS = 2  # so that a reader may hold what it read before while it reads again
+MAX_POOLS = 2  # a reader may keep one result while it reads the next
 
 
-class Resident:
-    """Shelves of lent messages over one session of a ``MemoryStore``."""
+class SessionViews:
+    """The filtered views of one session of a ``MemoryStore``."""
 
     def __init__(self, store: MemoryStore, scope: Scope) -> None:
         self._store = store
         self._scope = scope
         self._revision = (0, 0)
-        self._shelves: dict[Where, _Shelf] = {}
+        self._views: dict[Where, _FilteredView] = {}
         self._lock = threading.Lock()
 
     def messages(self, where: Where) -> list[Msg]:
-        """Return the matching messages as they are now, for one reader alone."""
+        """Return the messages that match now, for one reader."""
         with self._lock:
             self._catch_up()
-            shelf = self._shelves.get(where)
-            return (self._fill(where) if shelf is None else shelf).hand_out()
+            view = self._views.get(where)
+            return (self._fill(where) if view is None else view).hand_out()
 
     def _catch_up(self) -> None:
-        """Bring every shelf up to date, or forget them all if too much has happened."""
+        """Update every view, or drop all of them if too much has changed."""
         news = self._store.follow_now(self._scope, self._revision)
         self._revision = news.revision
         if news.changed is None:
-            self._shelves.clear()
+            self._views.clear()
             return
-        for where, shelf in self._shelves.items():
-            shelf.extend([record for record in news.appended if where.matches(record)])
+        for where, view in self._views.items():
+            view.extend([record for record in news.appended if where.matches(record)])
             for seq, record in news.changed:
-                shelf.settle(seq, record if record and where.matches(record) else None)
+                view.update(seq, record if record and where.matches(record) else None)
 
-    def _fill(self, where: Where) -> _Shelf:
+    def _fill(self, where: Where) -> _FilteredView:
         revision, records = self._store.read_now(self._scope, where)
-        if revision != self._revision or len(self._shelves) >= MAX_FILTERS:
-            self._shelves.clear()  # another thread has written since we caught up, or too many
+        if revision != self._revision or len(self._views) >= MAX_FILTERS:
+            self._views.clear()  # another thread has written meanwhile, or too many filters
         self._revision = revision
-        shelf = self._shelves[where] = _Shelf()
-        shelf.extend(records)
-        return shelf
+        view = self._views[where] = _FilteredView()
+        view.extend(records)
+        return view
 
 
-class _Shelf:
-    """Frozen messages in conversation order and, place by place, what is lent of them."""
+class _FilteredView:
+    """The frozen messages that match one filter, in order, and the pools that lend them."""
 
     def __init__(self) -> None:
         self._seqs: list[int] = []
@@ -68,12 +68,12 @@ class _Shelf:
         self._pools: list[Pool] = []
 
     def extend(self, records: list[Record]) -> None:
-        """Put records behind all others."""
+        """Append records."""
         for record in records:
             self._insert(len(self._seqs), record)
 
-    def settle(self, seq: int, record: Record | None) -> None:
-        """Let a record, or nothing, stand at this place of the conversation."""
+    def update(self, seq: int, record: Record | None) -> None:
+        """Set the record with this seq, or remove it."""
         place = bisect_left(self._seqs, seq)
         is_there = self._seqs[place : place + 1] == [seq]
         if record is None and is_there:
@@ -84,8 +84,10 @@ class _Shelf:
             self._insert(place, record)
 
     def hand_out(self) -> list[Msg]:
-        """Return messages that nobody else holds. The pool they are from goes to the end: what is
-        read next is looked for where it was longest ago."""
+        """Return messages that no other reader holds.
+
+        Their pool moves to the end, so the least recently used pool is tried first.
+        """
         ready = next((pool for pool in self._pools if pool.renew(self._frozen)), None)
         pool = Pool(self._frozen) if ready is None else ready
         others = [each for each in self._pools if each is not ready]

@@ -1,7 +1,7 @@
-"""A lock on a file that several processes, and threads, wait for in turn.
+"""A file lock for processes and threads.
 
-The system holds it, so it ends with its holder, however that one ends. On NFS it depends on the
-server; keep the folder on a local disk if several machines use it.
+The operating system holds the lock and releases it when its process ends, also by a crash. On NFS
+it depends on the server; keep the folder on a local disk.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _TRIES = 100
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock of a file, which is made if need be, for the time of a block."""
+    """Hold the lock of a file, which is created if missing, for the time of a block."""
     fd = _acquired(path)
     try:
         yield
     finally:
-        _unlock(fd)  # by name: a child that was forked meanwhile has a copy of the descriptor
+        _unlock(fd)  # explicitly: a forked child may hold a copy of the descriptor
         os.close(fd)
 
 
@@ -37,8 +37,8 @@ def _acquired(path: Path) -> int:
         except BaseException:
             os.close(fd)
             raise
-        os.close(fd)  # it was removed between opening and locking: try the new one
-    raise OSError(f"{path} is replaced again and again")
+        os.close(fd)  # removed between opening and locking: try the new file
+    raise OSError(f"could not lock {path}: it was replaced {_TRIES} times")
 
 
 def _is_at(path: Path, fd: int) -> bool:

@@ -1,4 +1,4 @@
-"""Messages of a chat API as ``Msg``: the way back from what formatters make."""
+"""Conversion of chat API messages to ``Msg``: the inverse of the formatters."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from ..model.parsing import documents_in
 _TOOL_ROLES = ("tool", "function")
 
 
-def as_messages(messages: Sequence[Mapping[str, Any]]) -> list[Msg]:
-    """Return chat messages as ``Msg``. Arguments that are no whole JSON are read as far as it goes.
+def from_chat_messages(messages: Sequence[Mapping[str, Any]]) -> list[Msg]:
+    """Return chat API messages as ``Msg``.
 
-    A tool's answer becomes a system message with its result. The name of a message is its role.
+    A tool message becomes a system message with a tool result. The name of a message is its role.
+    Of incomplete JSON arguments, the readable part is kept.
     """
     return [_message(each) for each in messages]
 
@@ -71,5 +72,5 @@ def _call(given: Mapping[str, Any]) -> ContentBlock:
 
 
 def _arguments(raw: str) -> dict[str, Any]:
-    """Return the first object in a text that should be one."""
+    """Return the first JSON object in a text."""
     return next((each for each in documents_in(raw) if isinstance(each, dict)), {})

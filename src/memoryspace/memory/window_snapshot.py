@@ -1,7 +1,7 @@
-"""What a window showed last, so that it need not be worked out again while little has changed.
+"""The last result of a window, reused while nothing relevant has changed.
 
-A view still holds if its page table is the same. It can grow if messages were only added behind
-it that concern nothing in it and fit. In all other cases the compactor is asked again.
+A snapshot is valid while its page table is the same. It can grow if messages were only appended,
+concern nothing in it, and fit. In all other cases the compactor runs again.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from ..message import Content, Msg, freeze, repair, thaw
 from ..message.msg import peek_content
 from ..message.repairing import calls_in
 from ..message.sharing import FrozenMsg
-from .pages import OFFLOADED, PageTable
+from .pages import OFFLOADED, MemoryPages
 
-# What is shown: the message at a place of the page table, or another one instead.
+# A shown message: its place in the page table, or a replacement.
 Shown: TypeAlias = int | FrozenMsg
 
 
-class View:
-    """A page table as it was, what was shown of it, and how many ``tokens`` that took.
+class WindowSnapshot:
+    """A page table, the messages shown for it, and their ``tokens``.
 
-    Tables are told apart by what messages say, not only by their ids. Where a memory hands out
-    the same contents again, as in RAM, comparing them costs next to nothing.
+    Page tables are compared by the content of messages, not only by ids. If a memory returns the
+    same content objects again, as in RAM, the comparison costs next to nothing.
     """
 
-    def __init__(self, table: PageTable, done: Compacted, reserved: int, budget: int) -> None:
+    def __init__(self, table: MemoryPages, done: Compacted, reserved: int, budget: int) -> None:
         place_of = {id(msg): place for place, msg in enumerate(table.messages)}
         self.tokens = done.report.tokens_after
         self.reserved = reserved
@@ -35,7 +35,7 @@ class View:
         self._is_whole = (
             not done.report.repairs
             and done.report.is_within_budget
-            and any(msg.role != "system" for msg in table.messages)  # instructions are over
+            and any(msg.role != "system" for msg in table.messages)  # past the instructions
         )
         self._calls = {call["id"] for msg in done.messages for call in calls_in(msg)}
         self._shown: list[Shown] = [
@@ -44,27 +44,27 @@ class View:
         self._summary = table.summary
         self._hold(table)
 
-    def _hold(self, table: PageTable) -> None:
+    def _hold(self, table: MemoryPages) -> None:
         self._ids = [msg.id for msg in table.messages]
         self._contents = contents_of(table.messages)
         self._marked: Mapping[str, frozenset[str]] = table.marked
 
-    def holds(self, table: PageTable, reserved: int) -> bool:
-        """Tell whether it is a view of this table, within what is not reserved."""
-        is_room = reserved <= self.reserved or self.fits(0, reserved)
+    def holds(self, table: MemoryPages, reserved: int) -> bool:
+        """Return whether the snapshot is valid for this table and the reserved tokens."""
+        fits = reserved <= self.reserved or self.fits(0, reserved)
         return (
-            is_room
+            fits
             and len(table.messages) == len(self._ids)
             and self._marked == table.marked
             and self._begins(table)
         )
 
     def fits(self, tokens: int, reserved: int) -> bool:
-        """Tell whether so many tokens more would fit beside what is reserved."""
+        """Return whether this many more tokens fit beside the reserved ones."""
         return self.tokens + tokens <= self._budget - reserved
 
-    def tail(self, table: PageTable) -> list[Msg] | None:
-        """Return what came behind it and concerns nothing in it; None if anything else changed."""
+    def tail(self, table: MemoryPages) -> list[Msg] | None:
+        """Return messages that were only appended; None if anything else changed."""
         new = table.messages[len(self._ids) :]
         is_alone = self._is_whole and self._begins(table) and self._marks_came_with(new, table)
         if not is_alone or repair(new).repairs:
@@ -72,29 +72,29 @@ class View:
         calls = [call["id"] for msg in new for call in calls_in(msg)]
         return None if any(call in self._calls for call in calls) else new
 
-    def grow(self, table: PageTable, tokens: int) -> None:
-        """Show all that came behind it too."""
+    def grow(self, table: MemoryPages, tokens: int) -> None:
+        """Extend the snapshot by the appended messages."""
         first = len(self._ids)
         self.tokens += tokens
         self._shown += range(first, len(table.messages))
         self._calls.update(call["id"] for msg in table.messages[first:] for call in calls_in(msg))
         self._hold(table)
 
-    def messages(self, table: PageTable) -> list[Msg]:
-        """Return what is shown, in messages of the reader's own."""
+    def messages(self, table: MemoryPages) -> list[Msg]:
+        """Return the shown messages, which the caller may change."""
         return [
             table.messages[each] if isinstance(each, int) else thaw(each) for each in self._shown
         ]
 
-    def _begins(self, table: PageTable) -> bool:
-        """Tell whether the messages of a table begin with those of this one."""
+    def _begins(self, table: MemoryPages) -> bool:
+        """Return whether a table has the same summary and begins with the same messages."""
         if self._summary != table.summary:
             return False
         begin = table.messages[: len(self._ids)]
         return self._ids == [msg.id for msg in begin] and self._contents == contents_of(begin)
 
-    def _marks_came_with(self, new: list[Msg], table: PageTable) -> bool:
-        """Tell whether the only marks that changed are those of new messages, none of them thin."""
+    def _marks_came_with(self, new: list[Msg], table: MemoryPages) -> bool:
+        """Return whether only marks of new messages changed, and none became off-loaded."""
         ids = {msg.id for msg in new}
         return all(
             table.marked[mark] ^ marked <= (set() if mark == OFFLOADED else ids)
@@ -103,5 +103,5 @@ class View:
 
 
 def contents_of(messages: list[Msg]) -> list[Content]:
-    """Return what messages say, to be read only."""
+    """Return the contents of messages, to be read only."""
     return list(map(peek_content, messages))

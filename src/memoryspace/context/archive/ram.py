@@ -1,5 +1,5 @@
-"""``RAMArchive``: what left the context, kept for as long as the process lives."""
-# ruff: noqa: D102  # Archive says it, and help() shows it
+"""``RAMArchive``: an archive that lives as long as the process."""
+# ruff: noqa: D102  # Archive documents these methods, and help() shows it
 
 from __future__ import annotations
 
@@ -7,13 +7,21 @@ import builtins
 import threading
 from collections.abc import Sequence
 
-from ..errors import CorruptData
-from .archive import SHORTEST_HANDLE, Archive, Kept, Kind, Parcel, checked_handle, unknown
-from .rendering import described
+from ...errors import CorruptData
+from ..rendering import Kind
+from .base import (
+    SHORTEST_HANDLE,
+    Archive,
+    Kept,
+    Parcel,
+    checked_handle,
+    described,
+    unknown,
+)
 
 
-class _Content:
-    """One content and those who hold it, in the order they came."""
+class _StoredContent:
+    """One content and its holders, in the order they arrived."""
 
     __slots__ = ("data", "holders", "kept")
 
@@ -23,15 +31,18 @@ class _Content:
 
 
 class RAMArchive(Archive):
-    """Keeps everything in this process. Safe for several threads."""
+    """Stores everything in this process. Thread-safe."""
 
     def __init__(self) -> None:
-        self._contents: dict[str, _Content] = {}
+        self._contents: dict[str, _StoredContent] = {}
         self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"RAMArchive(contents={len(self._contents)})"
 
     def put(self, parcels: Sequence[Parcel]) -> builtins.list[Kept]:
         with self._lock:
-            known: dict[tuple[Kind, str], _Content] = {}
+            known: dict[tuple[Kind, str], _StoredContent] = {}
             return [self._hold(parcel, known) for parcel in parcels]
 
     def get(self, handle: str) -> Parcel:
@@ -71,24 +82,24 @@ class RAMArchive(Archive):
             for handle, content in self._contents.items():
                 digest = self.digest(content.kept.kind, content.data)
                 if not (content.holders and digest.startswith(handle)):
-                    raise CorruptData(f"what is kept under {handle!r} is not what was put there")
+                    raise CorruptData(f"the content of {handle!r} has changed or has no holder")
 
-    def _hold(self, parcel: Parcel, known: dict[tuple[Kind, str], _Content]) -> Kept:
-        """Note a holder. ``known`` spares hashing one text again for each of its holders."""
+    def _hold(self, parcel: Parcel, known: dict[tuple[Kind, str], _StoredContent]) -> Kept:
+        """Record a holder. ``known`` avoids hashing one text again for each of its holders."""
         content = known.get((parcel.kind, parcel.data))
         if content is None:
             content = known[parcel.kind, parcel.data] = self._content(parcel)
         content.holders[parcel.holder] = None
         return content.kept
 
-    def _content(self, parcel: Parcel) -> _Content:
+    def _content(self, parcel: Parcel) -> _StoredContent:
         digest = self.digest(parcel.kind, parcel.data)
         for length in range(SHORTEST_HANDLE, len(digest) + 1):
             handle = digest[:length]
             content = self._contents.get(handle)
             if content is None:
                 kept = described(parcel.kind, parcel.data, handle)
-                content = self._contents[handle] = _Content(kept, parcel.data)
+                content = self._contents[handle] = _StoredContent(kept, parcel.data)
             if (content.kept.kind, content.data) == (parcel.kind, parcel.data):
                 return content
-        raise CorruptData("two contents have the same digest; neither is given up for the other")
+        raise CorruptData("two contents have the same digest; the second was not stored")

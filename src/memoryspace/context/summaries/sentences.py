@@ -1,6 +1,6 @@
-"""Sentences of English and Chinese, what they are good for, and the names and numbers in them.
+"""English and Chinese sentences: splitting, rating, and finding names and numbers.
 
-All of it is quick: words are looked up, not searched for.
+Ratings come from word lookups, so all of it is fast.
 """
 
 from __future__ import annotations
@@ -10,24 +10,24 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from .binding import Reason, is_question, reason_for
+from .reasons import Reason, is_question, reason_for
 
 _LONGEST_TEXT = 8000  # characters of one text that are read
 _LONGEST_SENTENCE = 240
 _LONGEST_NAME = 120
-_FEWEST_WORDS = 3  # or Chinese signs
-_WEAK = 1.0  # a reason worth no more does not save a polite phrase
+_FEWEST_WORDS = 3  # or Chinese characters
+_WEAK = 1.0  # up to this worth, a polite phrase is not kept
 _WORTH_OF_DETAIL, _MOST_DETAILS = 0.25, 4  # together no more than a weak reason
 
 _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _STUB = re.compile(r"^\[[^\n]*left the context[^\n]*\]$", re.MULTILINE)
 _END = re.compile(
     r"(?<=[.!?…])[\"”')\]]*\s+(?=[^a-z])|(?<=[。！？；])[”」』）]*|\n+"
-    r"|(?<=[!?])\s+|(?<=[a-z]{3}[.])\s+"  # many never type a capital
+    r"|(?<=[!?])\s+|(?<=[a-z]{3}[.])\s+"  # many users never type a capital
 )
-_TELLING = re.compile(r"[\d_/@#$]+")  # signs of names, numbers and addresses
+_TELLING = re.compile(r"[\d_/@#$]+")  # characters of names, numbers and addresses
 _LIST_SIGN = re.compile(r"^(?:[-*•#>]+|\d{1,3}[.)、])\s*")
-_DATA = frozenset("{[<|")  # what begins like this was not said by anybody
+_DATA = frozenset("{[<|")  # first characters of data
 _PLAIN = re.compile(r"(?<!\S)[(\"'“‘*`]*[^\W\d_]+(?:['’-][^\W\d_]+)*[.,:;!?)\"'”’…*`]*(?!\S)")
 _LOGGED = re.compile(r"\[?(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d|[A-Z]{4,8}(?::[\w.]+:| +\[| +\d)")
 _PROGRAM = re.compile(
@@ -49,14 +49,14 @@ _FILLERS = (
 )  # fmt: skip
 
 _APART = re.compile(r"[\s\u3000-\u303f\u4e00-\u9fff\uff00-\uffef\"'`()\[\]{}<>|;*=“”‘’]+")
-# Of what stands between spaces: a sign that words do not have, a file, or letters with digits.
+# Tokens with a character that words do not have, file names, or letters with digits.
 _NAME = re.compile(
     r"[^_/@#$]*[_/@#$].*|.*\w\.[A-Za-z]{1,5}|(?=.*[A-Za-z-])(?=.*\d).*|\d{5,}", re.DOTALL
 )
 
 
-class Remark(NamedTuple):
-    """A sentence, why it is kept, and how much of it will be needed, from about -2 to 5."""
+class RatedSentence(NamedTuple):
+    """A sentence with the reason to keep it and its worth, from about -2 to 5."""
 
     text: str
     reason: Reason | None
@@ -64,23 +64,25 @@ class Remark(NamedTuple):
     is_question: bool
 
 
-def remarks_in(text: str) -> Iterator[Remark]:
-    """Yield the sentences of a text, without code and stubs, none of them endless."""
-    return map(remark_of, sentences_of(text))
+def rated_sentences(text: str) -> Iterator[RatedSentence]:
+    """Yield the rated sentences of a text, without code and stubs, long ones cut."""
+    return map(rated, sentences_of(text))
 
 
-def remark_of(sentence: str) -> Remark:
-    """Return a sentence with why it is worth keeping."""
+def rated(sentence: str) -> RatedSentence:
+    """Return a sentence with its rating."""
     reason = reason_for(sentence)
     worth = reason.worth if reason is not None else 0.0
     if worth <= _WEAK and sentence.lower().startswith(_FILLERS):
         worth -= 2.0
     details = min(_MOST_DETAILS, len(_TELLING.findall(sentence)))
-    return Remark(sentence, reason, worth + _WORTH_OF_DETAIL * details, is_question(sentence))
+    return RatedSentence(
+        sentence, reason, worth + _WORTH_OF_DETAIL * details, is_question(sentence)
+    )
 
 
 def sentences_of(text: str) -> Iterator[str]:
-    """Yield the sentences of a text as they are said."""
+    """Yield the sentences of a text."""
     for part in _END.split(_prose(text[:_LONGEST_TEXT])):
         line = " ".join(part[: 2 * _LONGEST_SENTENCE].split())
         sentence = without_greeting(_LIST_SIGN.sub("", line))
@@ -89,7 +91,7 @@ def sentences_of(text: str) -> Iterator[str]:
 
 
 def names_in(text: str) -> Counter[str]:
-    """Return addresses, paths, ids, dates, amounts and the like, and how often they stand there."""
+    """Return addresses, paths, ids, dates, amounts and the like, with their counts."""
     names: Counter[str] = Counter()
     for token, times in Counter(_APART.split(text[:_LONGEST_TEXT])).items():
         name = token.strip(".,:!?-&~^%\\") if len(token) <= _LONGEST_NAME else ""
@@ -98,8 +100,8 @@ def names_in(text: str) -> Counter[str]:
     return names
 
 
-def parted(text: str) -> tuple[str, str]:
-    """Return the lines of a text that were said, and those of data that was pasted into it."""
+def split_data(text: str) -> tuple[str, str]:
+    """Split a text into lines of prose and lines of pasted data."""
     lines: tuple[list[str], list[str]] = ([], [])
     for line in text[:_LONGEST_TEXT].split("\n"):
         lines[is_data(line.strip())].append(line)
@@ -107,30 +109,30 @@ def parted(text: str) -> tuple[str, str]:
 
 
 def is_data(line: str) -> bool:
-    """Tell whether a line is of a table, a log or a program: nobody said it."""
+    """Return whether a line belongs to a table, a log or a program."""
     if line[:1] in _DATA or line.count("|") > 1 or _LOGGED.match(line) or _PROGRAM.match(line):
         return True
     words = line.split()
-    if 3 * sum(map(str.isalpha, words)) >= len(words):  # the most frequent case, and quick
+    if 3 * sum(map(str.isalpha, words)) >= len(words):  # the most frequent case, checked fast
         return False
     return 3 * len(_PLAIN.findall(line)) < len(words) and not _HAN.search(line)
 
 
 def without_greeting(text: str) -> str:
-    """Return a text without the greeting it may begin with."""
+    """Return a text without a greeting at its beginning."""
     greeting = _GREETING.match(text)
     return text[greeting.end() :] if greeting else text
 
 
 def is_chinese(text: str) -> bool:
-    """Tell whether a text is Chinese rather than anything in Latin letters."""
+    """Return whether a text has more Chinese characters than Latin words."""
     if text.isascii():
         return False
     return len(_HAN.findall(text)) > len(_WORD.findall(text.lower()))
 
 
-def short(text: str, length: int) -> str:
-    """Return a text on one line, cut where it is too long."""
+def shortened(text: str, length: int) -> str:
+    """Return a text on one line, cut to ``length`` characters."""
     return _cut(" ".join(text.split()), length)
 
 
@@ -139,7 +141,7 @@ def _cut(line: str, length: int) -> str:
 
 
 def _prose(text: str) -> str:
-    """Return a text without code and without stubs; most have neither."""
+    """Return a text without code and stubs."""
     if "```" in text:
         text = _CODE.sub("\n", text)
     return _STUB.sub("", text) if "left the context" in text else text
