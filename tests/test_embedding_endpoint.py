@@ -224,7 +224,7 @@ def test_only_web_addresses_are_asked(url: str) -> None:
 
 def test_a_key_that_cannot_be_sent_is_refused_without_showing_it() -> None:
     for key in (f"{KEY}\n", f"{KEY} x", f"{KEY}é", ""):
-        with pytest.raises(InvalidInput, match="api_key must be of visible") as caught:
+        with pytest.raises(InvalidInput, match="api_key must consist of visible") as caught:
             OpenAIEmbedder("http://x", "m", key, 3)
         assert KEY not in str(caught.value)
     with pytest.raises(InvalidInput, match="must not hold a name or password") as caught:

@@ -34,7 +34,7 @@ def told(call: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
     @functools.wraps(call)
     async def told_call(self: ChatModelBase, *args: Any, **options: Any) -> Any:
         with operation("model.call", on=self.name, owner=self) as done:
-            if not done.is_told:
+            if not done.is_reported:
                 return await call(self, *args, **options)
             messages = args[0] if args else options.get("messages", ())
             done.count(given=len(messages))
