@@ -222,7 +222,7 @@ def test_what_is_told_beside_the_fields_need_not_be_sent_back() -> None:
         (MemoryItem, {}, "this is no MemoryItem: Object missing required field `id`"),
         (Page, {"memories": [{"id": "a"}], "cursor": None}, "this is no MemoryItem"),
         (Deleted, {"raw": "a"}, "not a valid Deleted: Expected `array`"),
-        (Usage, {"records": {"$number": "many"}}, "value of '\\$number' was not written by to_dict"),
+        (Usage, {"records": {"$number": "many"}}, "'\\$number' was not written by to_dict"),
     ],
 )
 def test_what_is_no_such_value_is_refused(kind: Any, wrong: Any, words: str) -> None:

@@ -1,4 +1,4 @@
-"""Counting characters: crude, exact about itself, and free."""
+"""A counter of characters: crude, deterministic, without dependencies."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .base import TokenCounterBase
 
 
 class CharTokenCounter(TokenCounterBase):
-    """Counts the characters of ``str(message)``, one line a message."""
+    """Counts the characters of ``str(message)``, one line per message."""
 
     async def count(
         self, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None = None
