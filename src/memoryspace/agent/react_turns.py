@@ -45,9 +45,7 @@ class ReplyTurns:
     async def take(self) -> AsyncIterator[ReplyTurn]:
         """Wait for a turn; raise ``AgentBusy`` if the caller already holds it."""
         if any(held.of == id(self) and not held.is_over for held in _held.get()):
-            raise AgentBusy(
-                "an agent was called from within its own reply, e.g. by its tool"
-            )
+            raise AgentBusy("an agent was called from within its own reply, e.g. by its tool")
         async with self._locks.get():
             turn = ReplyTurn(self)
             token = _held.set((*_held.get(), turn))
