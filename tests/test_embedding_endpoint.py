@@ -182,12 +182,12 @@ def test_half_an_answer_is_asked_for_again(server: Server) -> None:
 )
 def test_an_answer_that_is_none_is_told(server: Server, answer: bytes) -> None:
     server.answers = [(200, {}, answer)]
-    with pytest.raises(EmbeddingFailed, match="did not answer with 1 embeddings"):
+    with pytest.raises(EmbeddingFailed, match="bytes that are not 1 embeddings"):
         server.embedder().embed(["a"])
 
 
 def test_vectors_of_another_length_are_refused(server: Server) -> None:
-    with pytest.raises(InvalidInput, match=r"'small/4' gave an array of shape \(1, 3\)"):
+    with pytest.raises(InvalidInput, match=r"'small/4' returned an array of shape \(1, 3\)"):
         server.embedder(dimensions=4).embed(["a"])
 
 
@@ -295,6 +295,6 @@ def test_other_dimensions_do_not_hit_the_cache(server: Server, tmp_path: Path) -
 
 
 def test_what_is_no_text_is_refused(server: Server) -> None:
-    with pytest.raises(ValueError, match="a text or a text block is needed, got int"):
+    with pytest.raises(ValueError, match="expected a text or a text block, got int"):
         asyncio.run(model(server)([5]))  # type: ignore[list-item]
     assert server.bodies == []

@@ -1,4 +1,4 @@
-"""Texts of like length together: a network is quickest with many tokens at once, in few shapes."""
+"""Batches of texts of similar length: a network is fastest with many tokens of few shapes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 
 def batches(tokens: Mapping[int, Sequence[int]], most: int) -> Iterator[list[int]]:
-    """Yield the numbers of texts by rising length, so many that a batch has ``most`` tokens."""
+    """Yield the indices of texts by increasing length, in batches of up to ``most`` tokens."""
     batch: list[int] = []
     size = 0
     for number in sorted(tokens, key=lambda number: len(tokens[number])):

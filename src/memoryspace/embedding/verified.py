@@ -1,4 +1,4 @@
-"""Files that are known: their size and checksum are looked at before they are read."""
+"""Verification of known files by size and checksum before they are read."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from typing import NamedTuple
 from ..errors import CorruptData
 
 
-class Known(NamedTuple):
-    """What a file must be."""
+class KnownFile(NamedTuple):
+    """The expected size and checksum of a file."""
 
     size: int
     sha256: str
 
 
-def verify(path: Path, known: Known) -> None:
-    """Raise ``CorruptData`` unless a file is the known one. It is read once in a process."""
+def verify(path: Path, known: KnownFile) -> None:
+    """Raise ``CorruptData`` unless a file is the expected one. It is read once per process."""
     status = path.stat()
     if status.st_size != known.size:
         raise CorruptData(
-            f"{path} has {status.st_size:,} bytes, not {known.size:,}: it is of another version or "
-            "was cut; install the pinned version anew"
+            f"{path} has {status.st_size:,} bytes, not {known.size:,}: it is truncated or of "
+            "another version; reinstall the pinned version"
         )
     found = _checksum(path, status.st_size, status.st_mtime_ns)
     if found != known.sha256:
         raise CorruptData(
             f"{path} has the SHA-256 {found}, not {known.sha256}: it was changed or is of another "
-            "version; install the pinned version anew"
+            "version; reinstall the pinned version"
         )
 
 

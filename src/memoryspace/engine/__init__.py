@@ -1,5 +1,6 @@
-"""The places where the agent runtime has its memory services and their schema.
+"""The module layout of AgentScope's runtime, for programs that change the root of their imports.
 
-Nothing stands here: each module names what ``memoryspace.service`` has, so that a program written
-for the runtime runs once the root of its imports is changed.
+There is no code here: each module re-exports names of ``memoryspace.service`` under the path that
+the runtime gives them. No other part of the package imports it; new programs use
+``memoryspace.service``.
 """
