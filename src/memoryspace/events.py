@@ -54,6 +54,9 @@ class EventStream:
         self.has_listeners = False  # check it only where the event's data is expensive
         self._listeners: dict[object, tuple[Listener, frozenset[str] | None]] = {}
 
+    def __repr__(self) -> str:
+        return f"EventStream(listeners={len(self._listeners)})"
+
     def hears(self, name: str) -> bool:
         """Return whether any listener would receive an event of this name."""
         return any(names is None or name in names for _, names in self._listeners.values())

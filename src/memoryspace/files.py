@@ -142,6 +142,9 @@ class FileMap(MutableMapping[str, bytes]):
         self._sizes: dict[str, int] = {}
         self._refresh()
 
+    def __repr__(self) -> str:
+        return f"FileMap({str(self.folder)!r}, bytes_used={self.bytes_used})"
+
     @property
     def bytes_used(self) -> int:
         """The total size of the files, as last listed or written here."""

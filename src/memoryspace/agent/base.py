@@ -182,6 +182,10 @@ class AgentBase(StateModule, Hookable):
     ) -> None:
         await self.aclose()
 
+    def __repr__(self) -> str:
+        name = self.__dict__.get("name")
+        return f"{type(self).__name__}({'' if name is None else f'name={name!r}, '}id={self.id!r})"
+
     @property
     def _reply_task(self) -> asyncio.Task[Any] | None:
         """The task of the newest running call."""

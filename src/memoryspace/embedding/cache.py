@@ -210,6 +210,9 @@ class CachedEmbedder(StandsBefore):
         self.embedder = embedder
         self._files = cache.files if isinstance(cache, FileEmbeddingCache) else cache
 
+    def __repr__(self) -> str:
+        return f"CachedEmbedder({self.embedder!r}, {str(self._files.folder)!r})"
+
     @property
     def name(self) -> str:
         """The vector space of the embedder."""

@@ -46,6 +46,9 @@ class CallableEmbedder:
         self.dimensions = dimensions
         self.scripts = scripts
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return the function's vectors, scaled to length 1."""
         checked = check_texts(texts)

@@ -67,6 +67,9 @@ class E5Embedder:
         self._lock = threading.Lock()
         self._loaded: _Loaded | None = None
 
+    def __repr__(self) -> str:
+        return f"E5Embedder({self.name!r})"
+
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return a unit vector for each text as a passage."""
         return self._embed(texts, "passage")

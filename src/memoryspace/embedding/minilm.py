@@ -55,6 +55,9 @@ class MiniLMEmbedder:
         self._lock = threading.Lock()
         self._loaded: tuple[WordPiece, Bert] | None = None
 
+    def __repr__(self) -> str:
+        return f"MiniLMEmbedder({self.name!r})"
+
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return a unit vector for each text."""
         checked = check_texts(texts)

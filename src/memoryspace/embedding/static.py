@@ -51,6 +51,9 @@ class StaticEmbedder:
         self._lock = threading.Lock()
         self._loaded: tuple[BytePairs, Vectors] | None = None
 
+    def __repr__(self) -> str:
+        return f"StaticEmbedder({self.name!r})"
+
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return the mean of each text's word vectors, scaled to length 1."""
         checked = check_texts(texts)

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from ..message import Msg
-from ..message.mending import blocks_of_output
+from ..message.block_repair import blocks_of_output
 from .dialect import text_of_result
 from .media import KINDS, Media, media_of
 from .turns import TextPart, ToolResult, parts_of_output

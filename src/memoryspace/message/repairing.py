@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from .mending import (
+from .block_repair import (
     as_block,
     blocks_of_output,
     is_block,
@@ -134,8 +134,8 @@ class _Repairer:
 
     def _keep(self, msg: Msg, blocks: list[Block]) -> None:
         place = len(self.kept)
-        mended = [self._call(msg, block, place, at) for at, block in enumerate(blocks)]
-        self.kept.append(msg if _is_all_of(mended, msg) else with_content(msg, mended))
+        repaired = [self._call(msg, block, place, at) for at, block in enumerate(blocks)]
+        self.kept.append(msg if _is_all_of(repaired, msg) else with_content(msg, repaired))
 
     def _call(self, msg: Msg, block: Block, place: int, at: int) -> Block:
         """Register a tool call under a unique id; return the block, repaired if necessary."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .mending import is_block, whole_call, whole_result
+from .block_repair import is_block, whole_call, whole_result
 from .msg import Msg, peek_content
 from .tool_blocks import Block
 

@@ -95,6 +95,10 @@ class MsgHub:
         self.enable_auto_broadcast = enable
         self._refresh()
 
+    def __repr__(self) -> str:
+        state = "open" if self._is_open else "closed"
+        return f"MsgHub(name={self.name!r}, participants={self.participants}, {state})"
+
     def _close(self) -> None:
         self._is_open = False
         self._refresh()

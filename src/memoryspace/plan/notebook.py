@@ -66,6 +66,10 @@ class PlanNotebook(StateModule):
         self.current_plan: Plan | None = None
         self.register_state("current_plan", msgspec.to_builtins, _plan_of)
 
+    def __repr__(self) -> str:
+        plan = self.current_plan
+        return f"PlanNotebook({'no plan' if plan is None else f'plan={plan.name!r}'})"
+
     def list_tools(self) -> list[Callable[..., Any]]:
         """Return the functions that the model can call."""
         return [

@@ -28,6 +28,9 @@ class JSONSession(SessionBase):
     def __init__(self, save_dir: str | os.PathLike[str] = "./") -> None:
         self.save_dir = Path(save_dir).absolute()
 
+    def __repr__(self) -> str:
+        return f"JSONSession({str(self.save_dir)!r})"
+
     def path_of(self, session_id: str, user_id: str = "") -> Path:
         """Return the path of a session's file."""
         parts = (user_id, session_id) if user_id else (session_id,)

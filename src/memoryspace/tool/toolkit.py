@@ -184,6 +184,9 @@ class Toolkit(StateModule):
         arguments = arguments_in(tool_call)
         return once(told(UNREADABLE)) if arguments is None else called(tool, arguments)
 
+    def __repr__(self) -> str:
+        return f"Toolkit(tools={[*self.tools]}, active_groups={self.active_groups})"
+
     def _is_active(self, tool: ToolFunction) -> bool:
         return tool.group == BASIC or self.groups[tool.group].active
 
