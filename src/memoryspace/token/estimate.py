@@ -1,4 +1,5 @@
-"""A token estimate without dependencies, for English, Chinese, code and JSON.
+"""Token counters without dependencies: an estimate for English, Chinese, code and JSON, and a
+counter of characters.
 
 Compared with the cl100k vocabulary, the total of each of fourteen collections is off by at most
 14 %: novels, encyclopaedia, chat, wiki mark-up, tables and agent traces, in English and Chinese
@@ -38,3 +39,16 @@ class EstimatedTokenCounter(TokenCounterBase):
         for message in messages:
             total += sum(estimate_tokens(text) for text in texts_in(list(message.values())))
         return total + sum(estimate_tokens(text) for text in texts_in(tools))
+
+
+class CharTokenCounter(TokenCounterBase):
+    """Counts the characters of ``str(message)``, one line per message."""
+
+    async def count(
+        self, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None = None
+    ) -> int:
+        """Return the number of characters."""
+        lines = [str(message) for message in messages]
+        if tools:
+            lines.append(str(tools))
+        return len("\n".join(lines))
