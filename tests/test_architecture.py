@@ -19,7 +19,7 @@ PACKAGE = Path(memoryspace.__file__).parent
 FLOORS = [
     {"collector", "errors", "types"},
     {"extras", "events", "files", "http", "lifecycle", "loops", "message", "module"}
-    | {"portable", "token"},
+    | {"portable", "retrying", "token"},
     {"operations"},
     {"embedding", "formatter", "model", "record", "tool"},
     {"verbs"},

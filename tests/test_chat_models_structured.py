@@ -19,8 +19,8 @@ from memoryspace.model import (
     ask,
     collected,
 )
+from memoryspace.model.builder import ResponseBuilder
 from memoryspace.model.forms import ANSWER, structured_answer
-from memoryspace.model.gathering import Gathering
 from memoryspace.model.parsing import arguments_of
 
 from model_server import (
@@ -288,13 +288,13 @@ def test_arguments_in_any_pieces_end_as_the_whole_and_never_show_half_a_text(
 ) -> None:
     raw = json.dumps(given_arguments, ensure_ascii=data.draw(st.booleans()))
     cuts = sorted(data.draw(st.lists(st.integers(0, len(raw)), max_size=8)))
-    gathering = Gathering()
+    builder = ResponseBuilder()
     for begin, end in zip([0, *cuts], [*cuts, len(raw)], strict=True):
-        gathering.add_call(0, "c1" if begin == 0 else "", "find", raw[begin:end])
-        (call,) = gathering.content()
+        builder.add_call(0, "c1" if begin == 0 else "", "find", raw[begin:end])
+        (call,) = builder.content()
         assert call["type"] == "tool_use"
         assert all(_is_part(value, given_arguments[key]) for key, value in call["input"].items())
-    (call,) = gathering.content(is_last=True)
+    (call,) = builder.content(is_last=True)
     assert call == {
         "type": "tool_use", "id": "c1", "name": "find", "input": given_arguments, "raw_input": raw,
     }  # fmt: skip
@@ -309,13 +309,13 @@ def _is_part(part: Any, whole: Any) -> bool:
 
 
 def test_long_arguments_are_read_a_few_times_only() -> None:
-    gathering = Gathering()
+    builder = ResponseBuilder()
     raw = json.dumps({str(number): "x" * 20 for number in range(1000)})
     last: Any = None
     characters_read = 0
     for at in range(0, len(raw), 10):
-        gathering.add_call(0, "c1", "write", raw[at : at + 10])
-        (call,) = gathering.content()
+        builder.add_call(0, "c1", "write", raw[at : at + 10])
+        (call,) = builder.content()
         if call.get("input") is not last:
             last = call.get("input")
             characters_read += at + 10

@@ -172,7 +172,7 @@ def test_a_folder_in_the_place_of_a_file_is_reported(cache: FileEmbeddingCache) 
 
     async def scene() -> None:
         assert await cache.retrieve("a") is None
-        with pytest.raises(RuntimeError, match="is no file"):
+        with pytest.raises(RuntimeError, match="is not a file"):
             await cache.store(ONE, "a")
 
     asyncio.run(scene())
@@ -182,7 +182,7 @@ def test_what_cannot_be_kept_is_refused(cache: FileEmbeddingCache) -> None:
     async def scene() -> None:
         with pytest.raises(InvalidInput, match="must be a JSON value"):
             await cache.store(ONE, {1, 2})  # type: ignore[arg-type]
-        with pytest.raises(InvalidInput, match="must be numbers"):
+        with pytest.raises(InvalidInput, match="must be vectors of numbers"):
             await cache.store([["a"]], "a")  # type: ignore[list-item]
 
     asyncio.run(scene())
@@ -477,12 +477,12 @@ def test_a_remembered_vector_that_cannot_be_one_is_made_anew(
     "limits", [{"max_file_number": "x"}, {"max_cache_size": "x"}, {"max_cache_size": -1}]
 )
 def test_a_limit_that_is_no_number_is_refused(tmp_path: Path, limits: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInput, match="must be a number from 0 on"):
+    with pytest.raises(InvalidInput, match="must be a number of 0 or more"):
         FileEmbeddingCache(str(tmp_path), **limits)
 
 
 async def test_vectors_of_different_lengths_are_refused(tmp_path: Path) -> None:
     cache = FileEmbeddingCache(str(tmp_path))
-    with pytest.raises(InvalidInput, match="one length each"):
+    with pytest.raises(InvalidInput, match="of equal length"):
         await cache.store([[1.0], [1.0, 2.0]], "x")
     assert await cache.retrieve("x") is None

@@ -182,12 +182,12 @@ def test_half_an_answer_is_asked_for_again(server: Server) -> None:
 )
 def test_an_answer_that_is_none_is_told(server: Server, answer: bytes) -> None:
     server.answers = [(200, {}, answer)]
-    with pytest.raises(EmbeddingFailed, match="did not answer with 1 embeddings"):
+    with pytest.raises(EmbeddingFailed, match="bytes that are not 1 embeddings"):
         server.embedder().embed(["a"])
 
 
 def test_vectors_of_another_length_are_refused(server: Server) -> None:
-    with pytest.raises(InvalidInput, match=r"'small/4' gave an array of shape \(1, 3\)"):
+    with pytest.raises(InvalidInput, match=r"'small/4' returned an array of shape \(1, 3\)"):
         server.embedder(dimensions=4).embed(["a"])
 
 
@@ -224,7 +224,7 @@ def test_only_web_addresses_are_asked(url: str) -> None:
 
 def test_a_key_that_cannot_be_sent_is_refused_without_showing_it() -> None:
     for key in (f"{KEY}\n", f"{KEY} x", f"{KEY}é", ""):
-        with pytest.raises(InvalidInput, match="api_key must be of visible") as caught:
+        with pytest.raises(InvalidInput, match="api_key must consist of visible") as caught:
             OpenAIEmbedder("http://x", "m", key, 3)
         assert KEY not in str(caught.value)
     with pytest.raises(InvalidInput, match="must not hold a name or password") as caught:
@@ -295,6 +295,6 @@ def test_other_dimensions_do_not_hit_the_cache(server: Server, tmp_path: Path) -
 
 
 def test_what_is_no_text_is_refused(server: Server) -> None:
-    with pytest.raises(ValueError, match="a text or a text block is needed, got int"):
+    with pytest.raises(ValueError, match="expected a text or a text block, got int"):
         asyncio.run(model(server)([5]))  # type: ignore[list-item]
     assert server.bodies == []

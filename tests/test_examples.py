@@ -127,8 +127,8 @@ def test_a_script_runs(name: str, capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_tour_reads_back_after_a_restart(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "memoryspace", "tour", "--folder", str(tmp_path / "tour")]
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    before, after = shown.split("4. The process ends.")
-    assert "all 8 are kept" in before
+    before, after = shown.split("4. The process ends;")
+    assert "all 8 are still stored" in before
     for half in (before, after):
         assert "planner remembers 8 messages" in half
         assert "writer remembers 5 messages" in half

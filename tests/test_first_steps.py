@@ -140,7 +140,8 @@ def test_without_mem0_its_extra_is_named_before_a_key_or_a_model_is_asked_for(
 
 async def test_an_empty_user_id_is_refused_with_advice_that_can_be_followed() -> None:
     async with InMemoryMemoryService() as service:
-        with pytest.raises(InvalidInput, match=r"^user id is empty; give at least one character$"):
+        message = r"^user id is empty; it needs at least one character$"
+        with pytest.raises(InvalidInput, match=message):
             await service.add_memory("", "hello")
         assert await service.add_memory("a", "hello")
 

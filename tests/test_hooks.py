@@ -310,7 +310,7 @@ def test_an_unknown_type_is_an_error(deed: str) -> None:
     arguments = {"register": ("pre_sing", "a", print), "remove": ("pre_sing", "a")}
     for owner, kind in [(Parent(), "instance"), (Parent, "class")]:
         verb = getattr(owner, f"{deed}_{kind}_hook{'s' if deed == 'clear' else ''}")
-        with pytest.raises(AssertionError, match="has no hooks 'pre_sing'"):
+        with pytest.raises(AssertionError, match="has no hook type 'pre_sing'"):
             verb(*arguments.get(deed, ("pre_sing",)))
 
 

@@ -27,7 +27,7 @@ class Held:
 def test_a_loop_that_asks_while_another_does_keeps_its_own() -> None:
     things, held = PerLoop(object), Held()
     in_disguise: Any = held
-    things._things[in_disguise] = object()
+    things._by_loop[in_disguise] = object()
     asked: list[bool] = []
 
     async def first() -> None:

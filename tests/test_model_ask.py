@@ -153,7 +153,9 @@ def test_an_unusable_answer_is_told_why_and_asked_again() -> None:
 
 def test_after_the_last_attempt_it_failed_and_nothing_said_is_shown() -> None:
     model = Scripted(*['{"things": [{"kind": "SECRET", "name": "SECRET"}]}', "SECRET"] * 2)
-    with pytest.raises(ModelFailed, match="'scripted' gave 3 answers that are no Things") as caught:
+    with pytest.raises(
+        ModelFailed, match="'scripted' gave 3 answers that are not a valid Things"
+    ) as caught:
         asked(model)
     assert len(model.asked) == 3
     assert "$.things[0].kind" in str(caught.value)

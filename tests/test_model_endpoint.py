@@ -169,7 +169,7 @@ def test_what_a_server_repeats_of_a_question_is_not_shown(server: Server) -> Non
 )
 def test_an_answer_that_is_none_failed(server: Server, answer: bytes) -> None:
     server.answers = [(200, answer)]
-    with pytest.raises(ModelFailed, match="that are no completion of model 'small'"):
+    with pytest.raises(ModelFailed, match="that are not a completion of model 'small'"):
         server.complete()
 
 

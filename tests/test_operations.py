@@ -174,13 +174,13 @@ def test_nothing_is_told_after_an_observed_block() -> None:
 
 def test_where_nobody_listens_to_operations_none_is_made() -> None:
     events = EventStream()
-    assert not operation("a", on="A", events=events).is_told
+    assert not operation("a", on="A", events=events).is_reported
     with capture(events, "record_corrupt"):
-        assert not operation("a", on="A", events=events).is_told
+        assert not operation("a", on="A", events=events).is_reported
         with observed(events):
-            assert not operation("a", on="A").is_told
+            assert not operation("a", on="A").is_reported
     with capture(events, "operation"):
-        assert operation("a", on="A", events=events).is_told
+        assert operation("a", on="A", events=events).is_reported
 
 
 # -- stores ----------------------------------------------------------------------------------------

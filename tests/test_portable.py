@@ -221,8 +221,8 @@ def test_what_is_told_beside_the_fields_need_not_be_sent_back() -> None:
     [
         (MemoryItem, {}, "this is no MemoryItem: Object missing required field `id`"),
         (Page, {"memories": [{"id": "a"}], "cursor": None}, "this is no MemoryItem"),
-        (Deleted, {"raw": "a"}, "this is no Deleted: Expected `array`"),
-        (Usage, {"records": {"$number": "many"}}, "under '\\$number' was not written by to_dict"),
+        (Deleted, {"raw": "a"}, "not a valid Deleted: Expected `array`"),
+        (Usage, {"records": {"$number": "many"}}, "'\\$number' was not written by to_dict"),
     ],
 )
 def test_what_is_no_such_value_is_refused(kind: Any, wrong: Any, words: str) -> None:
@@ -237,5 +237,5 @@ def test_only_dicts_are_read(kind: Any) -> None:
 
 
 def test_what_json_cannot_hold_is_refused() -> None:
-    with pytest.raises(TypeError, match="a bytes is nothing"):
+    with pytest.raises(TypeError, match="a bytes cannot be written as JSON"):
         portable({"a": [b"x"]})

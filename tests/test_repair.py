@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from histories import histories, trajectories, whole_histories
 from memoryspace.message import Msg, freeze, groups_of, repair
-from memoryspace.message.repairing import NO_RESULT, _Bench
+from memoryspace.message.repairing import NO_RESULT, _Repairer
 from memoryspace.message.sharing import Loan, is_on_loan, lend
 from memoryspace.message.tool_blocks import calls_in, has_tool_blocks, results_in, text_of_output
 from memoryspace.message.wholeness import is_whole
@@ -84,7 +84,7 @@ def test_one_repair_is_enough(history: list[Msg]) -> None:
 
 @given(histories | whole_histories())
 def test_the_quick_look_sees_what_a_repair_would_find(history: list[Msg]) -> None:
-    mended = _Bench(history).mend()
+    mended = _Repairer(history).run()
     is_same = len(mended.messages) == len(history) and all(
         new is old for new, old in zip(mended.messages, history, strict=True)
     )

@@ -1,7 +1,7 @@
 """memoryspace: a memory manager for LLM agents.
 
-The main names are here; each also stands in its own module. What needs an optional dependency is
-imported when it is first used.
+The main classes can be imported from here; each is also in its own subpackage. Classes that need
+an optional dependency are imported on first use.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ __all__ = [
     "operation",
 ]
 
-# Each of these loads its package only when it is asked for.
+# Each of these loads its package on first use.
 _ELSEWHERE = {
     **dict.fromkeys(("AgentBase", "ReActAgent", "UserAgent"), ".agent"),
     "MsgHub": ".pipeline",

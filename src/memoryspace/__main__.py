@@ -1,4 +1,4 @@
-"""``python -m memoryspace`` is the command ``memoryspace``."""
+"""Run the ``memoryspace`` command with ``python -m memoryspace``."""
 
 from .cli import main
 

@@ -1,4 +1,4 @@
-"""The command ``memoryspace``."""
+"""The ``memoryspace`` command line."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command with the given arguments, or with the process's own."""
+    """Run the command with ``arguments``, or with ``sys.argv``."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     if given[:1] == ["bench"]:
         from .bench.command import main as bench
 
-        bench(given[1:])  # each experiment has flags of its own
+        bench(given[1:])  # each experiment parses its own flags
         return
     options = _parser().parse_args(given)
     if options.command == "tour":
@@ -25,7 +25,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="memoryspace", description="A memory manager for agents.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    tour = commands.add_parser("tour", help="see working memory at work, with no server and no key")
-    tour.add_argument("--folder", help="keep what the tour writes here (default: a temporary one)")
-    commands.add_parser("bench", help="run an experiment; `memoryspace bench list` names them")
+    tour = commands.add_parser(
+        "tour", help="see working memory in action; needs no server and no key"
+    )
+    tour.add_argument(
+        "--folder", help="where to keep the tour's files (default: a temporary folder)"
+    )
+    commands.add_parser("bench", help="run an experiment; `memoryspace bench list` shows them")
     return parser

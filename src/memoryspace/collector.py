@@ -1,7 +1,8 @@
-"""Python's garbage collector, at rest while much is made at once that is all kept.
+"""A pause for Python's garbage collector while many long-lived objects are created at once.
 
-It looks at everything there is each time that a share of it is new. Where ten thousand messages are
-read or written and none of them is garbage, that is most of the work.
+The collector scans the heap each time the number of objects has grown by a share. While ten
+thousand messages are read or written, and none of them is garbage, those scans are most of the
+work.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
-class _Rest:
-    """Counts those for whom the collector rests: the first stops it, the last lets it go on."""
+class _Pause:
+    """Counts the open pauses: the first stops the collector, the last starts it again."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -34,14 +35,17 @@ class _Rest:
                 gc.enable()
 
 
-_rest = _Rest()
+_pause = _Pause()
 
 
 @contextmanager
 def collector_at_rest() -> Iterator[None]:
-    """Let the collector rest for a while, never over an ``await``; one that was off stays off."""
-    _rest.begin()
+    """Pause the garbage collector in this block. A collector that was off stays off.
+
+    Never hold the block open across an ``await``.
+    """
+    _pause.begin()
     try:
         yield
     finally:
-        _rest.end()
+        _pause.end()

@@ -1,54 +1,54 @@
-"""The one error tree. Every error says what failed, which thing, and what to do.
+"""The error tree. Every error message says what failed, for which id, and what to do.
 
     MemorySpaceError
-    ├── InvalidInput (ValueError)        an id, a mark or an option that cannot be used
-    │   ├── InvalidMessage               a Msg built from the wrong parts
-    │   ├── PromptTooLong                what must stay of a conversation does not fit
-    │   ├── SecretRefused                a message with a secret, where none may be stored
-    │   ├── InvalidHook                  a hook that an agent cannot have or use
-    │   └── WrongForm                    a document that is not of the form asked for
-    ├── NotSerializable (TypeError)      a value that no shelf can write down
-    ├── CorruptData                      stored bytes that do not read back
-    │   ├── OutdatedIndex                a saved index of a later version, or of other words
+    ├── InvalidInput (ValueError)        an unusable id, mark or option
+    │   ├── InvalidMessage               a Msg with an invalid role or content
+    │   ├── PromptTooLong                the part of a conversation that must stay does not fit
+    │   ├── SecretRefused                a message with a secret, where secrets are refused
+    │   ├── InvalidHook                  an unknown hook, or a hook with an unusable result
+    │   └── WrongForm                    a document that does not match the requested schema
+    ├── NotSerializable (TypeError)      a value that no backend can encode
+    ├── CorruptData                      stored bytes that cannot be decoded
+    │   ├── OutdatedIndex                a saved index of a later version, or of other texts
     │   ├── JournalDamaged               records in the middle of a journal are lost
-    │   └── JournalTooNew                a journal in a format of a later version
-    ├── FrozenMessage (AttributeError)   a stored message that must not be changed
-    ├── OutOfSpace (MemoryError)         a budget is used up: the heap's, or a tenant's
-    ├── UnknownObject (KeyError)         no object of a memory space has this id
+    │   └── JournalTooNew                a journal in the format of a later version
+    ├── FrozenMessage (AttributeError)   an attempt to change a stored message in place
+    ├── OutOfSpace (MemoryError)         the heap's or a tenant's budget is used up
+    ├── UnknownObject (KeyError)         no object in the memory space has this id
     ├── StoreError
-    │   ├── FolderInUse                  another process owns the folder of a space
-    │   └── StoreUnavailable             the server cannot be reached, or hung up
+    │   ├── FolderInUse                  another process owns the space's folder
+    │   └── StoreUnavailable             the server cannot be reached, or closed the connection
     │       ├── StoreBusy                another writer held the lock for too long
-    │       └── JournalUnavailable       the disk does not take what was to be journalled
-    ├── EmbeddingFailed                  a server did not give the vectors it was asked for
-    │   └── EmbeddingUnavailable         it cannot be reached, or is overloaded
-    ├── SessionNotFound (ValueError)     no state was saved under this session
+    │       └── JournalUnavailable       the disk does not accept journal writes
+    ├── EmbeddingFailed                  a server did not return the requested vectors
+    │   └── EmbeddingUnavailable         the server cannot be reached, or is overloaded
+    ├── SessionNotFound (ValueError)     no state is saved for this session
     ├── NotStarted (RuntimeError)        a service was used before start() or after stop()
-    ├── AgentBusy (RuntimeError)         an agent was asked from within its own reply
-    ├── VersionConflict                  a memory was changed by somebody else in the meantime
+    ├── AgentBusy (RuntimeError)         an agent was called from within its own reply
+    ├── VersionConflict                  another writer changed the memory in the meantime
     ├── UnknownMemory (KeyError)         no memory of this user has this id
-    ├── UnknownHandle (KeyError)         nothing that left a context is kept under this handle
-    ├── ModelFailed                      a chat model did not give an answer that can be used
-    │   └── ModelUnavailable             it cannot be reached, or is overloaded
-    ├── LeakFound (AssertionError)       a leak check found what should be gone
+    ├── UnknownHandle (KeyError)         no archived content has this handle
+    ├── ModelFailed                      a chat model did not give a usable answer
+    │   └── ModelUnavailable             the model cannot be reached, or is overloaded
+    ├── LeakFound (AssertionError)       a leak check found objects that should be gone
     └── MissingExtra (ImportError)       an optional dependency is not installed
-        └── MissingWeights               no package with the weights of a model is installed
+        └── MissingWeights               no package with the model's weights is installed
 
-``FolderInUse`` and the journal's errors stand in ``memoryspace.kernel``, those of embedding in
-``memoryspace.embedding``, ``OutdatedIndex`` in ``memoryspace.retrieval``, ``PromptTooLong`` in
+``FolderInUse`` and the journal's errors are defined in ``memoryspace.kernel``, the embedding errors
+in ``memoryspace.embedding``, ``OutdatedIndex`` in ``memoryspace.retrieval``, ``PromptTooLong`` in
 ``memoryspace.formatter``, ``InvalidHook`` and ``LeakFound`` in ``memoryspace.agent``.
-A wrong *type* raises the built-in ``TypeError``; a missing state key, ``KeyError``.
+A wrong *type* raises the built-in ``TypeError``; a missing state key raises ``KeyError``.
 """
 
 from __future__ import annotations
 
 
 class MemorySpaceError(Exception):
-    """The root of all errors of this package."""
+    """Base class of every error that this package raises."""
 
 
 class InvalidInput(MemorySpaceError, ValueError):
-    """An argument that no store could hold safely."""
+    """An argument that cannot be used: an id, a mark or an option."""
 
 
 class InvalidMessage(InvalidInput, AssertionError):
@@ -56,9 +56,10 @@ class InvalidMessage(InvalidInput, AssertionError):
 
 
 class SecretRefused(InvalidInput):
-    """Messages hold secrets and none may be stored; ``messages`` are their places in the call.
+    """Messages contain secrets, and the policy refuses to store them.
 
-    The error never holds the secret.
+    ``messages`` holds the positions of those messages in the call. The error never contains the
+    secret itself.
     """
 
     def __init__(self, message: str, messages: tuple[int, ...] = ()) -> None:
@@ -67,7 +68,7 @@ class SecretRefused(InvalidInput):
 
 
 class WrongForm(InvalidInput):
-    """A document is not of the form asked for. The error never holds what stands in it."""
+    """A document does not match the requested schema. The error never shows the document."""
 
 
 class NotSerializable(MemorySpaceError, TypeError):
@@ -75,76 +76,76 @@ class NotSerializable(MemorySpaceError, TypeError):
 
 
 class CorruptData(MemorySpaceError):
-    """Stored bytes that do not read back as what was written."""
+    """Stored bytes that cannot be decoded."""
 
 
 class FrozenMessage(MemorySpaceError, AttributeError):
-    """A message inside a record was about to be changed in place."""
+    """An attempt to change a stored message in place. Change a copy instead."""
 
 
 class OutOfSpace(MemorySpaceError, MemoryError):
-    """Nothing more fits, and nothing more can be collected or demoted."""
+    """The budget is used up, and nothing more can be collected or demoted."""
 
 
 class UnknownObject(MemorySpaceError, KeyError):
-    """No object has this id: it never had, was freed, was collected or has expired."""
+    """No object has this id: it never existed, was freed or collected, or has expired."""
 
     def __str__(self) -> str:  # KeyError would show the message in quotes
         return str(self.args[0])
 
 
 class StoreError(MemorySpaceError):
-    """A store could not do what was asked."""
+    """A store could not complete an operation."""
 
 
 class StoreUnavailable(StoreError):
-    """The server behind a store cannot be reached. Nothing acknowledged was lost; try again."""
+    """The server behind a store cannot be reached. Acknowledged writes are safe; try again."""
 
 
 class StoreBusy(StoreUnavailable):
-    """Other writers held the lock longer than the store was willing to wait."""
+    """Other writers held the lock for longer than the store waits."""
 
 
 class SessionNotFound(MemorySpaceError, ValueError):
-    """No state was saved under this user and session."""
+    """No state is saved for this user and session."""
 
 
 class AgentBusy(MemorySpaceError, RuntimeError):
-    """An agent was asked by something that it waits for itself, such as one of its tools."""
+    """An agent was called from within its own reply, for example by one of its tools."""
 
 
 class NotStarted(MemorySpaceError, RuntimeError):
-    """A service was asked for something while it was not running."""
+    """A service was used before ``start()`` or after ``stop()``."""
 
 
 class VersionConflict(MemorySpaceError):
-    """A memory is no longer at the version that was to be changed. Read it again and decide."""
+    """The memory is no longer at the expected version. Read it again before you change it."""
 
 
 class UnknownMemory(MemorySpaceError, KeyError):
-    """No memory of this user has this id: it never had, was deleted, or has expired."""
+    """No memory of this user has this id: it never existed, was deleted, or has expired."""
 
     def __str__(self) -> str:  # KeyError would show the message in quotes
         return str(self.args[0])
 
 
 class UnknownHandle(MemorySpaceError, KeyError):
-    """Nothing is kept under this handle: it never was, or was released."""
+    """No archived content has this handle: it never existed, or was released."""
 
     def __str__(self) -> str:  # KeyError would show the message in quotes
         return str(self.args[0])
 
 
 class ModelFailed(MemorySpaceError):
-    """A chat model gave no answer, or none that can be used."""
+    """A chat model gave no answer, or an unusable one."""
 
 
 class ModelUnavailable(ModelFailed):
-    """A chat model could not be reached, or was busy each time. Trying later may help."""
+    """A chat model could not be reached, or was busy on every attempt. Try again later."""
 
 
 class MissingExtra(MemorySpaceError, ImportError):
-    """A feature needs a package that is not installed. Several extras may bring it."""
+    """A feature needs a package that is not installed. The message names the extras to install."""
 
     def __init__(self, package: str, *extras: str) -> None:
         commands = " or ".join(f"pip install 'memoryspace[{extra}]'" for extra in extras)

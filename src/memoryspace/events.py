@@ -1,7 +1,7 @@
-"""What happens is emitted once, here; profilers, metrics and dashboards only listen.
+"""The event stream that profilers, metrics and dashboards subscribe to.
 
-Emitting without a listener costs one attribute test. A listener that fails is logged and skipped:
-watching a memory must never break it.
+Emitting without a listener costs one attribute check. A listener that raises is logged and skipped:
+observing a memory must never break it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 
 class Event(Struct, frozen=True):
-    """Something that happened: its name, when, and the facts."""
+    """An event: its name, its time in seconds since the epoch, and its data."""
 
     name: str
     at: float
@@ -28,9 +28,19 @@ Listener: TypeAlias = Callable[[Event], None]
 
 
 class EventStream:
-    """Hands every emitted event to every listener, in the order they subscribed.
+    """Passes every event to every listener, in the order of subscription.
 
-    A listener is called where the event happens, on that thread or loop: let it only take notes.
+    Listeners run synchronously, in the thread or event loop that emits the event: keep them short.
+
+    Args:
+        clock: Source of the events' time stamps.
+        timer: Source of the durations of operations.
+
+    Example:
+        >>> stream = EventStream(clock=lambda: 0.0)
+        >>> stop = stream.subscribe(lambda event: print(event.name), "gc")
+        >>> stream.emit("gc", freed=3)
+        gc
     """
 
     def __init__(
@@ -40,32 +50,41 @@ class EventStream:
         timer: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._clock = clock
-        self.timer = timer  # by which operations are measured
-        self.has_listeners = False  # ask only where gathering the facts is dear
+        self.timer = timer  # measures operations
+        self.has_listeners = False  # check it only where the event's data is expensive
         self._listeners: dict[object, tuple[Listener, frozenset[str] | None]] = {}
 
+    def __repr__(self) -> str:
+        return f"EventStream(listeners={len(self._listeners)})"
+
     def hears(self, name: str) -> bool:
-        """Tell whether anybody would hear an event of this name."""
+        """Return whether any listener would receive an event of this name."""
         return any(names is None or name in names for _, names in self._listeners.values())
 
     def subscribe(self, listener: Listener, *names: str) -> Callable[[], None]:
-        """Start listening, to events of these names if any are given; call the answer to stop."""
+        """Call ``listener`` for every event, or only for events of these names.
+
+        Returns:
+            A function that ends the subscription.
+        """
         subscription = object()
         wanted = frozenset(names) if names else None
-        self._hear({**self._listeners, subscription: (listener, wanted)})
+        self._set_listeners({**self._listeners, subscription: (listener, wanted)})
 
         def unsubscribe() -> None:
             left = {key: each for key, each in self._listeners.items() if key is not subscription}
-            self._hear(left)
+            self._set_listeners(left)
 
         return unsubscribe
 
-    def _hear(self, listeners: dict[object, tuple[Listener, frozenset[str] | None]]) -> None:
+    def _set_listeners(
+        self, listeners: dict[object, tuple[Listener, frozenset[str] | None]]
+    ) -> None:
         self._listeners = listeners
         self.has_listeners = bool(listeners)
 
     def emit(self, name: str, /, **data: Any) -> None:
-        """Tell the listeners. The keywords are the event's facts, as in a structured log."""
+        """Send an event to the listeners. The keywords are its data, as in a structured log."""
         if not self.has_listeners:
             return
         listeners = [

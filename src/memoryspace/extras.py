@@ -1,4 +1,4 @@
-"""Optional dependencies: imported when first used, with a word about which extra is missing."""
+"""Lazy imports of optional dependencies, with errors that name the missing extra."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from .errors import MissingExtra
 
 
 class Lazy(NamedTuple):
-    """Where a name stands and what it needs: a submodule, a package, the extra that brings it.
+    """Where a name is defined and what it needs: submodule, required package, extra.
 
-    Of several extras that bring it, ``extra`` names all, with a space between. Without a package
-    the name is only loaded late.
+    If several extras install the package, ``extra`` lists all of them, separated by spaces. Without
+    a package the name is only loaded lazily.
     """
 
     module: str
@@ -22,7 +22,7 @@ class Lazy(NamedTuple):
 
 
 def lazily(package: str, names: Mapping[str, Lazy]) -> Callable[[str], Any]:
-    """Return a package's ``__getattr__`` that imports each name from its submodule when asked."""
+    """Return a ``__getattr__`` for ``package`` that imports each name on first use."""
 
     def find(name: str) -> Any:
         if name not in names:

@@ -1,7 +1,8 @@
-"""Files that are either the old ones or the new ones, never half of each; and a bounded folder.
+"""Atomic file writes, safe file names, and a bounded folder of files.
 
-``write_atomic`` survives a crash at any point. ``FileMap`` is a mapping of names to bytes with one
-file a name, limits in number and bytes, and the oldest written file going first.
+``write_atomic`` survives a crash at any point: a reader sees the old file or the new one, never
+half of each. ``FileMap`` maps names to bytes, one file per name, with limits on the number of files
+and bytes; over a limit it removes the oldest written file first.
 """
 
 from __future__ import annotations
@@ -19,25 +20,26 @@ from pathlib import Path
 
 from .errors import InvalidInput
 
-MAX_NAME = 200  # characters; a suffix still fits into what file systems allow
+MAX_NAME = 200  # characters; leaves space for a suffix within file system limits
 
-# Names of this form are their own file names: visible, and no two differ by case alone.
+# Names of this form are used as file names unchanged: not hidden, and no two differ only in case.
 _PLAIN_NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _SAFE_NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9@~._-]{{0,{MAX_NAME - 1}}}")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _TEMPORARY = ".tmp"
 _HALF_DONE = re.compile(r"\..{1,40}\.[0-9a-f]{16}\.tmp")
-_FEW = 64  # writes after which no listing is worth it
-_LARGE = 1 << 20  # bytes; copying more than that is a wait by itself
-_CAN_TELL = hasattr(os, "preadv") and hasattr(os, "RWF_NOWAIT")  # what must be waited for
-_LONGEST_WRITE = 3600.0  # seconds; a file that was half done for longer will never be whole
+_FEW = 64  # writes; listing the folder more often is not worth it
+_LARGE = 1 << 20  # bytes; copying more would block noticeably
+_HAS_NOWAIT = hasattr(os, "preadv") and hasattr(os, "RWF_NOWAIT")
+_LONGEST_WRITE = 3600.0  # seconds; an older temporary file was abandoned
 
 
 def write_atomic(path: Path, data: bytes, *, durable: bool = True) -> None:
-    """Write a file so that a reader, or a crash, sees the whole old or the whole new one.
+    """Replace a file atomically: readers see the complete old or the complete new content.
 
-    With ``durable=False`` that holds for readers and for crashes of the process; nothing is waited
-    for, so a power cut may leave the file missing or cut short.
+    With ``durable=True`` the new content has reached the disk on return. With ``durable=False``
+    nothing is synced: the promise holds if the process crashes, but after a power cut the file may
+    be missing or truncated.
     """
     folder, name = os.path.split(path)
     temporary = os.path.join(folder, f".{name[:40]}.{secrets.token_hex(8)}{_TEMPORARY}")
@@ -56,12 +58,15 @@ def write_atomic(path: Path, data: bytes, *, durable: bool = True) -> None:
 
 
 def read_at_hand(path: str) -> bytes | None:
-    """Return what a file holds if the system has it in memory; None if that takes waiting.
+    """Return a file's content if it is in the page cache, or None if reading would block.
 
-    Systems that cannot tell, folders, pipes and what may not be read are answered by None as well.
-    ``FileNotFoundError`` if there is no such file.
+    Also returns None for folders, pipes, unreadable files, and on systems that cannot read without
+    blocking.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
     """
-    if not _CAN_TELL:
+    if not _HAS_NOWAIT:
         return None
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -75,17 +80,17 @@ def read_at_hand(path: str) -> bytes | None:
             return None
         data = bytearray(size)
         return bytes(data) if os.preadv(descriptor, [data], 0, os.RWF_NOWAIT) == size else None
-    except OSError:  # not in memory, or no file system that can tell
+    except OSError:  # not cached, or not supported by the file system
         return None
     finally:
         os.close(descriptor)
 
 
 def safe_name(*parts: str) -> str:
-    """Return a file name for these ids: readable, inside its folder, and never another's.
+    """Return a file name for these ids: readable, free of path separators, and unique to them.
 
-    Plain lower-case ids are joined by ``@``. Anything else is shown as far as it is safe and told
-    apart by a hash of the exact ids.
+    Plain lower-case ids are joined by ``@``. Other ids are shortened to their safe characters and
+    distinguished by a hash of the exact ids.
     """
     joined = "@".join(parts)
     if all(_PLAIN_NAME.fullmatch(part) for part in parts) and len(joined) <= MAX_NAME:
@@ -97,14 +102,23 @@ def safe_name(*parts: str) -> str:
 
 
 class FileMap(MutableMapping[str, bytes]):
-    """A folder of files as a mapping. Values are written atomically.
+    """A folder of files as a mapping from names to bytes. Values are written atomically.
 
-    Over a limit, the files written longest ago go first, the new one too if it alone is too big.
-    The folder is listed when opened and again after as many writes as it holds files, or after an
-    eighth of that if somebody else is seen to write there. So the cost of a write does not grow
-    with the folder, and of several processes each may exceed the limit by that eighth for a while.
-    What a killed writer left half done is swept up after an hour. ``durable=False`` is for what can
-    be made again: see ``write_atomic``.
+    Over a limit, the files written longest ago are removed first; a new file that alone exceeds the
+    limit is removed too. The folder is listed on opening and again after as many writes as it holds
+    files, or after an eighth of that if another process writes to it. So the cost of a write does
+    not grow with the folder, and each of several processes may exceed the limit by that eighth for
+    a while. Temporary files of a killed writer are removed after an hour.
+
+    Args:
+        folder: Where the files are. It is created on the first write.
+        suffix: Appended to each name to make the file name.
+        max_files: The largest number of files, or None for no limit.
+        max_bytes: The largest total size, or None for no limit.
+        durable: Whether to sync each write; see ``write_atomic``.
+
+    Raises:
+        InvalidInput: If a limit is negative, or a name is not a safe file name.
     """
 
     def __init__(
@@ -128,9 +142,12 @@ class FileMap(MutableMapping[str, bytes]):
         self._sizes: dict[str, int] = {}
         self._refresh()
 
+    def __repr__(self) -> str:
+        return f"FileMap({str(self.folder)!r}, bytes_used={self.bytes_used})"
+
     @property
     def bytes_used(self) -> int:
-        """The size of all files as far as this object knows."""
+        """The total size of the files, as last listed or written here."""
         return self._bytes_used
 
     def __getitem__(self, name: str) -> bytes:
@@ -140,9 +157,10 @@ class FileMap(MutableMapping[str, bytes]):
             raise KeyError(name) from None
 
     def at_hand(self, name: str) -> bytes | None:
-        """Return a value without waiting for the disk; None if it would have to be waited for.
+        """Return a value without blocking on the disk, or None if reading would block.
 
-        ``KeyError`` if there is none.
+        Raises:
+            KeyError: If there is no such name.
         """
         try:
             return read_at_hand(f"{self.folder}{os.sep}{self._checked(name)}{self.suffix}")
@@ -152,10 +170,10 @@ class FileMap(MutableMapping[str, bytes]):
     def __setitem__(self, name: str, data: bytes) -> None:
         path = self._path(name)
         with self._lock:
-            self._look_out_for_others()
+            self._detect_other_writers()
         try:
             write_atomic(path, data, durable=self._durable)
-        except FileNotFoundError:  # nobody has written here yet, or the folder was removed
+        except FileNotFoundError:  # the first write, or the folder was removed
             self.folder.mkdir(parents=True, exist_ok=True)
             write_atomic(path, data, durable=self._durable)
         with self._lock:
@@ -191,20 +209,20 @@ class FileMap(MutableMapping[str, bytes]):
 
     def _checked(self, name: str) -> str:
         if not _SAFE_NAME.fullmatch(name):
-            raise InvalidInput(f"{name!r} is no safe file name; pass it through safe_name() first")
+            raise InvalidInput(f"{name!r} is not a safe file name; pass it to safe_name() first")
         return name
 
     def _list(self) -> dict[str, int]:
-        """Return file name → size, oldest written first.
+        """Return a mapping of file name to size, oldest written first.
 
-        File systems tell times in steps of some milliseconds. Of files written within one step,
-        those whose order is known keep it.
+        File systems record times in steps of some milliseconds. Files written within one step keep
+        the order in which this object wrote them.
         """
         known = {name: place for place, name in enumerate(list(self._sizes))}
         found: list[tuple[int, int, str, int]] = []
         with suppress(FileNotFoundError), os.scandir(self.folder) as entries:
             for entry in entries:
-                with suppress(FileNotFoundError):  # another process may remove it just now
+                with suppress(FileNotFoundError):  # another process may remove it meanwhile
                     place = known.get(entry.name, -1)
                     if (place >= 0 or self._is_ours(entry.name)) and entry.is_file():
                         stat = entry.stat()
@@ -225,8 +243,8 @@ class FileMap(MutableMapping[str, bytes]):
         self._most_writes = max(_FEW, len(self._sizes))
         self._changed = self._change_time()
 
-    def _look_out_for_others(self) -> None:
-        """A folder that has changed since this object's last write was changed by somebody else.
+    def _detect_other_writers(self) -> None:
+        """List the folder more often if another process has changed it since our last write.
 
         A change within the same step of the file system's clock is missed; the next one is not.
         """
@@ -261,21 +279,21 @@ class FileMap(MutableMapping[str, bytes]):
 
 
 def _sweep(entry: os.DirEntry[str]) -> None:
-    """Remove what a writer that was killed left half done."""
+    """Remove a temporary file that a killed writer left behind."""
     if entry.is_file() and time.time() - entry.stat().st_mtime > _LONGEST_WRITE:
         with suppress(OSError):
             os.unlink(entry.path)
 
 
 def _write_all(file: FileIO, data: bytes) -> None:
-    """A raw file may take less than it is given."""
+    """Write all of ``data``; one raw write may take only a part."""
     rest = memoryview(data)
     while rest:
         rest = rest[file.write(rest) :]
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make a rename in a folder outlive a power cut (a no-op where folders cannot be opened)."""
+    """Make a rename survive a power cut (a no-op where folders cannot be opened)."""
     if os.name != "posix":
         return
     descriptor = os.open(folder, os.O_RDONLY)

@@ -1,7 +1,7 @@
-"""JSON posted to a server, over the standard library alone; what may pass is tried again.
+"""A JSON-over-HTTP client built on the standard library, with retries for transient failures.
 
-The key is sent to the given address only: a redirection is an error, and no message, log or
-``repr`` ever shows it. Whoever posts turns ``Refused`` and ``Unreachable`` into errors of its own.
+The API key is sent to the given address only: a redirect is an error, and no message, log or
+``repr`` shows the key. Callers turn ``Refused`` and ``Unreachable`` into their own errors.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from .errors import InvalidInput, MemorySpaceError
+from .retrying import Backoff
 
-_PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
-_LONGEST_WAIT = 30.0  # seconds, whatever a server asks for
+_TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+_BACKOFF = Backoff(first=0.5, longest=30.0, jitter=False)
 _KEY = re.compile("[!-~]+")  # anything else could not be sent, and the error would show it
-_SHOWN = 300  # characters of an answer in an error
+_SHOWN = 300  # characters of a response in an error
 
 
 class Refused(MemorySpaceError):
-    """A server will not do what it was asked, now or later."""
+    """The server rejected the request. Retrying will not help."""
 
     def __init__(self, text: str, status: int) -> None:
         super().__init__(text)
@@ -34,11 +35,11 @@ class Refused(MemorySpaceError):
 
 
 class Unreachable(MemorySpaceError):
-    """A server could not be reached, or was busy each time."""
+    """The server could not be reached, or was busy on every attempt."""
 
 
-class _Passing(Exception):
-    """A trouble that may be over soon, perhaps in so many seconds."""
+class _Transient(Exception):
+    """A failure that may pass; ``wait`` is how many seconds the server asked for, if it did."""
 
     def __init__(self, text: str, wait: float | None) -> None:
         super().__init__(text)
@@ -52,7 +53,10 @@ class _NoRedirection(HTTPRedirectHandler):
 
 @dataclass(frozen=True)
 class Server:
-    """Where and how to ask. ``attempts`` counts the first one; ``sleep`` waits between them."""
+    """Address, key and retry settings of a server.
+
+    ``attempts`` includes the first request. ``sleep`` waits between attempts.
+    """
 
     base_url: str
     api_key: str | None = field(default=None, repr=False)
@@ -74,55 +78,59 @@ class Server:
             )
 
     def url(self, path: str) -> str:
-        """Return the address of one thing the server offers."""
+        """Return the full URL of ``path``."""
         return self.base_url.rstrip("/") + path
 
     def post(self, path: str, body: Any) -> bytes:
-        """Return the answer to a JSON body."""
+        """Post a JSON body and return the response body.
+
+        Raises:
+            Refused: If the server rejected the request.
+            Unreachable: If every attempt failed.
+        """
         data, url = json.dumps(body).encode(), self.url(path)
-        for attempt in range(self.attempts):
+        for attempt in range(1, self.attempts + 1):
             try:
                 return self._post(url, data)
-            except _Passing as trouble:
-                if attempt + 1 == self.attempts:
+            except _Transient as error:
+                if attempt == self.attempts:
                     raise Unreachable(
-                        f"{url} failed {self.attempts} times, last: {trouble}"
-                    ) from trouble.__cause__
-                wait = trouble.wait if trouble.wait is not None else 0.5 * 2**attempt
-                self.sleep(min(wait, _LONGEST_WAIT))
+                        f"{url} failed {self.attempts} times, last: {error}"
+                    ) from error.__cause__
+                self.sleep(_BACKOFF.pause(attempt, asked=error.wait))
         raise AssertionError("attempts is 1 or more")
 
-    def shown(self, answer: bytes) -> str:
-        """Return as much of an answer as an error should show."""
-        text = " ".join(answer.decode("utf-8", "replace").split())
+    def shown(self, body: bytes) -> str:
+        """Return the part of a response body that an error may show, without the key."""
+        text = " ".join(body.decode("utf-8", "replace").split())
         if self.api_key:
-            text = text.replace(self.api_key, "***")  # some servers say which key was wrong
+            text = text.replace(self.api_key, "***")  # some servers echo the rejected key
         return text[:_SHOWN]
 
     def _post(self, url: str, data: bytes) -> bytes:
         headers = {"Content-Type": "application/json"}
         if self.api_key is not None:
             headers["Authorization"] = f"Bearer {self.api_key}"
-        request = Request(url, data, headers)  # its scheme was checked
+        request = Request(url, data, headers)  # the scheme was checked above
         try:
-            with build_opener(_NoRedirection).open(request, timeout=self.timeout) as answer:
-                found: bytes = answer.read()
-                return found
+            with build_opener(_NoRedirection).open(request, timeout=self.timeout) as response:
+                body: bytes = response.read()
+                return body
         except HTTPError as error:
             with error:
-                said = self.shown(error.read(_SHOWN * 4))
-            text = f"status {error.code} {said}".strip()
-            if error.code in _PASSING:
-                raise _Passing(text, _seconds(error.headers.get("Retry-After"))) from error
+                shown = self.shown(error.read(_SHOWN * 4))
+            text = f"status {error.code} {shown}".strip()
+            if error.code in _TRANSIENT:
+                raise _Transient(text, _seconds(error.headers.get("Retry-After"))) from error
             raise Refused(text, error.code) from error
-        except (OSError, HTTPException) as error:  # no name, no answer, half an answer
-            raise _Passing(f"{type(error).__name__}: {error}", None) from error
+        except (OSError, HTTPException) as error:  # no host, no response, half a response
+            raise _Transient(f"{type(error).__name__}: {error}", None) from error
 
 
 def check_key(api_key: str | None) -> None:
-    """Raise ``InvalidInput`` for a key that no header could carry, without showing it."""
+    """Raise ``InvalidInput`` for a key that a header cannot carry, without showing the key."""
     if api_key is not None and not _KEY.fullmatch(api_key):
-        raise InvalidInput("api_key must be of visible ASCII characters, without spaces")
+        raise InvalidInput("api_key must consist of visible ASCII characters, without spaces")
 
 
 def _seconds(text: str | None) -> float | None:

@@ -1,4 +1,4 @@
-"""What is opened must be closed: one way to say so."""
+"""Base classes for objects that are closed or stopped by a ``with`` block."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Self
 
 
 class Closing:
-    """Something with a ``close`` that ``async with`` calls; by default nothing is to be closed."""
+    """An object that ``async with`` closes. By default there is nothing to close."""
 
     async def close(self) -> None:
-        """Give back what was opened here. What was passed in stays open."""
+        """Release the resources opened by this object. Resources passed in stay open."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -25,13 +25,13 @@ class Closing:
 
 
 class Running:
-    """Something that runs between ``start`` and ``stop``, which ``async with`` calls."""
+    """An object that runs between ``start`` and ``stop``; ``async with`` calls both."""
 
     async def start(self) -> None:
-        """Open what is needed. Calling it twice does nothing the second time."""
+        """Acquire the resources. A second call has no effect."""
 
     async def stop(self) -> None:
-        """Give back what was opened here. It can be started again."""
+        """Release the resources opened by this object. It can be started again."""
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -47,10 +47,10 @@ class Running:
 
 
 class ClosingNow:
-    """The same for what is closed without an event loop: ``with`` calls ``close``."""
+    """An object that ``with`` closes, without an event loop."""
 
     def close(self) -> None:
-        """Give back what was opened here. What was passed in stays open."""
+        """Release the resources opened by this object. Resources passed in stay open."""
 
     def __enter__(self) -> Self:
         return self

@@ -1,4 +1,4 @@
-"""Event loops: what belongs to one of them, what must not be cut short, waiting from outside."""
+"""Event loop tools: per-loop objects, uncancellable work, waiting from synchronous code."""
 
 from __future__ import annotations
 
@@ -13,38 +13,38 @@ T = TypeVar("T")
 
 
 class PerLoop(Generic[T]):
-    """Makes one thing, such as a lock, for each event loop that asks; forgets closed loops.
+    """One instance of an object, such as a lock, per event loop. Closed loops are dropped.
 
-    A lock that was ever waited for holds on to its loop, so weak references would not do.
+    A lock that was ever awaited keeps a reference to its loop, so weak references do not help.
     """
 
     def __init__(self, make: Callable[[], T]) -> None:
         self._make = make
-        self._things: dict[asyncio.AbstractEventLoop, T] = {}
-        self._lock = threading.Lock()  # two loops may ask at the same time, each in its thread
+        self._by_loop: dict[asyncio.AbstractEventLoop, T] = {}
+        self._lock = threading.Lock()  # loops in different threads may call at the same time
 
     def get(self) -> T:
-        """Return the running loop's thing."""
+        """Return the running loop's instance; make it on the first call."""
         loop = asyncio.get_running_loop()
-        thing = self._things.get(loop)
-        if thing is None:
+        instance = self._by_loop.get(loop)
+        if instance is None:
             with self._lock:
-                things = {each: old for each, old in self._things.items() if not each.is_closed()}
-                thing = things[loop] = self._make()
-                self._things = things
-        return thing
+                by_loop = {each: old for each, old in self._by_loop.items() if not each.is_closed()}
+                instance = by_loop[loop] = self._make()
+                self._by_loop = by_loop
+        return instance
 
     def pop(self) -> T | None:
-        """Return the running loop's thing and forget it; None if there is none."""
+        """Remove and return the running loop's instance; None if there is none."""
         with self._lock:
-            things = dict(self._things)
-            thing = things.pop(asyncio.get_running_loop(), None)
-            self._things = things
-        return thing
+            by_loop = dict(self._by_loop)
+            instance = by_loop.pop(asyncio.get_running_loop(), None)
+            self._by_loop = by_loop
+        return instance
 
 
 async def finish(work: Coroutine[Any, Any, T]) -> T:
-    """Run ``work`` to its end even if the caller is cancelled, which it is afterwards."""
+    """Run ``work`` to completion even if the caller is cancelled; then raise the cancellation."""
     task = asyncio.create_task(work)
     try:
         return await asyncio.shield(task)
@@ -55,10 +55,10 @@ async def finish(work: Coroutine[Any, Any, T]) -> T:
 
 
 def wait_for(work: Coroutine[Any, Any, T]) -> T:
-    """Run ``work`` on a loop in a thread of its own, and wait for it; never called from that loop.
+    """Run ``work`` on a background event loop and block until it is done.
 
-    All work of the process shares that loop, which lives as long as the process: clients that keep
-    connections are never moved from one loop to another.
+    Never call this from that loop. The whole process shares one background loop, which lives as
+    long as the process, so clients that keep connections never move from one loop to another.
     """
     return asyncio.run_coroutine_threadsafe(work, _own_loop()).result()
 

@@ -1,6 +1,6 @@
-"""``StateModule``: objects whose state can be taken out as a dict and put back.
+"""``StateModule``: objects whose state can be saved as a dict and loaded again.
 
-Loading is all or nothing: if any part of a state does not fit, everything is as it was before.
+Loading is all or nothing: if any part of a state does not fit, nothing is changed.
 """
 
 from __future__ import annotations
@@ -13,10 +13,19 @@ Converter: TypeAlias = Callable[[Any], Any]
 
 
 class StateModule:
-    """Base of memories, agents and whatever else has a state.
+    """Base class of memories, agents and other objects with state.
 
-    A ``StateModule`` assigned to an attribute becomes a child and part of the state; other
-    attributes join by ``register_state``. Children inside lists or dicts are not tracked.
+    A ``StateModule`` assigned to an attribute becomes a child and part of the state. Add other
+    attributes with ``register_state``. Children inside lists or dicts are not tracked.
+
+    Example:
+        >>> class Counter(StateModule):
+        ...     def __init__(self) -> None:
+        ...         super().__init__()
+        ...         self.count = 0
+        ...         self.register_state("count")
+        >>> Counter().state_dict()
+        {'count': 0}
     """
 
     _children: dict[str, StateModule]
@@ -50,16 +59,27 @@ class StateModule:
         custom_to_json: Converter | None = None,
         custom_from_json: Converter | None = None,
     ) -> None:
-        """Make an attribute part of the state, through the converters where given."""
+        """Make an attribute part of the state.
+
+        Args:
+            attr_name: The attribute, which must exist.
+            custom_to_json: Converts its value for ``state_dict``; without it the value must be
+                JSON-serializable.
+            custom_from_json: Converts the saved value back for ``load_state_dict``.
+
+        Raises:
+            ValueError: If the attribute is a child module.
+            TypeError: If its value is not JSON-serializable and there is no ``custom_to_json``.
+        """
         value = getattr(self, attr_name)
         if attr_name in self._children:
-            raise ValueError(f"{attr_name!r} is a child module and part of the state already")
+            raise ValueError(f"{attr_name!r} is a child module and already part of the state")
         if custom_to_json is None:
             _check_json(attr_name, value)
         self._states[attr_name] = (custom_to_json, custom_from_json)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state: first the children's, then the registered attributes."""
+        """Return the state: the children's states first, then the registered attributes."""
         state: dict[str, Any] = {name: child.state_dict() for name, child in self._children.items()}
         for name, (to_json, _) in self._states.items():
             value = getattr(self, name)
@@ -67,7 +87,15 @@ class StateModule:
         return state
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> None:
-        """Put a state back. A missing key raises ``KeyError`` if ``strict``; extra ones do not."""
+        """Load a state that ``state_dict`` returned.
+
+        Args:
+            state_dict: The state. Extra keys are ignored.
+            strict: Whether a missing key is an error; otherwise the attribute keeps its value.
+
+        Raises:
+            KeyError: If ``strict`` and a key is missing.
+        """
         self._check_keys(state_dict, strict)
         values = {
             name: state_dict[name] if from_json is None else from_json(state_dict[name])
@@ -87,47 +115,47 @@ class StateModule:
         if strict and missing:
             raise KeyError(
                 f"the state of {type(self).__name__} lacks {', '.join(missing)}; "
-                f"load it with strict=False to keep what is there"
+                f"load it with strict=False to keep the current values"
             )
 
 
 def load_together(
     modules: Mapping[str, StateModule], states: Mapping[str, Any], *, strict: bool = True
 ) -> None:
-    """Load each module's state by name; if one fails, put the others back as they were."""
-    done: list[_AsItWas] = []
+    """Load each module's state by name; if one fails, restore the others."""
+    done: list[_Snapshot] = []
     try:
         for name, module in modules.items():
             if name in states:
-                done.append(_AsItWas(module))
+                done.append(_Snapshot(module))
                 _load(module, states[name], strict)
     except BaseException:
         for before in reversed(done):
-            before.put_back()
+            before.restore()
         raise
 
 
-class _AsItWas:
-    """A module before a load: its state, and its attributes as such.
+class _Snapshot:
+    """A module before a load: its state and the attribute values themselves.
 
-    An attribute that can be written as JSON need not be readable from it.
+    A value that can be written as JSON cannot always be read back from it.
     """
 
     def __init__(self, module: StateModule) -> None:
         self._module = module
         self._state = module.state_dict()
         self._values = {name: getattr(module, name) for name in module._states}
-        self._children = [_AsItWas(child) for child in module._children.values()]
+        self._children = [_Snapshot(child) for child in module._children.values()]
 
-    def put_back(self) -> None:
+    def restore(self) -> None:
         _load(self._module, self._state, strict=False)
         _set_all(self._module, self._values)
         for child in self._children:
-            child.put_back()
+            child.restore()
 
 
 def _load(module: StateModule, state: Any, strict: bool) -> None:
-    """Load a state; a module may have a ``load_state_dict`` that knows no ``strict``."""
+    """Load a state; a subclass may override ``load_state_dict`` without ``strict``."""
     if strict:
         module.load_state_dict(state)
     else:

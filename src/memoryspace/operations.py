@@ -1,12 +1,12 @@
-"""``operation``: one line around a piece of work tells whoever listens how it went.
+"""``operation``: a context manager that reports a piece of work as an event.
 
-When the work is over, an event ``operation`` goes to the stream of the object that did it and to
-those of everything around it: of the operation it is part of, and of ``observed`` blocks. It says
-what was done (``name``, ``on``), for whom (``scope``), how long it took (``seconds``), how much
-there was of it (``counts``), how it ended (``outcome``, ``error``) and what it was part of
-(``parent``, ``root``). It never holds what anybody said: numbers, ids, names of classes and models.
+When the work ends, an ``operation`` event goes to the stream of the object that did it, to the
+streams of the enclosing operations, and to those of ``observed`` blocks. It says what was done
+(``name``, ``on``), for which user (``scope``), how long it took (``seconds``), how much was
+processed (``counts``), how it ended (``outcome``, ``error``) and what it was part of (``parent``,
+``root``). It never contains message text: only numbers, ids, and names of classes and models.
 
-Where nobody listens, an operation is one look at a context variable.
+Without a listener, an operation costs one read of a context variable.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ Outcome: TypeAlias = Literal["done", "failed", "cancelled"]
 
 
 class Operation:
-    """A piece of work, from ``with`` to the end of its block. This one is told to nobody."""
+    """A piece of work, from ``with`` to the end of its block. This base class reports nothing."""
 
     __slots__ = ()
 
     def count(self, **counts: int) -> None:
-        """Say how much there was: what was given, what came back, tokens."""
+        """Add counts to the report: what was passed, what was returned, tokens."""
 
     @property
-    def is_told(self) -> bool:
-        """Whether anybody will hear of it."""
+    def is_reported(self) -> bool:
+        """Whether any listener will receive the event."""
         return False
 
     def stay_open(self) -> None:
-        """Go on beyond the block, until ``end``; what happens after it is no part of this."""
+        """Keep the operation open after the block, until ``end``. Later work is not part of it."""
 
     def end(self, error: BaseException | None = None) -> None:
-        """End what was to stay open."""
+        """End an operation that stayed open."""
 
     def __enter__(self) -> Self:
         return self
@@ -56,17 +56,17 @@ class Operation:
         return None
 
 
-class _Around(NamedTuple):
-    """What is going on around a line of code: who is to be told, and what it is part of."""
+class _Context(NamedTuple):
+    """What encloses the running code: the streams to report to, and the operation in progress."""
 
     streams: tuple[EventStream, ...]
-    operation: _Told | None
+    operation: _Reported | None
 
 
-_around: ContextVar[_Around | None] = ContextVar("memoryspace_around", default=None)
-_UNTOLD = Operation()
+_context: ContextVar[_Context | None] = ContextVar("memoryspace_around", default=None)
+_UNREPORTED = Operation()
 
-around = _around.get  # ``None`` where only the stream of whoever does something might be told
+current_context = _context.get  # ``None`` outside of operations and ``observed`` blocks
 
 
 def operation(
@@ -77,39 +77,51 @@ def operation(
     events: EventStream | None = None,
     owner: object = None,
 ) -> Operation:
-    """Return an operation to be used with ``with``.
+    """Return an operation to use in a ``with`` statement.
 
-    ``on`` is what does it: a class or a model. ``events`` is its stream, if it has one. What an
-    ``owner`` does as part of an operation of its own is not told as another one.
+    Args:
+        name: What is done, such as ``"store.append"``.
+        on: The class or model that does it.
+        scope: The user and session it is done for.
+        events: The stream of the object that does it, if it has one.
+        owner: That object. Its calls to itself are not reported as separate operations.
+
+    Example:
+        >>> with operation("tool.call", on="search") as op:
+        ...     op.count(returned=3)
     """
-    surroundings = _around.get()
-    if surroundings is None:
+    context = _context.get()
+    if context is None:
         if events is None or not events.hears(OPERATION):
-            return _UNTOLD
-        return _Told(name, on, scope, owner, (events,), None)
-    streams = _with(surroundings.streams, events)
-    parent = _running(surroundings)
+            return _UNREPORTED
+        return _Reported(name, on, scope, owner, (events,), None)
+    streams = _with(context.streams, events)
+    parent = _running(context)
     if _is_part(parent, owner) or not any(each.hears(OPERATION) for each in streams):
-        return _UNTOLD
-    return _Told(name, on, scope, owner, streams, parent)
+        return _UNREPORTED
+    return _Reported(name, on, scope, owner, streams, parent)
 
 
 @contextmanager
 def observed(events: EventStream) -> Iterator[None]:
-    """Tell ``events`` of every operation inside the block, whatever does it.
+    """Send every operation inside the block to ``events``, whichever object does it.
 
-    Models and embedders have no stream of their own: this, or the operation of a service or a
-    window that they are part of, is where they are heard.
+    Models and embedders have no stream of their own: observe them with this block, or through the
+    service or window that calls them.
+
+    Example:
+        >>> with observed(EventStream()):
+        ...     pass
     """
-    outside = _around.get() or _Around((), None)
-    token = _around.set(_Around(_with(outside.streams, events), outside.operation))
+    outside = _context.get() or _Context((), None)
+    token = _context.set(_Context(_with(outside.streams, events), outside.operation))
     try:
         yield
     finally:
-        _around.reset(token)
+        _context.reset(token)
 
 
-class _Told(Operation):
+class _Reported(Operation):
     __slots__ = (
         "_began",
         "_counts",
@@ -133,7 +145,7 @@ class _Told(Operation):
         scope: object,
         owner: object,
         streams: tuple[EventStream, ...],
-        parent: _Told | None,
+        parent: _Reported | None,
     ) -> None:
         self.id = os.urandom(8).hex()
         self.parent = None if parent is None else parent.id
@@ -147,7 +159,7 @@ class _Told(Operation):
         self._counts.update(counts)
 
     @property
-    def is_told(self) -> bool:
+    def is_reported(self) -> bool:
         return True
 
     def stay_open(self) -> None:
@@ -172,7 +184,7 @@ class _Told(Operation):
             )
 
     def __enter__(self) -> Self:
-        self._token = _around.set(_Around(self._streams, self))
+        self._token = _context.set(_Context(self._streams, self))
         self._began = self._streams[0].timer()
         return self
 
@@ -182,12 +194,12 @@ class _Told(Operation):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        _around.reset(self._token)
+        _context.reset(self._token)
         if error is not None or not self._stays_open:
             self.end(error)
 
     def is_of(self, owner: object) -> bool:
-        """Tell whether somebody does this."""
+        """Return whether ``owner`` does this operation."""
         return self._owner is owner
 
 
@@ -197,13 +209,13 @@ def _with(streams: tuple[EventStream, ...], more: EventStream | None) -> tuple[E
     return (*streams, more)
 
 
-def _running(surroundings: _Around) -> _Told | None:
-    """Return what is going on; a task may outlive the operation in which it was begun."""
-    found = surroundings.operation
+def _running(context: _Context) -> _Reported | None:
+    """Return the operation in progress; a task may outlive the operation that started it."""
+    found = context.operation
     return None if found is None or found.has_ended else found
 
 
-def _is_part(parent: _Told | None, owner: object) -> bool:
+def _is_part(parent: _Reported | None, owner: object) -> bool:
     return owner is not None and parent is not None and parent.is_of(owner)
 
 

@@ -1,8 +1,8 @@
-"""Values as JSON types that every encoder writes and every reader gets back unchanged.
+"""Lossless conversion of values to JSON types that any encoder writes and any reader returns.
 
-JSON has no NaN, no infinity and no half of a surrogate pair, and many readers have no number of
-more than 64 bits. These, wherever they stand, are written as a dict of one key that begins with
-``$``; a dict that only looks like one is written as a list of its items. All else is as it was.
+JSON has no NaN, infinity or lone surrogates, and many readers have no integers of more than 64
+bits. These are written as a dict with one key that starts with ``$``; a dict that happens to look
+like one is written as a list of its items. Everything else is unchanged.
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ _MOST = 2**63
 
 
 class Portable(Struct, frozen=True):
-    """A value that a caller gets, which can be sent to another process as JSON and read there."""
+    """A value that can be sent to another process as JSON and read back there."""
 
-    _also: ClassVar[tuple[str, ...]] = ()  # properties that are told, and not read
+    _also: ClassVar[tuple[str, ...]] = ()  # properties that are written but not read back
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain data that any JSON encoder can write, whatever it holds."""
+        """Return the value as plain data that any JSON encoder can write."""
         names = (*self.__struct_fields__, *self._also)
         return {name: portable(getattr(self, name)) for name in names}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Return the value that ``to_dict`` told. What it does not know it passes over."""
+        """Return the value that ``to_dict`` wrote. Unknown keys are ignored."""
         return read_as(cls, data, cls.__name__)
 
 
 def read_as(form: type[T], data: Mapping[str, Any], name: str) -> T:
-    """Return plain data as a struct; what is wrong is said without showing what it holds."""
+    """Return plain data as a struct; errors never show the data."""
     if not isinstance(data, Mapping):
         raise TypeError(f"a {name} is read from a dict, got {type(data).__name__}")
     try:
         return msgspec.convert({key: restored(value) for key, value in data.items()}, form)
     except msgspec.ValidationError as error:
-        raise InvalidInput(f"this is no {name}: {error}, where $ is the dict") from None
+        raise InvalidInput(f"not a valid {name}: {error}, where $ is the dict") from None
 
 
 def portable(value: object) -> Any:
-    """Return a value as plain data. ``restored`` returns it, tuples as lists and sets sorted."""
+    """Return a value as plain data. ``restored`` reverses it; tuples and sets become lists."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -69,11 +69,11 @@ def portable(value: object) -> Any:
         return [portable(each) for each in sorted(value)]
     if isinstance(value, list | tuple):
         return [portable(each) for each in value]
-    raise TypeError(f"a {type(value).__name__} is nothing that JSON could hold")
+    raise TypeError(f"a {type(value).__name__} cannot be written as JSON")
 
 
 def restored(value: Any) -> Any:
-    """Return what ``portable`` was given."""
+    """Return the value that ``portable`` converted."""
     if isinstance(value, list):
         return [restored(each) for each in value]
     if not isinstance(value, dict):
@@ -84,7 +84,7 @@ def restored(value: Any) -> Any:
     try:
         return _READERS[name](held)
     except (AttributeError, TypeError, ValueError):
-        raise InvalidInput(f"what stands under {name!r} was not written by to_dict()") from None
+        raise InvalidInput(f"the value of {name!r} was not written by to_dict()") from None
 
 
 def _portable_text(text: str) -> str | dict[str, str]:

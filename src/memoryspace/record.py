@@ -1,7 +1,7 @@
-"""The three nouns every store speaks: a ``Record``, whose it is (``Scope``), and which (``Where``).
+"""The values of the store contract: ``Record``, its owner (``Scope``), and a filter (``Where``).
 
-All three are frozen values. Ids and marks are checked here, once, for all shelves: what passes is
-safe in every key, every query and every file name we build from it.
+All three are frozen. Ids and marks are validated here, once for all backends: a valid one is safe
+in every key, query and file name built from it.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from .message.msg import peek_content
 MESSAGE = "message"
 SUMMARY = "summary"
 
-# Record ids with this prefix are ours; a message may not take one.
+# Record ids with this prefix are reserved; a message must not use one.
 RESERVED_PREFIX = "memoryspace:"
 SUMMARY_ID = RESERVED_PREFIX + "summary"
 
-# Three ids of this size still fit into one index entry of PostgreSQL and of MySQL.
+# Three ids of this size fit into one index entry of PostgreSQL and of MySQL.
 MAX_ID_CHARACTERS = 255
 MAX_ID_BYTES = 765
 
 MAX_MARKS = 100  # in one Where
-MAX_NUMBER = 2**53 - 1  # exact in every language a store speaks
+MAX_NUMBER = 2**53 - 1  # the largest integer that every backend stores exactly
 
 Value: TypeAlias = Msg | str | dict[str, Any] | list[Any]
 
@@ -43,7 +43,15 @@ _UNPRINTABLE = {"Cc", "Cs"}  # control characters and lone surrogates
 
 
 class Scope(Struct, frozen=True):
-    """Whose records: a user's, in one session or (``session=None``) in all of them."""
+    """The owner of records: a user, and one of the user's sessions or all of them.
+
+    Args:
+        user: The user's id.
+        session: The session's id; None means all sessions of the user.
+
+    Raises:
+        InvalidInput: If an id cannot be used.
+    """
 
     user: str
     session: str | None = None
@@ -55,17 +63,31 @@ class Scope(Struct, frozen=True):
 
 
 class Origin(Struct, frozen=True):
-    """Who wrote a record and which records it was derived from."""
+    """The author of a record, and the ids of the records it was derived from."""
 
     author: str | None = None
     derived_from: tuple[str, ...] = ()
 
 
 class Record(Struct, frozen=True, gc=False):  # no value refers to a record, so no cycles
-    """Something remembered.
+    """One stored item: a message, a fact or a summary.
 
-    ``value`` is the thing itself, ``text`` what a search sees of it. ``seq`` and ``session`` are
-    the store's to give: ``seq`` grows over the whole store, so "after seq N" finds what is new.
+    The store sets ``seq`` and ``session``. ``seq`` grows over all sessions, so "after seq N" finds
+    what is new.
+
+    Args:
+        id: Unique in its session.
+        value: The item itself: a ``Msg``, a string, a dict or a list.
+        text: What a search sees of it.
+        marks: Labels that ``Where`` can select by.
+        kind: ``"message"``, ``"summary"`` or a kind of your own.
+        created_at: Seconds since the epoch.
+        expires_at: When the record expires, in seconds since the epoch; None for never.
+        importance: From 0 to 1.
+        pinned: Whether the record is exempt from collection.
+        origin: Who wrote it, and from which records it was derived.
+        seq: Its place in the store.
+        session: The session it belongs to.
     """
 
     id: str
@@ -83,12 +105,25 @@ class Record(Struct, frozen=True, gc=False):  # no value refers to a record, so 
 
 
 class Where(Struct, frozen=True, kw_only=True):
-    """Which records. Every field that is given narrows the choice; the default is everything.
+    """A filter for records. Every field narrows the selection; the default selects everything.
 
-    ``ids`` that no record can have match nothing. ``marks`` asks for any of the marks, ``without``
-    for none of them. ``after`` and ``before`` bound the seq, neither including its own. ``limit``
-    keeps the first records in conversation order or, with ``newest``, the last ones (still in that
-    order); ``skip`` passes over so many of them first, which makes the pages of a long answer.
+    Args:
+        ids: Only these ids. Ids that no record can have match nothing.
+        kind: Only this kind.
+        marks: Only records with at least one of these marks.
+        without: Only records with none of these marks.
+        after: Only records with a greater ``seq``.
+        before: Only records with a smaller ``seq``.
+        limit: At most so many records, the first in conversation order.
+        newest: Whether ``limit`` keeps the last records instead; they stay in that order.
+        skip: How many records to pass over first, for paging; needs ``limit``.
+
+    Raises:
+        InvalidInput: If a number is out of range, or there are too many marks.
+
+    Example:
+        >>> Where(kind="message", limit=20, newest=True).limit
+        20
     """
 
     ids: frozenset[str] | None = None
@@ -107,14 +142,14 @@ class Where(Struct, frozen=True, kw_only=True):
             if number is not None and not 0 <= number <= MAX_NUMBER:
                 raise InvalidInput(f"{name} must be from 0 to {MAX_NUMBER}, got {number}")
         if self.skip and self.limit is None:
-            raise InvalidInput(f"to skip {self.skip} records needs a limit: give the page's size")
+            raise InvalidInput(f"skip={self.skip} needs a limit: pass the size of a page")
         if len(self.marks) + len(self.without) > MAX_MARKS:
-            raise InvalidInput(f"at most {MAX_MARKS} marks can be asked for at once")
+            raise InvalidInput(f"a filter can have at most {MAX_MARKS} marks")
         if self.ids is not None and not all(map(could_be_id, self.ids)):
             force_setattr(self, "ids", frozenset(filter(could_be_id, self.ids)))
 
     def matches(self, record: Record) -> bool:
-        """Tell whether one record fits (the page aside): the meaning of the other fields."""
+        """Return whether a record matches; ``limit``, ``newest`` and ``skip`` are ignored."""
         return (
             (self.kind is None or record.kind == self.kind)
             and (self.after is None or record.seq > self.after)
@@ -126,7 +161,7 @@ class Where(Struct, frozen=True, kw_only=True):
 
     @property
     def is_only_kind(self) -> bool:
-        """Whether nothing but the kind, or nothing at all, is asked for."""
+        """Whether the filter sets nothing but ``kind``, or nothing at all."""
         return self == Where(kind=self.kind)
 
 
@@ -134,7 +169,7 @@ EVERYTHING = Where()
 
 
 def check_id(what: str, value: str) -> str:
-    """Return ``value`` if every shelf can hold it as an id; say clearly why not otherwise."""
+    """Return ``value`` if every backend can store it as an id; raise ``InvalidInput`` if not."""
     if not isinstance(value, str):
         raise TypeError(f"{what} must be a str, got {type(value).__name__}")
     if _PLAIN.fullmatch(value):
@@ -144,7 +179,7 @@ def check_id(what: str, value: str) -> str:
 
 
 def is_number(value: object) -> bool:
-    """Tell whether a value is a finite number; a bool is none."""
+    """Return whether a value is a finite number; a bool is not."""
     if type(value) is float:
         return -_LARGEST <= value <= _LARGEST
     if not isinstance(value, int | float) or isinstance(value, bool):
@@ -153,7 +188,7 @@ def is_number(value: object) -> bool:
 
 
 def could_be_id(value: str) -> bool:
-    """Tell whether any record could have this id: if not, there is nothing to look for."""
+    """Return whether a record could have this id."""
     try:
         check_id("id", value)
     except InvalidInput:
@@ -162,7 +197,7 @@ def could_be_id(value: str) -> bool:
 
 
 def as_marks(marks: str | Iterable[str] | None) -> frozenset[str]:
-    """Return checked marks as plain strings: a ``str`` Enum member counts as its value."""
+    """Return validated marks as plain strings; a ``str`` enum member becomes its value."""
     if marks is None:
         return _NO_MARKS
     if isinstance(marks, str):
@@ -175,7 +210,7 @@ def as_marks(marks: str | Iterable[str] | None) -> frozenset[str]:
 
 
 def text_of(value: Value) -> str:
-    """Return what a search should see of a value, unless the writer says otherwise."""
+    """Return the default search text of a value."""
     if isinstance(value, str):
         return value
     if isinstance(value, Msg):
@@ -192,7 +227,7 @@ def _as_mark(mark: str) -> str:
 
 def _check_unusual_id(what: str, value: str) -> None:
     if not value:
-        raise InvalidInput(f"{what} is empty; give at least one character")
+        raise InvalidInput(f"{what} is empty; it needs at least one character")
     if len(value) > MAX_ID_CHARACTERS:
         raise InvalidInput(
             f"{what} has {len(value)} characters, at most {MAX_ID_CHARACTERS} fit: {value[:40]!r}…"

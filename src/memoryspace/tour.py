@@ -1,6 +1,6 @@
-"""A guided tour on embedded defaults: two agents remember, a process ends, another one goes on.
+"""A guided tour with the embedded defaults: two agents remember, then a new process continues.
 
-Nothing here is staged: the second half runs in a new Python process that knows only the folder.
+The second half really runs in a new Python process that knows only the folder.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SOWING_TABLE = " ".join(
 
 
 def run(folder: str | None = None) -> None:
-    """Walk through it all, in ``folder`` or in a temporary one."""
+    """Run the tour in ``folder``, or in a temporary folder."""
     if folder is not None:
         Path(folder).mkdir(parents=True, exist_ok=True)
         _walk(Path(folder))
@@ -49,7 +49,7 @@ def run(folder: str | None = None) -> None:
 
 def _walk(folder: Path) -> None:
     asyncio.run(_first_process(folder))
-    _title("4. The process ends. A new one starts and knows only the folder")
+    _title("4. The process ends; a new one starts and knows only the folder")
     code = f"from memoryspace.tour import after_restart; after_restart({str(folder)!r})"
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -57,18 +57,18 @@ def _walk(folder: Path) -> None:
 async def _first_process(folder: Path) -> None:
     async with _planner(folder) as planner:
         writer = InMemoryMemory()
-        _title("1. Two agents talk: the planner remembers on disk, the writer in RAM")
+        _title("1. Two agents talk: the planner stores on disk, the writer in RAM")
         await _talk(planner, writer)
         await _show("planner", planner)
         await _show("writer", writer)
 
-        _title("2. Marks: a hint for one step, gone after use")
+        _title("2. Marks: a hint for one step, deleted after use")
         hint = Msg("system", "<system-hint>Ask about the soil first.</system-hint>", "system")
         await planner.add(hint, marks="hint")
         print(f"  with the mark 'hint':   {len(await planner.get_memory(mark='hint'))} message")
         print(f"  deleted by that mark:   {await planner.delete_by_mark('hint')}")
 
-        _title("3. A summary: what is old is summed up and marked, not thrown away")
+        _title("3. A summary: old messages are summarised and marked, not deleted")
         before = await planner.get_memory()
         old = [msg.id for msg in before[:-KEEP_RECENT]]
         await planner.update_compressed_summary(
@@ -79,12 +79,12 @@ async def _first_process(folder: Path) -> None:
         context = await planner.get_memory(exclude_mark="compressed")
         print(f"  the model reads {len(context)} messages instead of {len(before)},")
         print(f"  about {_tokens(context)} tokens instead of {_tokens(before)};")
-        print(f"  all {await planner.size()} are kept and can be read by their mark")
+        print(f"  all {await planner.size()} are still stored and can be read by their mark")
         await JSONSession(folder).save_session_state(SESSION, user_id=USER, writer=writer)
 
 
 def after_restart(folder: str) -> None:
-    """Read everything back; runs in the second process."""
+    """Read everything back, in the second process."""
     asyncio.run(_second_process(Path(folder)))
 
 
@@ -99,11 +99,11 @@ async def _second_process(folder: Path) -> None:
         await _show("planner", planner)
         await _show("writer", writer)
 
-        _title("5. Tenants: another user with the same session name sees nothing of this")
+        _title("5. Tenants: another user with the same session name sees none of it")
         async with _planner(folder, user="bob") as stranger:
             print(f"  bob's messages in {SESSION!r}: {await stranger.size()}")
 
-        _title("6. Speed on this machine, embedded defaults")
+        _title("6. Speed on this machine, with the embedded defaults")
         await _measure("RAM", InMemoryMemory(), 10_000)
         async with _planner(folder, user="carol") as memory:
             await _measure("disk", memory, 300)
@@ -112,7 +112,7 @@ async def _second_process(folder: Path) -> None:
 
 
 def _show_the_space(folder: Path) -> None:
-    _title("7. Underneath: a heap that forgets by rule, explains itself, and can go back in time")
+    _title("7. Under the hood: a heap with garbage collection, explanations and time travel")
     with MemoryManager(1 << 16, folder=folder, durability=Durability(sync="os")) as space:
         goal = space.store({"text": "Alice wants a garden of 12 m²"}, root=True)
         fact = space.store({"text": "the soil is loam"}, tags=("fact",))
@@ -121,15 +121,15 @@ def _show_the_space(folder: Path) -> None:
             space.store({"text": f"small talk, number {number}"})
         before = space.last_lsn
         found = space.retrieve("what soil is it?", top_k=1)[0]
-        print(f"  found by its words:     {found.object.payload['text']!r}")
+        print(f"  found by search:        {found.object.payload['text']!r}")
         doomed = space.explain_gc()
         print(f"  would be collected:     {len(doomed)}, {doomed[0].reason}")
         event = space.run_gc()
         print(f"  collected:              {event.freed} in {event.duration * 1e3:.1f} ms")
-        print(f"  kept, being referred to: {space.load(fact.id).payload['text']!r}")
+        print(f"  kept, still referenced: {space.load(fact.id).payload['text']!r}")
         with at(space, lsn=before) as past:
-            print(f"  before that it held:    {len(past)} objects")
-        print(f"  gone since:             {len(diff(space, before).removed)}")
+            print(f"  before the collection:  {len(past)} objects")
+        print(f"  removed since:          {len(diff(space, before).removed)}")
         restore(space, lsn=before)
         print(f"  restored:               {len(space)} objects")
 
@@ -155,7 +155,7 @@ async def _talk(planner: MemoryBase, writer: MemoryBase) -> None:
         msg = Msg(name, text, role)  # type: ignore[arg-type]  # one of the roles above
         await planner.add(msg)
         if name == "planner":
-            await writer.add(msg)  # what one agent says, another may observe
+            await writer.add(msg)  # one agent observes what another says
     await writer.add(Msg("writer", "Draft: 'A garden of two lights'", "assistant"), marks="draft")
 
 

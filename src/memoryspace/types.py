@@ -1,4 +1,4 @@
-"""Names for the shapes of data that cross our borders."""
+"""Type aliases for data that enters or leaves the package."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""``Observed``: a class whose public verbs are operations, without a line in any of them.
+"""``Observed``: a base class that reports public methods as operations, with no code in them.
 
-Stores and services inherit it, ours and others'. A verb that an object calls on itself, or that a
-subclass hands on to its base, is part of the verb that was called, not one more.
+Stores and services inherit it. A method that an object calls on itself, or that a subclass passes
+on to its base class, is part of the method that was called, not a separate operation.
 """
 
 from __future__ import annotations
@@ -13,69 +13,69 @@ from collections.abc import Callable, Mapping, Sized
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from .errors import InvalidInput
-from .operations import Operation, around, operation
+from .operations import Operation, current_context, operation
 from .record import Scope
 
 _Verb: TypeAlias = Callable[..., Any]
 _Args: TypeAlias = tuple[Any, ...]
-_Given: TypeAlias = Mapping[str, Any]  # by name
+_Given: TypeAlias = Mapping[str, Any]  # arguments by name
 
 _STARS = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
-_AT_ONCE = "_now"  # ends the name of a verb that needs no event loop
+_SYNC = "_now"  # ends the name of a method that needs no event loop
 _GIVEN = ("records", "messages", "memory_ids", "vectors", "places", "query")
-_HELD = ("memories", "records", "users", "appended")  # what answers that are no lists hold
+_HELD = ("memories", "records", "users", "appended")  # attributes of results that are not lists
 
 
 class Observed:
-    """Something whose public coroutines, and what ends in ``_now``, are told as operations.
+    """An object whose public coroutines, and methods ending in ``_now``, are operations.
 
-    ``operations`` is the first part of their names: the ``append`` of a ``store`` is
-    ``store.append``, and so is its ``append_now``. They are told to ``events``, where it has that.
+    ``operations`` is the prefix of their names: both ``append`` and ``append_now`` of a ``store``
+    are reported as ``store.append``. They are reported to the object's ``events``, if it has any.
     """
 
     operations: ClassVar[str]
-    if not TYPE_CHECKING:  # to a type checker it is what a subclass says
+    if not TYPE_CHECKING:  # type checkers use the declaration of the subclass
         events = None
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         for name, verb in list(vars(cls).items()):
             if is_operation(name, verb):
-                setattr(cls, name, _told(f"{cls.operations}.{name.removesuffix(_AT_ONCE)}", verb))
+                setattr(cls, name, _reported(f"{cls.operations}.{name.removesuffix(_SYNC)}", verb))
 
 
 def is_operation(name: str, verb: object) -> bool:
-    """Tell whether a member of a class is a verb that is told."""
+    """Return whether a class member is a method that is reported."""
     if name.startswith("_") or not inspect.isfunction(verb):
         return False
     if getattr(verb, "__isabstractmethod__", False):
         return False
-    return inspect.iscoroutinefunction(verb) or name.endswith(_AT_ONCE)
+    return inspect.iscoroutinefunction(verb) or name.endswith(_SYNC)
 
 
-def _told(name: str, verb: _Verb) -> _Verb:
-    """Return a verb that is told where anybody listens, and else only calls the given one."""
+def _reported(name: str, verb: _Verb) -> _Verb:
+    """Return a method that is reported if there is a listener, and else only calls ``verb``."""
     answers = verb.__annotations__.get("return") not in (None, "None")
 
     def begun(self: Any, given: _Given) -> Operation:
         on, scope = type(self).__name__, _scope(given)
-        found = operation(name, on=on, scope=scope, events=self.events, owner=self)
-        if found.is_told:
-            _count_given(found, given)
-        return found
+        started = operation(name, on=on, scope=scope, events=self.events, owner=self)
+        if started.is_reported:
+            _count_given(started, given)
+        return started
 
     async def awaited(self: Any, given: _Given, args: _Args, options: _Given) -> Any:
-        with begun(self, given) as found:
+        with begun(self, given) as running:
             answer = await verb(*args, **options)
-            if answers and found.is_told:
-                _count_answer(found, answer)
+            if answers and running.is_reported:
+                _count_answer(running, answer)
             return answer
 
     def done(self: Any, given: _Given, args: _Args, options: _Given) -> Any:
-        with begun(self, given) as found:
+        with begun(self, given) as running:
             answer = verb(*args, **options)
-            if answers and found.is_told:
-                _count_answer(found, answer)
+            if answers and running.is_reported:
+                _count_answer(running, answer)
             return answer
 
     if not inspect.iscoroutinefunction(verb):
@@ -84,46 +84,46 @@ def _told(name: str, verb: _Verb) -> _Verb:
 
 
 _SOURCE = """
-def make(_verb_, _tell_, _around_):
-    def told({parameters}):
+def make(_verb_, _report_, _context_):
+    def wrapped({parameters}):
         _events_ = {self}.events
-        if _around_() is None and (_events_ is None or not _events_.has_listeners):
+        if _context_() is None and (_events_ is None or not _events_.has_listeners):
             return _verb_({passed})
-        return _tell_({self}, {given}, {args}, {options})
-    return told
+        return _report_({self}, {given}, {args}, {options})
+    return wrapped
 """
 
 
-def _with_parameters_of(verb: _Verb, tell: _Verb) -> _Verb:
-    """Return a function with the parameters of ``verb``, which calls it itself or by ``tell``.
+def _with_parameters_of(verb: _Verb, report: _Verb) -> _Verb:
+    """Return a function with the parameters of ``verb`` that calls it directly or by ``report``.
 
-    It is made from source, as dataclasses make theirs: handing on ``*args`` and ``**options`` takes
-    four times as long, and this is done at every call that nobody listens to.
+    It is compiled from source, as dataclasses do: passing on ``*args`` and ``**options`` takes four
+    times as long, and every call without a listener would pay for it.
     """
     code = verb.__code__
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     if code.co_flags & _STARS or code.co_posonlyargcount:
-        return _with_any_parameters(verb, tell)
-    told: _Verb = _maker(names, code.co_argcount)(verb, tell, around)
-    functools.update_wrapper(told, verb)
-    told.__defaults__, told.__kwdefaults__ = verb.__defaults__, verb.__kwdefaults__
-    return told
+        return _with_any_parameters(verb, report)
+    wrapped: _Verb = _maker(names, code.co_argcount)(verb, report, current_context)
+    functools.update_wrapper(wrapped, verb)
+    wrapped.__defaults__, wrapped.__kwdefaults__ = verb.__defaults__, verb.__kwdefaults__
+    return wrapped
 
 
-def _with_any_parameters(verb: _Verb, tell: _Verb) -> _Verb:
+def _with_any_parameters(verb: _Verb, report: _Verb) -> _Verb:
     @functools.wraps(verb)
-    def told(self: Any, *args: Any, **options: Any) -> Any:
+    def wrapped(self: Any, *args: Any, **options: Any) -> Any:
         events = self.events
-        if around() is None and (events is None or not events.has_listeners):
+        if current_context() is None and (events is None or not events.has_listeners):
             return verb(self, *args, **options)
-        return tell(self, options, (self, *args), options)
+        return report(self, options, (self, *args), options)
 
-    return told
+    return wrapped
 
 
 @functools.cache
 def _maker(names: tuple[str, ...], by_place: int) -> _Verb:
-    """Return what makes functions with these parameters, those after ``by_place`` by name only."""
+    """Return a factory of functions with these parameters, keyword-only after ``by_place``."""
     first, last = names[:by_place], names[by_place:]
     source = _SOURCE.format(
         self=first[0],
@@ -140,7 +140,7 @@ def _maker(names: tuple[str, ...], by_place: int) -> _Verb:
 
 
 def _as_coroutine_function(function: _Verb) -> _Verb:
-    """Let those who ask know that calling it makes something to await."""
+    """Mark a function so that ``inspect.iscoroutinefunction`` returns True."""
     mark = getattr(inspect, "markcoroutinefunction", None)  # from Python 3.12 on
     if mark is not None:
         marked: _Verb = mark(function)
@@ -160,23 +160,23 @@ def _scope(given: Mapping[str, Any]) -> Scope | None:
         return None
 
 
-def _count_given(found: Operation, given: Mapping[str, Any]) -> None:
+def _count_given(running: Operation, given: Mapping[str, Any]) -> None:
     for name in _GIVEN:
         if name in given:
             is_many = isinstance(given[name], list | tuple | set | frozenset)
             is_by_place = name == "vectors"
-            found.count(given=len(given[name]) if is_many or is_by_place else 1)
+            running.count(given=len(given[name]) if is_many or is_by_place else 1)
             return
 
 
-def _count_answer(found: Operation, answer: Any) -> None:
+def _count_answer(running: Operation, answer: Any) -> None:
     size = _size(answer)
     if size is not None:
-        found.count(returned=size)
+        running.count(returned=size)
 
 
 def _size(answer: Any) -> int | None:
-    """Return how much an answer is: a number, what it holds, one thing or none; else ``None``."""
+    """Return the size of a result: a number, its length, 1 or 0; ``None`` where it has no size."""
     if isinstance(answer, bool) or type(answer) is tuple:
         return None
     if isinstance(answer, int):

@@ -1,4 +1,8 @@
-"""Agents: what answers, listens and remembers."""
+"""Agents: ReAct agents, users, and the base class of both.
+
+The classes keep the names and signatures of AgentScope v1, so that a program written for it runs
+once the root of its imports is changed.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""``AgentBase``: what every agent is. AgentScope v1's shape.
+"""``AgentBase``: the base class of agents, with the interface of AgentScope v1.
 
-An agent answers (``await agent(msg)`` runs ``reply``), listens (``observe``) and shows what it does
-(``print``). It may be called several times at once. A plain agent is in no reference cycle: it is
-gone when the last reference to it goes.
+An agent replies (``await agent(msg)`` runs ``reply``), observes (``observe``) and prints its output
+(``print``). Several calls may run at the same time. An agent is in no reference cycle: it is freed
+with the last reference to it.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from weakref import WeakValueDictionary
 
 from ..message import AudioBlock, Msg, new_id, thaw
 from ..module import StateModule
-from .calls import Call
+from .calls import AgentCall
 from .hooks import Hookable
 from .printing import Console
-from .subscribers import Subscribers, tell
+from .subscribers import Subscribers, publish
 
 logger = logging.getLogger(__name__)
 
@@ -30,10 +30,16 @@ SILENCING = ("MEMORYSPACE_DISABLE_CONSOLE_OUTPUT", "AGENTSCOPE_DISABLE_CONSOLE_O
 
 
 class AgentBase(StateModule, Hookable):
-    """An agent: implement ``reply``, ``observe`` and, to be interruptible, ``handle_interrupt``.
+    """Base class of agents. Implement ``reply``, ``observe`` and ``handle_interrupt``.
 
-    ``print`` writes to the console, unless that is turned off here or by setting the environment's
-    ``MEMORYSPACE_DISABLE_CONSOLE_OUTPUT`` to ``true``, and into ``msg_queue`` where one is enabled.
+    Only agents that can be interrupted need ``handle_interrupt``. ``print`` writes to the console
+    and, if enabled, to ``msg_queue``. Turn the console off with ``set_console_output_enabled``, or
+    by setting the environment variable ``MEMORYSPACE_DISABLE_CONSOLE_OUTPUT`` to ``true``.
+
+    Example:
+        >>> class Echo(AgentBase):
+        ...     async def reply(self, msg: Msg) -> Msg:
+        ...         return Msg("echo", msg.content, "assistant")
     """
 
     supported_hook_types: ClassVar[Sequence[str]] = (
@@ -52,63 +58,70 @@ class AgentBase(StateModule, Hookable):
         self.id = new_id()
         self.msg_queue = None
         self._instance_hooks = {}
-        # Held by their coroutines: one that is thrown away unawaited takes its call with it.
-        self._calls: WeakValueDictionary[str, Call] = WeakValueDictionary()
+        # Weak, because the coroutine holds its call: a coroutine that is never awaited drops it.
+        self._calls: WeakValueDictionary[str, AgentCall] = WeakValueDictionary()
         self._subscribers = Subscribers()
         self._console = Console()
         self._disable_console_output = _is_silenced()
 
-    # Any arguments here and below: what an agent is asked with is its own affair.
+    # Any arguments here and below: subclasses define their own signatures.
     async def reply(self, *args: Any, **kwargs: Any) -> Any:
-        """Answer. To be implemented."""
+        """Return the reply to a message. Subclasses implement this."""
         raise NotImplementedError(f"{type(self).__name__} must implement reply()")
 
     async def observe(self, msg: Msg | list[Msg] | None) -> None:
-        """Take in what others said, without answering. To be implemented."""
+        """Receive messages of others without replying. Subclasses implement this."""
         raise NotImplementedError(f"{type(self).__name__} must implement observe()")
 
     async def handle_interrupt(self, *args: Any, **kwargs: Any) -> Any:
-        """Answer instead of a reply that the user interrupted; gets the reply's arguments."""
+        """Return the reply after an interrupt. It gets the arguments of the interrupted reply."""
         raise NotImplementedError(f"{type(self).__name__} must implement handle_interrupt()")
 
-    # Not async itself: a call can be interrupted from when it is made, not from its first step.
+    # Not async itself: a call can be interrupted as soon as it is made, not only once it runs.
     def __call__(self, /, *args: Any, **kwargs: Any) -> Coroutine[Any, Any, Any]:
-        """Reply, and let the subscribers hear the reply.
+        """Reply, and send the reply to the subscribers.
 
-        After ``interrupt()`` the answer is what ``handle_interrupt`` says. Any other cancellation,
-        such as that of ``asyncio.timeout``, goes on to the caller. A subscriber that cannot observe
-        is logged; the reply stands.
+        After ``interrupt()`` the result is that of ``handle_interrupt``. Any other cancellation,
+        such as that of ``asyncio.timeout``, is raised. If a subscriber fails to observe the reply,
+        the failure is logged and the reply is returned.
         """
-        call = Call()
+        call = AgentCall()
         self._calls[call.id] = call
         return self._answer(call, args, kwargs)
 
     async def interrupt(self, msg: Msg | list[Msg] | None = None) -> None:
-        """Interrupt every reply of this agent that is under way; none under way is no error.
+        """Interrupt all running replies of this agent. Each continues in ``handle_interrupt``.
 
-        Each goes on in ``handle_interrupt``. ``msg`` is the argument of the ``CancelledError`` that
-        the replies see. A call that was made and has not taken its first step goes straight to
-        ``handle_interrupt``. May be called from another thread's loop.
+        A call that has not started to run goes straight to ``handle_interrupt``. May be called from
+        the event loop of another thread. Without a running reply it has no effect.
+
+        Args:
+            msg: The argument of the ``CancelledError`` that the replies receive.
         """
-        for call in self._made():
+        for call in self._open_calls():
             call.interrupt(msg)
 
     async def print(
         self, msg: Msg, last: bool = True, speech: AudioBlock | list[AudioBlock] | None = None
     ) -> None:
-        """Show a message, or while it grows what is new in it; ``last`` says it is complete.
+        """Print a message, or the new part of a message that is still growing.
 
-        The queue gets ``(copy of msg, last, speech)``; a full one makes this wait for a reader.
-        Speech is not played.
+        If the queue is enabled, it gets ``(copy of msg, last, speech)``; a full queue makes this
+        wait for a reader.
+
+        Args:
+            msg: The message, complete so far.
+            last: Whether the message is complete.
+            speech: Audio for the queue; it is not played.
         """
         if self.msg_queue is not None:
             await self.msg_queue.put((thaw(msg), last, speech))
-            await asyncio.sleep(0)  # so that a reader sees it now
+            await asyncio.sleep(0)  # let a reader run now
         if not self._disable_console_output:
             self._console.show(msg, last)
 
     def set_msg_queue_enabled(self, enabled: bool, queue: asyncio.Queue[Any] | None = None) -> None:
-        """Put what is printed into a queue: the one given, or else one of 100 places."""
+        """Put printed messages into a queue: the given one, or a new one of size 100."""
         if not enabled:
             self.msg_queue = None
         elif queue is not None:
@@ -117,11 +130,11 @@ class AgentBase(StateModule, Hookable):
             self.msg_queue = asyncio.Queue(maxsize=QUEUE_SIZE)
 
     def set_console_output_enabled(self, enabled: bool) -> None:
-        """Say whether ``print`` writes to the console."""
+        """Set whether ``print`` writes to the console."""
         self._disable_console_output = not enabled
 
     def disable_console_output(self) -> None:
-        """Use ``set_console_output_enabled(False)``."""
+        """Turn console output off. Deprecated: use ``set_console_output_enabled(False)``."""
         warnings.warn(
             "disable_console_output() is deprecated; use set_console_output_enabled(False)",
             DeprecationWarning,
@@ -130,27 +143,27 @@ class AgentBase(StateModule, Hookable):
         self.set_console_output_enabled(False)
 
     def reset_subscribers(self, msghub_name: str, subscribers: Iterable[AgentBase]) -> None:
-        """Let these agents, except this one itself, hear its replies by way of a hub."""
+        """Set the agents that observe this agent's replies through a hub; never itself."""
         self._subscribers.reset(msghub_name, [each for each in subscribers if each is not self])
 
     def remove_subscribers(self, msghub_name: str) -> None:
-        """Let nobody hear this agent's replies by way of that hub any more."""
+        """Remove the subscribers of a hub. An unknown hub is logged."""
         if msghub_name in self._subscribers:
             self._subscribers.remove(msghub_name)
         else:
             logger.warning("agent %r has no subscribers of hub %r", self.id, msghub_name)
 
     async def aclose(self) -> None:
-        """Interrupt what is under way, wait for its end, and let go of hooks, queue, subscribers.
+        """Interrupt running replies, wait for them to end, and drop hooks, queue and subscribers.
 
-        A call that this runs in is left alone. The agent can be used again. A subclass that opened
-        something closes it here, too.
+        A call that ``aclose`` itself runs in is not interrupted. The agent can be used again.
+        Subclasses that open resources close them here.
         """
         here, loop = asyncio.current_task(), asyncio.get_running_loop()
-        others = [call for call in self._made() if call.task is not here]
+        others = [call for call in self._open_calls() if call.task is not here]
         for call in others:
             call.interrupt()
-        await asyncio.sleep(0)  # a task that was just created begins now
+        await asyncio.sleep(0)  # let tasks that were just created start
         for call in others:
             if call.task is not None and call.task.get_loop() is loop:
                 await call.ended()
@@ -169,45 +182,49 @@ class AgentBase(StateModule, Hookable):
     ) -> None:
         await self.aclose()
 
+    def __repr__(self) -> str:
+        name = self.__dict__.get("name")
+        return f"{type(self).__name__}({'' if name is None else f'name={name!r}, '}id={self.id!r})"
+
     @property
     def _reply_task(self) -> asyncio.Task[Any] | None:
-        """The task of the newest call under way."""
-        begun = self._begun()
-        return begun[-1].task if begun else None
+        """The task of the newest running call."""
+        running = self._running()
+        return running[-1].task if running else None
 
     @property
     def _reply_id(self) -> str | None:
-        """The id of the newest call under way."""
-        begun = self._begun()
-        return begun[-1].id if begun else None
+        """The id of the newest running call."""
+        running = self._running()
+        return running[-1].id if running else None
 
     @property
     def _disable_msg_queue(self) -> bool:
         return self.msg_queue is None
 
-    async def _answer(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    async def _answer(self, call: AgentCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         try:
-            said = await call.run(
+            reply = await call.run(
                 lambda: self.reply(*args, **kwargs), lambda: self.handle_interrupt(*args, **kwargs)
             )
         finally:
             self._end(call)
-        if isinstance(said, Msg | list) and said:
-            await tell(self._subscribers, said)
-        return said
+        if isinstance(reply, Msg | list) and reply:
+            await publish(self._subscribers, reply)
+        return reply
 
-    def _made(self) -> list[Call]:
-        """Return the calls that have no reply yet; at once, for other threads may call, too."""
-        made = [ref() for ref in self._calls.valuerefs()]
-        return [call for call in made if call is not None]
+    def _open_calls(self) -> list[AgentCall]:
+        """Return the calls without a reply, as a snapshot: other threads may add calls."""
+        found = [ref() for ref in self._calls.valuerefs()]
+        return [call for call in found if call is not None]
 
-    def _begun(self) -> list[Call]:
-        return [call for call in self._made() if call.task is not None]
+    def _running(self) -> list[AgentCall]:
+        return [call for call in self._open_calls() if call.task is not None]
 
-    def _end(self, call: Call) -> None:
+    def _end(self, call: AgentCall) -> None:
         del self._calls[call.id]
         call.end()
-        if not self._begun():  # what was not shown to its end never will be
+        if not self._running():  # incomplete messages will never be completed
             self._console.forget()
 
 

@@ -1,11 +1,11 @@
-"""A call of an agent, and the user's interrupt, told from everybody else's cancellation.
+"""One call of an agent, which separates the user's interrupt from any other cancellation.
 
-Both reach a coroutine as ``CancelledError``. The interrupt is counted: it cancels the task once and
-takes that one back (``Task.uncancel``). If a cancellation is left then, it is somebody else's: a
-timeout's, a task group's, the server's that shuts down. It goes on its way.
+Both reach a coroutine as ``CancelledError``. The interrupt cancels the task once and reverts that
+cancellation (``Task.uncancel``). A cancellation that remains is not ours: it comes from a timeout,
+a task group or a server that shuts down, and is raised.
 
-A call exists before its task has taken its first step. An interrupt that comes then is kept, and
-the reply is not begun.
+A call exists before its task runs. An interrupt in that time is remembered, and the reply is never
+started.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from ..message import new_id
 T = TypeVar("T")
 
 
-class Call:
-    """One call, from when it was made until its reply is there; ``task`` is None until it runs."""
+class AgentCall:
+    """One call, until its reply is complete. ``task`` is None until the call runs."""
 
     def __init__(self) -> None:
         self.id = new_id()
         self.task: asyncio.Task[Any] | None = None
         self._cancelled_before = 0
-        self._unwanted = False  # interrupted at any time, even before it began
-        self._interrupted = False  # its task was cancelled for that
+        self._interrupt_requested = False  # at any time, even before the call runs
+        self._interrupted = False  # the task was cancelled because of it
         self._over = False
         self._waiting: list[asyncio.Future[None]] = []
 
     async def run(
         self, reply: Callable[[], Awaitable[T]], handle_interrupt: Callable[[], Awaitable[T]]
     ) -> T:
-        """Return the reply or, if the user interrupts it, what the handler says instead."""
+        """Return the reply or, if the user interrupts it, the result of the handler."""
         self._begin()
-        if self._unwanted:
+        if self._interrupt_requested:
             self._over = True
             return await handle_interrupt()
         try:
-            said = await reply()
+            result = await reply()
         except asyncio.CancelledError:
             if not self._is_mine():
                 raise
@@ -49,16 +49,16 @@ class Call:
             raise
         else:
             if not await self._arrived():
-                return said
+                return result
         return await handle_interrupt()
 
     def interrupt(self, msg: Any = None) -> None:
-        """Cancel the call for the user; from another thread, too. Once is enough.
+        """Interrupt the call, also from another thread. Further calls have no effect.
 
-        Here the wish comes first and then the look at the task; where the call begins, the task
-        comes first. So whichever thread is ahead, at least one of them sees the other.
+        This sets the request and then reads the task; the start of the call sets the task and then
+        reads the request. So whichever thread is ahead, at least one of them sees the other.
         """
-        self._unwanted = True
+        self._interrupt_requested = True
         if self.task is None:
             return
         loop = self.task.get_loop()
@@ -68,14 +68,14 @@ class Call:
             loop.call_soon_threadsafe(self._interrupt, msg)
 
     def end(self) -> None:
-        """Let those who wait for the end go on."""
+        """Mark the call as ended and wake its waiters."""
         self._over = True
         for each in self._waiting:
             if not each.done():
                 each.set_result(None)
 
     async def ended(self) -> None:
-        """Wait until the call is over. Only in its own loop."""
+        """Wait until the call has ended. Only from its own event loop."""
         if not self._over:
             waiting = asyncio.get_running_loop().create_future()
             self._waiting.append(waiting)
@@ -94,18 +94,18 @@ class Call:
             self.task.cancel(msg)
 
     def _is_mine(self) -> bool:
-        """Take the interrupt's cancellation back, and tell whether it was the only one."""
+        """Revert the interrupt's cancellation; return whether it was the only one."""
         self._over = True
         return self._interrupted and self._take_back() <= self._cancelled_before
 
     def _take_back(self) -> int:
-        """Uncancel the task once; return how many cancellations are left."""
+        """Uncancel the task once; return the number of remaining cancellations."""
         return self.task.uncancel() if self.task is not None else 0
 
     async def _arrived(self) -> bool:
-        """Let an interrupt that came after the last await arrive here, not at the caller's next.
+        """Receive an interrupt that came after the last await here, not at the caller's next await.
 
-        If it does not come, the reply itself has caught it and decided what to say.
+        If none arrives, the reply has caught it and handled it.
         """
         self._over = True
         if not self._interrupted:

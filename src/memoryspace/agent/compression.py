@@ -1,4 +1,4 @@
-"""``CompressionConfig``: how an agent's context is kept within its window."""
+"""``CompressionConfig``: how an agent keeps its context within a token budget."""
 
 from __future__ import annotations
 
@@ -30,17 +30,35 @@ from ..token import EstimatedTokenCounter, TokenCounterBase
 
 @dataclass(frozen=True, kw_only=True)
 class CompressionConfig:
-    """A prompt over ``trigger_threshold`` tokens is compacted: instructions and tools count too.
+    """When and how an agent compacts its context.
 
-    The newest ``keep_recent`` messages are left alone while there is another way. What leaves goes
-    to ``archive``, or into a folder below ``store_dir`` that is this agent's own in its memory's
-    session (a memory in RAM without a session gets one that is part of the agent's state), or stays
-    in RAM; the model reads it with ``read_memory`` and ``search_memory``.
+    Content that leaves the context is archived; the model reads it with ``read_memory`` and
+    ``search_memory``. If the model that summarises fails, the context is compacted without it: no
+    reply fails for that reason.
 
-    The summary is made by ``summariser`` or else by a model: ``compression_model`` (with its
-    ``compression_formatter``), or the agent's own. ``compression_prompt`` takes the place of our
-    instructions, ``summary_schema`` says what the summary consists of, ``summary_template`` how it
-    is put together. A model that fails is done without; no reply fails for it.
+    Args:
+        trigger_threshold: The largest prompt in tokens, instructions and tools included. A longer
+            prompt is compacted.
+        enable: Whether to compact at all.
+        agent_token_counter: Counts the tokens; estimated by default.
+        keep_recent: How many of the newest messages to keep as long as possible.
+        compression_prompt: Replaces the default instructions for the summary.
+        summary_template: How the fields of the summary become text.
+        summary_schema: The fields of the summary.
+        compression_model: The model that summarises; the agent's own by default.
+        compression_formatter: The formatter of ``compression_model``.
+        summariser: Makes the summary instead of a model.
+        archive: Where the removed content goes; RAM by default.
+        store_dir: A folder to archive to instead. Each agent gets its own subfolder for its
+            memory's session; a memory in RAM without a session gets one that is part of the
+            agent's state.
+
+    Raises:
+        InvalidInput: If an option has the wrong type, or two options exclude each other.
+
+    Example:
+        >>> CompressionConfig(trigger_threshold=8_000).keep_recent
+        3
     """
 
     trigger_threshold: int
@@ -65,13 +83,13 @@ class CompressionConfig:
             kind = type(counter).__name__
             raise InvalidInput(f"agent_token_counter must be a TokenCounterBase, got a {kind}")
         if self.archive is not None and self.store_dir is not None:
-            raise InvalidInput("give an archive or a store_dir, not both")
+            raise InvalidInput("pass archive= or store_dir=, not both")
         if isinstance(self.compression_model, ChatModelBase) and self.compression_formatter is None:
             raise InvalidInput("a compression_model needs its compression_formatter")
 
 
 def counter_of(config: CompressionConfig | None) -> TokenCounterBase:
-    """Return what an agent's tokens are counted with."""
+    """Return the token counter of an agent."""
     counter = config.agent_token_counter if config is not None else None
     return counter if counter is not None else EstimatedTokenCounter()
 
@@ -83,9 +101,9 @@ def window_of(
     model: ChatModelBase,
     formatter: FormatterBase,
 ) -> ContextWindow | None:
-    """Return the window on an agent's memory; None where there is no limit.
+    """Return the context window of an agent's memory; None if it has no limit.
 
-    ``scope`` is whose files those in a folder are.
+    ``scope`` is the owner of the archived files.
     """
     if config is None or not config.enable:
         return None
@@ -101,19 +119,19 @@ def window_of(
 
 
 def scope_of(memory: MemoryBase, agent: str, fallback: str) -> Scope:
-    """Return whose an agent's files are: of its user and session, each agent's apart.
+    """Return the owner of an agent's files: its user and session, separate for each agent.
 
-    All memories in RAM have the same session unless they are given one, and are different people's:
-    for those it is ``fallback``.
+    Memories in RAM all have the default session unless they are given one, although they belong to
+    different users; for those the session is ``fallback``.
     """
     if not isinstance(memory, StoredMemory):
         return Scope(DEFAULT_USER, _joined(fallback, agent))
-    is_nobodys = isinstance(memory, InMemoryMemory) and memory.session_id == DEFAULT_SESSION
-    return Scope(memory.user_id, _joined(fallback if is_nobodys else memory.session_id, agent))
+    is_default = isinstance(memory, InMemoryMemory) and memory.session_id == DEFAULT_SESSION
+    return Scope(memory.user_id, _joined(fallback if is_default else memory.session_id, agent))
 
 
 def _joined(session: str, agent: str) -> str:
-    """Join two names that may have any signs in them, so that no other two give the same."""
+    """Join two arbitrary names so that no other pair gives the same result."""
     return json.dumps([session, agent])
 
 

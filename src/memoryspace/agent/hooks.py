@@ -1,18 +1,19 @@
-"""Hooks: functions that run before and after what an agent does.
+"""Hooks: functions that run before and after the methods of an agent.
 
-``pre_reply`` gets ``(agent, arguments)`` and may return other arguments; ``post_reply`` gets
-``(agent, arguments, output)`` and may return another output; so for ``print``, ``observe`` and
-whatever a class names in ``supported_hook_types``. Both may be plain or coroutine functions.
+``pre_reply`` gets ``(agent, arguments)`` and may return other arguments. ``post_reply`` gets
+``(agent, arguments, output)`` and may return another output. The same holds for ``print``,
+``observe`` and everything else in ``supported_hook_types``. Hooks may be functions or coroutine
+functions.
 
-A hook on an instance is that instance's alone. A hook on a class runs for it and its subclasses,
-never for its parents or siblings. Instance hooks come first, then class hooks from the base down,
-each in the order of registration; a name registered again takes its old place, also where a
-subclass registers a name of its parent. A call runs its hooks once, however often the method calls
-``super()``: only the outermost definition runs them, which is also why calls at the same time and
-calls from within a call each run theirs.
+A hook on an instance runs for that instance only. A hook on a class runs for it and its subclasses,
+never for its parents or siblings. Instance hooks run first, then class hooks from the base class
+down, each in the order of registration. A name registered again keeps its place, also if a subclass
+registers a name of its parent. Each call runs its hooks once, however often the method calls
+``super()``: only the outermost definition runs them, so concurrent and nested calls each run their
+own.
 
-Messages and plain data reach a hook as copies. Other objects, such as agents and models, are handed
-over as they are.
+Hooks receive copies of messages and plain data. Other objects, such as agents and models, are
+passed as they are.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ HooksByType: TypeAlias = dict[str, dict[str, Hook]]
 
 
 class InvalidHook(InvalidInput, AssertionError):
-    """A hook of an unknown type or name, or with a result that cannot be used."""
+    """A hook of an unknown type or name, or with an unusable result."""
 
 
 class Hookable:
-    """What has methods that run hooks: for ``pre_x`` and ``post_x`` its ``x`` or ``_x``."""
+    """A class whose methods run hooks: ``pre_x`` and ``post_x`` around ``x`` or ``_x``."""
 
     supported_hook_types: ClassVar[Sequence[str]] = ()
     _class_hooks: ClassVar[HooksByType] = {}
@@ -45,42 +46,51 @@ class Hookable:
         cls._class_hooks = {}
         for kind in _kinds(cls.supported_hook_types):
             for name in (kind, f"_{kind}"):
-                method = getattr(cls, name, None)  # its own, or that of a class beside our own
+                method = getattr(cls, name, None)  # its own, or that of a mixin
                 if inspect.isfunction(method) and not hasattr(method, "runs_hooks"):
                     setattr(cls, name, _hooked(kind, name, method))
 
     def register_instance_hook(self, hook_type: str, hook_name: str, hook: Hook) -> None:
-        """Let ``hook`` run for this object. One of the same name is replaced."""
+        """Register a hook on this object, and replace one of the same name.
+
+        Args:
+            hook_type: Such as ``"pre_reply"``; see ``supported_hook_types``.
+            hook_name: A name to remove the hook by.
+            hook: A function or coroutine function.
+
+        Raises:
+            InvalidHook: If the hook type is not supported.
+        """
         _add(self._instance_hooks, self._checked(hook_type), hook_name, _without(self, hook))
 
     def remove_instance_hook(self, hook_type: str, hook_name: str) -> None:
-        """Forget a hook of this object; an unknown name is an error."""
+        """Remove a hook of this object; an unknown name raises ``InvalidHook``."""
         _remove(self._instance_hooks, self._checked(hook_type), hook_name)
 
     def clear_instance_hooks(self, hook_type: str | None = None) -> None:
-        """Forget all hooks of this object, or all of a type."""
+        """Remove all hooks of this object, or all of one type."""
         _clear(self._instance_hooks, None if hook_type is None else self._checked(hook_type))
 
     @classmethod
     def register_class_hook(cls, hook_type: str, hook_name: str, hook: Hook) -> None:
-        """Let ``hook`` run for all objects of this class and its subclasses."""
+        """Register a hook for all objects of this class and its subclasses."""
         _add(cls._class_hooks, cls._checked(hook_type), hook_name, hook)
 
     @classmethod
     def remove_class_hook(cls, hook_type: str, hook_name: str) -> None:
-        """Forget a hook of this class; one of a parent must be removed there."""
+        """Remove a hook of this class. Remove hooks of a parent class there."""
         _remove(cls._class_hooks, cls._checked(hook_type), hook_name)
 
     @classmethod
     def clear_class_hooks(cls, hook_type: str | None = None) -> None:
-        """Forget all hooks of this class, or all of a type. Those of its parents stay."""
+        """Remove all hooks of this class, or all of one type. Hooks of parent classes stay."""
         _clear(cls._class_hooks, None if hook_type is None else cls._checked(hook_type))
 
     @classmethod
     def _checked(cls, hook_type: str) -> str:
         if hook_type not in cls.supported_hook_types:
             known = ", ".join(cls.supported_hook_types)
-            raise InvalidHook(f"{cls.__name__} has no hooks {hook_type!r}; it has {known}")
+            raise InvalidHook(f"{cls.__name__} has no hook type {hook_type!r}; it has {known}")
         return hook_type
 
     def _hooks(self, hook_type: str) -> list[Hook]:
@@ -94,12 +104,12 @@ class Hookable:
 
 
 def _kinds(hook_types: Sequence[str]) -> Iterator[str]:
-    """Yield what the hooks are about: ``reply`` for ``pre_reply`` and ``post_reply``."""
+    """Yield the names of the hooked methods: ``reply`` for ``pre_reply`` and ``post_reply``."""
     yield from dict.fromkeys(each.partition("_")[2] for each in hook_types)
 
 
 def _hooked(kind: str, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the method with its hooks around it."""
+    """Return the method wrapped in its hooks."""
     pre, post = f"pre_{kind}", f"post_{kind}"
     signature = _without_self(inspect.signature(method))
 
@@ -143,7 +153,7 @@ async def _result(value: Any) -> Any:
 
 
 def _without_self(signature: inspect.Signature) -> inspect.Signature:
-    """Leave out the first parameter, whatever it is called."""
+    """Remove the first parameter, whatever its name."""
     return signature.replace(parameters=[*signature.parameters.values()][1:])
 
 
@@ -159,7 +169,7 @@ def _arguments(
 def _unpacked(
     signature: inspect.Signature, arguments: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return what to call the method with; it is told names it does not know, too."""
+    """Return the arguments to call the method with; unknown names are passed as keywords."""
     unknown = {name: arguments[name] for name in arguments.keys() - signature.parameters.keys()}
     bound = inspect.BoundArguments(signature, arguments)
     return bound.args, {**bound.kwargs, **unknown}
@@ -178,7 +188,7 @@ def copied(value: Any) -> Any:
 
 
 class _OwnMethod:
-    """An agent's own bound method, kept without the agent, which would keep itself alive."""
+    """A bound method of the agent, stored unbound: a reference to the agent would be a cycle."""
 
     def __init__(self, function: Hook) -> None:
         self._function = function

@@ -1,7 +1,7 @@
-"""Showing messages on the console while they grow: of each block only what is new.
+"""Console output of messages that grow: prints only the new part of each block.
 
-The text of a block may grow while it is shown and is taken to begin as it did. Signs that could
-move the cursor or change the terminal are not passed on: the words may be a stranger's.
+The text of a block may grow between calls; its beginning must not change. Control characters that
+could move the cursor or change the terminal are replaced, because the text may be untrusted.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from typing import Any, TypeAlias
 from ..message import Msg
 from ..message.msg import peek_content
 
-Stream: TypeAlias = tuple[str, int]  # a message's id, and which of its blocks
+Stream: TypeAlias = tuple[str, int]  # the id of a message, and the index of a block
 
 _CONTROLS = {sign: "\ufffd" for sign in (*range(32), *range(127, 160)) if chr(sign) not in "\n\t"}
 _CONTROLS[ord("\r")] = ""
 
 
 class Console:
-    """What an agent has shown of messages that are not complete yet."""
+    """How much of each incomplete message an agent has printed."""
 
     def __init__(self) -> None:
         self._shown: dict[Stream, int] = {}
 
     def show(self, msg: Msg, last: bool) -> None:
-        """Write what is new in ``msg``; with ``last`` also its tool calls, and the line's end."""
+        """Write what is new in ``msg``; with ``last`` also its tool calls and a line break."""
         for place, (header, text) in enumerate(_parts(msg, last)):
             stream = (msg.id, place)
             _line.write(stream, header, text[self._shown.get(stream, 0) :])
@@ -37,7 +37,7 @@ class Console:
             self._shown = {key: size for key, size in self._shown.items() if key[0] != msg.id}
 
     def forget(self) -> None:
-        """Forget messages that will never be completed."""
+        """Drop messages that will never be completed."""
         self._shown.clear()
 
 
@@ -65,7 +65,7 @@ _line = _Line()
 
 
 def _parts(msg: Msg, last: bool) -> Iterator[tuple[str, str]]:
-    """Yield for each block who shows it, and its text; what is not shown has none."""
+    """Yield a header and a text for each block; the text is empty if the block is not printed."""
     content = peek_content(msg)
     blocks: list[Any] = [{"type": "text", "text": content}] if isinstance(content, str) else content
     for block in blocks:
@@ -87,7 +87,7 @@ def _write(text: str) -> None:
     text = text.translate(_CONTROLS)
     try:
         out.write(text)
-    except UnicodeEncodeError:  # a console that knows few signs, or half a surrogate
+    except UnicodeEncodeError:  # a console with a limited character set, or a lone surrogate
         encoding = out.encoding or "ascii"
         out.write(text.encode(encoding, "replace").decode(encoding))
     out.flush()

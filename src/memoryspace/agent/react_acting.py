@@ -1,4 +1,4 @@
-"""A tool's answer: taken as it grows, shown, and remembered, also if it is cut off."""
+"""Tool results: received as they grow, printed and stored, even if they are cut off."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def act(
     memory: MemoryBase,
     show: Show,
 ) -> None:
-    """Store the result of a call, whatever it is."""
+    """Print and store the result of a tool call, whatever its outcome."""
     response: ToolResponse | None = None
     result = Msg("system", [], "system")
     try:

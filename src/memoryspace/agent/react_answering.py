@@ -1,4 +1,4 @@
-"""A model's answer: heard as it grows, shown, and remembered, also if it is cut off."""
+"""Model answers: received as they grow, printed and stored, even if they are cut off."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..memory import MemoryBase
 from ..message import Msg, repair
 from ..model import ChatModelBase, ChatResponse, ToolChoice
 from ..model.schemas import Schema
-from .react_question import says_something
+from .react_state import says_something
 
 Show: TypeAlias = Callable[[Msg, bool], Awaitable[None]]  # a message, and whether it is complete
 
@@ -23,7 +23,7 @@ async def ask(
     tools: Sequence[Schema],
     tool_choice: ToolChoice | None,
 ) -> ChatResponse | AsyncIterator[ChatResponse]:
-    """Return a model's answer, or one that grows; ``ModelFailed`` for what is neither."""
+    """Return a model's response or stream of responses; raise ``ModelFailed`` for anything else."""
     if tools:
         answer: Any = await model(prompt, tools=[*tools], tool_choice=tool_choice)
     else:
@@ -31,10 +31,10 @@ async def ask(
     return answer if isinstance(answer, AsyncIterator) else _checked(answer)
 
 
-async def hear(
+async def receive(
     said: Msg, asked: Awaitable[ChatResponse | AsyncIterator[ChatResponse]], show: Show
 ) -> None:
-    """Let ``said`` grow as the model's answer does."""
+    """Update ``said`` with the model's answer as it grows."""
     answer = await asked
     if isinstance(answer, ChatResponse):
         _take(said, answer)
@@ -46,18 +46,18 @@ async def hear(
     await show(said, True)
 
 
-async def remember_cut_off(memory: MemoryBase, said: Msg) -> None:
-    """Store what there is of a message that was cut off, with a result for every call in it.
+async def store_cut_off(memory: MemoryBase, said: Msg) -> None:
+    """Store a message that was cut off, with a result for every tool call in it.
 
-    It tells that there is none: nobody is to run a call whose arguments may be cut off. What was
-    only thought is nothing.
+    The result says that there is none: a call whose arguments may be cut off must not run. A
+    message of thinking blocks only is not stored.
     """
     if says_something(said):
         await finish(memory.add(repair([said]).messages))
 
 
 def whole(said: Msg) -> Msg:
-    """Return a message whose calls have an id, a name and arguments each."""
+    """Return the message with an id, a name and arguments in each tool call."""
     return repair([said]).messages[0]
 
 
@@ -73,7 +73,7 @@ def _take(said: Msg, response: ChatResponse) -> None:
 
 
 def _is_result(block: Any) -> bool:
-    """Results are the tools' to give; a model that makes one up is not to be believed."""
+    """Return whether a block is a tool result, which a model must not make up."""
     return isinstance(block, dict) and block.get("type") == "tool_result"
 
 

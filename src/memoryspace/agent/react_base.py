@@ -1,4 +1,4 @@
-"""``ReActAgentBase``: an agent that reasons and acts in turn, with hooks around both."""
+"""``ReActAgentBase``: base class of agents that reason and act in turn, with hooks for both."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .base import AgentBase
 
 
 class ReActAgentBase(AgentBase):
-    """Implement ``_reasoning``, which thinks of what to do, and ``_acting``, which does it."""
+    """Base class of ReAct agents. Implement ``_reasoning`` and ``_acting``."""
 
     supported_hook_types: ClassVar[Sequence[str]] = (
         *AgentBase.supported_hook_types,
@@ -19,11 +19,11 @@ class ReActAgentBase(AgentBase):
         "post_acting",
     )
 
-    # Any arguments: what is reasoned and acted with is the agent's own affair.
+    # Any arguments: subclasses define their own signatures.
     async def _reasoning(self, *args: Any, **kwargs: Any) -> Any:
-        """Think of what to do next. To be implemented."""
+        """Decide what to do next. Subclasses implement this."""
         raise NotImplementedError(f"{type(self).__name__} must implement _reasoning()")
 
     async def _acting(self, *args: Any, **kwargs: Any) -> Any:
-        """Do one thing that was thought of. To be implemented."""
+        """Take one action. Subclasses implement this."""
         raise NotImplementedError(f"{type(self).__name__} must implement _acting()")

@@ -1,9 +1,9 @@
-"""What an agent remembers by itself: looked up before a reply, recorded after it.
+"""Automatic use of long-term memory: looked up before a reply, recorded after it.
 
-Recording runs in the background and never fails a reply. A message is recorded once: it is marked
-in the working memory when it has been, so that the marks are there wherever the messages are, after
-a restart too. What could not be recorded has no mark and is recorded with the next reply, or when
-the agent is closed.
+Recording runs in the background and never fails a reply. Each message is recorded once: a recorded
+message is marked in the working memory, so the mark survives wherever the message does, also across
+restarts. Messages that could not be recorded have no mark; they are recorded with the next reply,
+or when the agent is closed.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from ..model.prompting import tagged
 from ..service.long_term import LongTermMemoryBase
 
 LongTermMode: TypeAlias = Literal["agent_control", "static_control", "both"]
-RECORDED = "recorded"  # the mark of messages that the long-term memory has
-RECALLED = "long_term_memory"  # the name and the tag of what was looked up
+RECORDED = "recorded"  # the mark of messages that are in long-term memory
+RECALLED = "long_term_memory"  # the name and the tag of retrieved memories
 
 logger = logging.getLogger(__name__)
-_running: set[asyncio.Task[None]] = set()  # the loop holds tasks only weakly
+_running: set[asyncio.Task[None]] = set()  # strong references: event loops hold tasks weakly
 
 
 class LongTerm:
-    """The long-term memory of an agent; none is one that does nothing."""
+    """The long-term memory of an agent. Without one, every method does nothing."""
 
     def __init__(self, long_term: LongTermMemoryBase | None, mode: LongTermMode) -> None:
         if mode not in get_args(LongTermMode):
@@ -43,33 +43,33 @@ class LongTerm:
 
     @property
     def tools(self) -> list[Callable[..., Any]]:
-        """The functions by which the model remembers, if it is to."""
+        """The functions by which the model uses long-term memory, if it controls it."""
         if self._long_term is None or not self._by_model:
             return []
         return [self._long_term.record_to_memory, self._long_term.retrieve_from_memory]
 
     async def recalled(self, msg: Msg | list[Msg] | None) -> Msg | None:
-        """Return what is remembered about what was asked, as a message for the prompt alone."""
+        """Return the memories about a question as a message for this prompt only, or None."""
         if self._long_term is None or not self._by_itself or not msg:
             return None
         try:
             text = await self._long_term.retrieve(msg)
-        except Exception as error:  # an agent without memories is better than none
-            logger.warning("nothing could be looked up: %s", type(error).__name__)
+        except Exception as error:  # a reply without memories is better than none
+            logger.warning("long-term memory could not be searched: %s", type(error).__name__)
             return None
         if not text:
             return None
         return Msg(RECALLED, tagged(RECALLED, text), "user", metadata={IS_HINT: True})
 
     def record(self, memory: MemoryBase) -> None:
-        """Record in the background what is new in a working memory."""
+        """Record the new messages of a working memory in the background."""
         if self._by_itself:
             self._recording = asyncio.create_task(self._record_after(self._recording, memory))
             _running.add(self._recording)
             self._recording.add_done_callback(_running.discard)
 
     async def flush(self, memory: MemoryBase) -> None:
-        """Record what is still to be, and wait for it."""
+        """Record the remaining messages and wait until that is done."""
         self.record(memory)
         if self._recording is not None:
             await asyncio.wait([self._recording])
@@ -81,10 +81,10 @@ class LongTerm:
         try:
             await self._record_new(memory)
         except Exception as error:
-            logger.warning("not recorded yet: %s", type(error).__name__)
+            logger.warning("long-term memory was not recorded yet: %s", type(error).__name__)
 
     async def _record_new(self, memory: MemoryBase) -> None:
-        assert self._long_term is not None  # or nothing would be recorded
+        assert self._long_term is not None  # otherwise nothing is recorded
         new = await _unrecorded(memory)
         if new:
             await self._long_term.record([*new])
@@ -92,7 +92,7 @@ class LongTerm:
 
 
 async def _unrecorded(memory: MemoryBase) -> list[Msg]:
-    """Return what is to be recorded, also what a memory with a window of its own shows no more."""
+    """Return the messages to record, also those that a compacting memory no longer shows."""
     shown = await memory.get_memory(exclude_mark=RECORDED, prepend_summary=False)
     left = await memory.get_memory(COMPRESSED, RECORDED, prepend_summary=False)
     hints = await memory.get_memory(HINT, prepend_summary=False)

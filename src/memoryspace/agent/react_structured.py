@@ -1,4 +1,4 @@
-"""An answer in a form that was asked for: the model gives it by calling a tool."""
+"""Structured answers: the model gives one by calling a tool."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DESCRIPTION = "Give your final answer. Call this when you are done, and only th
 
 
 class StructuredAnswer:
-    """What an answer is to be, and the answer (``value``) once it is there."""
+    """The schema of an answer, and the answer itself (``value``) once there is one."""
 
     def __init__(self, structured_model: StructuredModel) -> None:
         self._model = structured_model
@@ -37,17 +37,17 @@ class StructuredAnswer:
         return {"type": "function", "function": function}
 
     @property
-    def please(self) -> str:
-        """What to tell a model that answered without it."""
+    def reminder(self) -> str:
+        """A hint for a model that answered without calling the tool."""
         return _PLEASE.format(tool=ANSWER_TOOL, schema=json.dumps(self._schema))
 
     @property
     def text(self) -> str:
-        """The answer in words, for those who read no metadata."""
+        """The answer as text, for readers that ignore metadata."""
         return json.dumps(self.value, ensure_ascii=False)
 
     def take(self, tool_call: ToolUseBlock) -> ToolResponse:
-        """Take the answer from a call of the tool, and tell the model whether it can be used."""
+        """Read the answer from a call of the tool; the response says whether it is valid."""
         given = arguments_in(tool_call)
         if given is None:
             return told(UNREADABLE)
@@ -58,7 +58,7 @@ class StructuredAnswer:
         return told("The answer was taken.")
 
     def read(self, text: str) -> bool:
-        """Take the answer from what a model said instead of calling the tool; tell if it is one."""
+        """Read the answer from a text instead of a tool call; return whether it is valid."""
         document = whole_arguments_of(text)
         try:
             self.value = validated(self._model, document)

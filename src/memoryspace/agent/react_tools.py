@@ -1,6 +1,6 @@
-"""The tools of one agent: those of the program's toolkit, and its own beside them.
+"""The tools of one agent: those of its toolkit, and its own.
 
-The toolkit is only read. Several agents may share it, and yet each remembers with its own memory.
+The toolkit is only read, so several agents can share it while each uses its own memory.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from ..tool import ToolChooser, Toolkit, ToolResponse
 
 
 class AgentTools:
-    """An agent's own tools. Of two with the same name, the agent's own counts."""
+    """An agent's own tools. They take precedence over tools of the same name in a toolkit."""
 
     def __init__(self, *, chooses: bool = False) -> None:
         self._own = Toolkit()
         self._chooses = chooses
 
     def add(self, functions: Iterable[Callable[..., Any]]) -> None:
-        """Let the agent call functions of its own; one of the same name is replaced."""
+        """Add functions of the agent; one of the same name is replaced."""
         for function in functions:
             self._own.register_tool_function(function, namesake_strategy="override")
 
     def json_schemas(self, toolkit: Toolkit) -> list[Schema]:
-        """Return the schemas of all tools that are at hand, a toolkit's first."""
+        """Return the schemas of all active tools, those of the toolkit first."""
         self._describe_groups(toolkit)
         others = [each for each in toolkit.json_schemas if not self._is_own(_name(each))]
         return [*others, *self._own.json_schemas]

@@ -1,7 +1,7 @@
-"""One reply at a time: an agent that is asked twice at once answers one after the other.
+"""Serialised replies: concurrent calls of an agent are answered one after the other.
 
-So contexts never mix: what the second is asked comes into memory when the first is answered. In
-each event loop the calls wait in the order in which they came.
+So contexts never mix: the messages of a call reach the memory only after the previous reply is
+complete. Within an event loop, calls wait in the order of their arrival.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from contextvars import ContextVar
 from ..errors import AgentBusy
 from ..loops import PerLoop
 
-ENDED = (Exception, asyncio.CancelledError)  # what a reply may end with besides an answer
+ENDED = (Exception, asyncio.CancelledError)  # what may end a reply, besides an answer
 
 
-class Turn:
-    """A turn that somebody has taken, until it is given back."""
+class ReplyTurn:
+    """The exclusive right to reply, until it is released."""
 
     def __init__(self, turns: object) -> None:
         self.of = id(turns)
@@ -26,28 +26,28 @@ class Turn:
         self._cancelled_before = _cancellations()
 
     def check(self) -> None:
-        """Raise the ``CancelledError`` that a tool, or another stranger, has caught and kept."""
+        """Raise ``CancelledError`` if a tool or other foreign code has swallowed a cancellation."""
         if _cancellations() > self._cancelled_before:
             raise asyncio.CancelledError
 
 
-# The turns that the running code is within, an outer agent's before an inner one's.
-_held: ContextVar[tuple[Turn, ...]] = ContextVar("memoryspace_turns", default=())
+# The turns that the running code holds; an outer agent's come before an inner one's.
+_held: ContextVar[tuple[ReplyTurn, ...]] = ContextVar("memoryspace_turns", default=())
 
 
-class Turns:
-    """Who takes a turn has it alone."""
+class ReplyTurns:
+    """Grants one turn at a time per event loop."""
 
     def __init__(self) -> None:
         self._locks = PerLoop(asyncio.Lock)
 
     @asynccontextmanager
-    async def take(self) -> AsyncIterator[Turn]:
-        """Wait for one's turn. ``AgentBusy`` for who would wait for himself for ever."""
+    async def take(self) -> AsyncIterator[ReplyTurn]:
+        """Wait for a turn; raise ``AgentBusy`` if the caller already holds it."""
         if any(held.of == id(self) and not held.is_over for held in _held.get()):
-            raise AgentBusy("an agent was asked from within its own reply, as by one of its tools")
+            raise AgentBusy("an agent was called from within its own reply, e.g. by its tool")
         async with self._locks.get():
-            turn = Turn(self)
+            turn = ReplyTurn(self)
             token = _held.set((*_held.get(), turn))
             try:
                 yield turn
@@ -57,6 +57,6 @@ class Turns:
 
 
 def _cancellations() -> int:
-    """Return how often somebody wanted the running task to end, and has not taken it back."""
+    """Return the number of pending cancellation requests of the running task."""
     task = asyncio.current_task()
     return task.cancelling() if task is not None else 0

@@ -1,4 +1,4 @@
-"""Who hears what an agent says: kept weakly, told in turn, each with a copy of its own."""
+"""The subscribers of an agent. They are referenced weakly, and each gets its own copy."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from ..message.msg import peek_content
 logger = logging.getLogger(__name__)
 
 
-class Listener(Protocol):
-    """What can be told something."""
+class Observer(Protocol):
+    """An object that can observe messages, such as an agent."""
 
     id: str
 
     async def observe(self, msg: Msg | list[Msg] | None) -> None:
-        """Take in what was said."""
+        """Receive messages."""
 
 
 class Subscribers:
-    """The listeners of each hub. None is kept alive; each appears once, whatever its hubs."""
+    """The observers of each hub, by weak reference. Iteration yields each observer once."""
 
     def __init__(self) -> None:
-        self._by_hub: dict[str, list[weakref.ref[Listener]]] = {}
+        self._by_hub: dict[str, list[weakref.ref[Observer]]] = {}
 
-    def __iter__(self) -> Iterator[Listener]:
-        listeners = (each() for hub in [*self._by_hub.values()] for each in hub)
-        alive = {id(each): each for each in listeners if each is not None}
+    def __iter__(self) -> Iterator[Observer]:
+        observers = (each() for hub in [*self._by_hub.values()] for each in hub)
+        alive = {id(each): each for each in observers if each is not None}
         return iter([*alive.values()])
 
     def __contains__(self, hub: str) -> bool:
@@ -38,56 +38,56 @@ class Subscribers:
 
     @property
     def hubs(self) -> list[str]:
-        """The hubs there are listeners of."""
+        """The names of the hubs."""
         return [*self._by_hub]
 
-    def reset(self, hub: str, listeners: Iterable[Listener]) -> None:
-        """Let these, and no others, listen by way of ``hub``."""
-        self._by_hub[hub] = [weakref.ref(each) for each in listeners]
+    def reset(self, hub: str, observers: Iterable[Observer]) -> None:
+        """Replace the observers of ``hub``."""
+        self._by_hub[hub] = [weakref.ref(each) for each in observers]
 
     def remove(self, hub: str) -> None:
-        """Forget the listeners of ``hub``."""
+        """Remove the observers of ``hub``."""
         del self._by_hub[hub]
 
     def clear(self) -> None:
-        """Forget them all."""
+        """Remove all observers."""
         self._by_hub.clear()
 
 
-async def tell(listeners: Iterable[Listener], said: Msg | list[Msg]) -> list[Exception]:
-    """Tell each what was said, without what was only thought; return the errors there were.
+async def publish(observers: Iterable[Observer], said: Msg | list[Msg]) -> list[Exception]:
+    """Send messages to each observer, without thinking blocks; return the errors.
 
-    One that fails does not keep the others from hearing it.
+    An observer that fails does not affect the others.
     """
-    messages = [each for each in (said if isinstance(said, list) else [said]) if _is_said(each)]
+    messages = [each for each in (said if isinstance(said, list) else [said]) if _is_public(each)]
     if not messages:
         return []
     errors: list[Exception] = []
     try:
-        for listener in listeners:
-            copies = [_spoken(each) for each in messages]
+        for observer in observers:
+            copies = [_public_copy(each) for each in messages]
             try:
-                await listener.observe(copies if isinstance(said, list) else copies[0])
+                await observer.observe(copies if isinstance(said, list) else copies[0])
             except Exception as error:
-                logger.warning("agent %r could not observe: %s", listener.id, type(error).__name__)
+                logger.warning("agent %r could not observe: %s", observer.id, type(error).__name__)
                 errors.append(error)
         return errors
     finally:
-        del errors  # an error knows this frame: the two would keep each other alive
+        del errors  # an error refers to this frame: the two would keep each other alive
 
 
-def _is_said(msg: Msg) -> bool:
+def _is_public(msg: Msg) -> bool:
     content = peek_content(msg)
-    return isinstance(content, str) or not content or any(map(_is_spoken, content))
+    return isinstance(content, str) or not content or any(map(_is_public_block, content))
 
 
-def _spoken(msg: Msg) -> Msg:
-    """Return a copy under the same id, without thinking blocks."""
+def _public_copy(msg: Msg) -> Msg:
+    """Return a copy with the same id, without thinking blocks."""
     copy = thaw(msg)
     if not isinstance(copy.content, str):
-        copy.content = [block for block in copy.content if _is_spoken(block)]
+        copy.content = [block for block in copy.content if _is_public_block(block)]
     return copy
 
 
-def _is_spoken(block: object) -> bool:
+def _is_public_block(block: object) -> bool:
     return not (isinstance(block, dict) and block.get("type") == "thinking")

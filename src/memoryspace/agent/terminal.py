@@ -1,4 +1,4 @@
-"""Reading the terminal without stopping the event loop."""
+"""Terminal input that does not block the event loop."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from ..loops import PerLoop
 
 
 class Terminal:
-    """Reads lines in a thread of its own, one after another in the order they were asked for.
+    """Reads lines in a separate thread, in the order of the requests.
 
-    A thread that waits for a line cannot be stopped. If nobody wants its line any more, because the
-    asker was cancelled, it goes on and its line answers the next question; the program may end all
-    the same.
+    A thread that waits for input cannot be stopped. If its caller is cancelled, the thread keeps
+    waiting and its line goes to the next request. It does not keep the program from exiting.
     """
 
     def __init__(self) -> None:
@@ -24,7 +23,7 @@ class Terminal:
         self._reading: Future[str] | None = None
 
     async def read(self, prompt: str) -> str:
-        """Show the prompt and return the line. ``EOFError`` when there are no more."""
+        """Show the prompt and return the next line; raise ``EOFError`` at the end of the input."""
         async with self._turns.get():
             if self._reading is None:
                 self._reading = _started(prompt)
@@ -41,7 +40,7 @@ TERMINAL = Terminal()
 
 
 def _started(prompt: str) -> Future[str]:
-    """Begin to read in a thread that does not keep the program from ending."""
+    """Start to read in a daemon thread."""
     reading: Future[str] = Future()
 
     def read() -> None:
@@ -59,7 +58,7 @@ async def _done(reading: Future[str]) -> None:
     woken = asyncio.Event()
 
     def wake(_: Future[str]) -> None:
-        with suppress(RuntimeError):  # its loop is closed: nobody waits any more
+        with suppress(RuntimeError):  # the loop is closed, so nothing waits for it
             loop.call_soon_threadsafe(woken.set)
 
     reading.add_done_callback(wake)

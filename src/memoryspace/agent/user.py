@@ -1,4 +1,4 @@
-"""``UserAgent``: a person among the agents."""
+"""``UserAgent``: an agent that replies with the input of a user."""
 
 from __future__ import annotations
 
@@ -13,9 +13,12 @@ from .user_input import TerminalUserInput, UserInputBase, UserInputData
 
 
 class UserAgent(AgentBase):
-    """Replies with what a person says; by default at the terminal.
+    """An agent that replies with the input of a user, by default from the terminal.
 
-    What the person sees of the conversation is up to the input method; ``observe`` keeps nothing.
+    ``observe`` does nothing: the input method decides what the user sees of the conversation.
+
+    Args:
+        name: The name of the user, used as the name of the replies.
     """
 
     _class_input_method: ClassVar[UserInputBase] = TerminalUserInput()
@@ -30,30 +33,36 @@ class UserAgent(AgentBase):
         msg: Msg | list[Msg] | None = None,
         structured_model: StructuredModel | None = None,
     ) -> Msg:
-        """Ask the person; what was given in the form asked for stands in the metadata."""
+        """Ask the user and return the input.
+
+        Args:
+            msg: Not used; the input method shows the conversation.
+            structured_model: The schema of a structured input, which becomes the metadata of the
+                reply.
+        """
         data = await self._input_method(self.id, self.name, structured_model=structured_model)
         said = Msg(self.name, _content(data), "user", metadata=data.structured_input)
         await self.print(said)
         return said
 
     async def observe(self, msg: Msg | list[Msg] | None) -> None:
-        """Keep nothing: a person remembers by themselves."""
+        """Do nothing: users remember for themselves."""
 
     async def handle_interrupt(
         self,
         msg: Msg | list[Msg] | None = None,
         structured_model: StructuredModel | None = None,
     ) -> Msg:
-        """Say that nobody speaks for a person who is interrupted."""
-        raise NotImplementedError("a UserAgent has no answer of its own to an interrupt")
+        """Raise ``NotImplementedError``: a user has no automatic reply to an interrupt."""
+        raise NotImplementedError("a UserAgent has no automatic reply to an interrupt")
 
     def override_instance_input_method(self, input_method: UserInputBase) -> None:
-        """Ask this person in another way."""
+        """Set the input method of this user."""
         self._own_input_method = _checked(input_method)
 
     @classmethod
     def override_class_input_method(cls, input_method: UserInputBase) -> None:
-        """Ask everybody of this class, and of its subclasses, in another way."""
+        """Set the input method of this class and its subclasses."""
         cls._class_input_method = _checked(input_method)
 
     @property

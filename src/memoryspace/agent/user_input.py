@@ -1,4 +1,4 @@
-"""How a person is asked: at the terminal, or in a way of one's own."""
+"""Input methods: how a ``UserAgent`` asks its user, at the terminal or otherwise."""
 
 from __future__ import annotations
 
@@ -18,27 +18,36 @@ from .terminal import TERMINAL
 
 @dataclass(slots=True)
 class UserInputData:
-    """What a person gave: blocks, and what was asked for in a form."""
+    """The input of a user: content blocks, and the structured input if one was requested."""
 
     blocks_input: list[TextBlock | ImageBlock | AudioBlock | VideoBlock] | None = None
     structured_input: dict[str, Any] | None = None
 
 
 class UserInputBase(ABC):
-    """A way to ask a person."""
+    """Base class of input methods."""
 
     @abstractmethod
     async def __call__(
         self, agent_id: str, agent_name: str, *, structured_model: StructuredModel | None = None
     ) -> UserInputData:
-        """Return what the person says; with a model also a document of its form."""
+        """Ask the user and return the input.
+
+        Args:
+            agent_id: The id of the ``UserAgent``.
+            agent_name: The name of the user.
+            structured_model: The schema of the structured input to ask for, if any.
+        """
 
 
 class TerminalUserInput(UserInputBase):
-    """Asks for a line at the terminal, then for each field of the form, until it fits.
+    """Reads a line from the terminal, then each field of a structured input until it is valid.
 
-    A text is taken as it is; anything else is written as JSON. An optional field is skipped by an
-    empty line. The event loop goes on while the person thinks. ``EOFError`` when input has ended.
+    Strings are taken as they are; enter other values as JSON. An empty line skips an optional
+    field. The event loop keeps running meanwhile. Raises ``EOFError`` at the end of the input.
+
+    Args:
+        input_hint: The prompt.
     """
 
     def __init__(self, input_hint: str = "User Input: ") -> None:
@@ -47,7 +56,7 @@ class TerminalUserInput(UserInputBase):
     async def __call__(
         self, agent_id: str, agent_name: str, *, structured_model: StructuredModel | None = None
     ) -> UserInputData:
-        """Read a line, and a document if one is asked for."""
+        """Read a line, and a structured input if one is requested."""
         text = await TERMINAL.read(self.input_hint)
         blocks: list[Any] = [TextBlock(type="text", text=text)]
         if structured_model is None:
@@ -56,7 +65,7 @@ class TerminalUserInput(UserInputBase):
 
 
 async def _asked(structured_model: StructuredModel) -> dict[str, Any]:
-    """Ask for every field, all over again if they do not fit together."""
+    """Ask for every field, and again for all of them if the document is invalid."""
     schema = _resolved(json_schema_of(structured_model))
     while True:
         document: dict[str, Any] = {}
@@ -69,7 +78,7 @@ async def _asked(structured_model: StructuredModel) -> dict[str, Any]:
 
 
 async def _field(schema: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Ask for one field until it is of its form; nothing for an optional one that is skipped."""
+    """Ask for one field until it is valid; return {} if an optional one is skipped."""
     is_required = name in schema.get("required", ())
     part = schema["properties"][name]
     alone = {**schema, "properties": {name: part}, "required": [name]}
@@ -81,12 +90,12 @@ async def _field(schema: Mapping[str, Any], name: str) -> dict[str, Any]:
             try:
                 return validated(alone, {name: value})
             except WrongForm as error:
-                trouble = str(error)
-        _say(trouble)
+                problem = str(error)
+        _say(problem)
 
 
 def _readings(text: str, part: Mapping[str, Any]) -> list[Any]:
-    """Return what a line may mean: JSON where other things than text are wanted, or its words."""
+    """Return the possible values of a line: as JSON unless the field is a string, and as text."""
     if part.get("type") == "string":
         return [text]
     try:
@@ -101,7 +110,7 @@ def _question(name: str, part: Mapping[str, Any], is_required: bool) -> str:
 
 
 def _resolved(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema whose root is not a reference to one of its parts."""
+    """Return the schema with a reference at its root resolved."""
     name = schema.get("$ref", "").rsplit("/", 1)[-1]
     return {**schema["$defs"][name], "$defs": schema["$defs"]} if name else schema
 

@@ -1,8 +1,9 @@
-"""Texts to vectors: models that run here, servers, functions; and a cache in files.
+"""Embeddings: local models, servers, custom functions, and a file cache.
 
-``Embedder`` is what the engine asks for. The names of AgentScope v1 (``EmbeddingModelBase``,
-``OpenAITextEmbedding``, ``FileEmbeddingCache``, ...) stand beside it; ``LocalTextEmbedding`` gives
-an embedder their shape, ``as_embedder`` gives such a model that of an embedder.
+The package itself needs an ``Embedder``. The names of AgentScope v1 (``EmbeddingModelBase``,
+``OpenAITextEmbedding``, ``FileEmbeddingCache``, ...) are here for programs that change the root of
+their imports: ``LocalTextEmbedding`` turns an embedder into such a model, and ``as_embedder`` turns
+such a model into an embedder.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from .adapting import as_embedder
 from .agentscope import EmbeddingCacheBase, EmbeddingModelBase, EmbeddingResponse, EmbeddingUsage
 from .best import best_embedder
 from .cache import CachedEmbedder, FileEmbeddingCache, VectorFiles
+from .callables import CallableEmbedder
 from .contract import Embedder, StandsBefore, TellsQuestions, embed_questions, embed_texts
 from .e5 import E5Embedder
 from .endpoint import EmbeddingFailed, EmbeddingUnavailable
@@ -19,7 +21,6 @@ from .local import LocalTextEmbedding
 from .minilm import MiniLMEmbedder
 from .multimodal import DashScopeMultiModalEmbedding
 from .openai import OpenAIEmbedder
-from .own import CallableEmbedder
 from .providers import (
     DashScopeTextEmbedding,
     GeminiTextEmbedding,

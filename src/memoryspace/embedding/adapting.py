@@ -1,4 +1,4 @@
-"""``as_embedder``: a model as AgentScope calls one, in the form the engine asks for."""
+"""``as_embedder``: adapts an embedding model of AgentScope to the ``Embedder`` protocol."""
 
 from __future__ import annotations
 
@@ -7,16 +7,22 @@ from ..loops import wait_for
 from ..message import TextBlock
 from ..types import Embedding
 from .agentscope import EmbeddingModelBase
+from .callables import CallableEmbedder
 from .contract import Embedder
 from .local import LocalTextEmbedding
 from .multimodal import DashScopeMultiModalEmbedding
-from .own import CallableEmbedder
 
 
 def as_embedder(model: Embedder | EmbeddingModelBase) -> Embedder:
-    """Return an embedder that asks this model; what is an embedder already is returned as it is.
+    """Return an embedder that calls this model; an embedder is returned unchanged.
 
-    Questions reach it as passages do, because such a model does not tell them apart.
+    Questions are embedded like passages, because such a model does not distinguish them.
+
+    Args:
+        model: An ``Embedder`` or an ``EmbeddingModelBase``.
+
+    Raises:
+        InvalidInput: If it is neither.
     """
     if isinstance(model, LocalTextEmbedding) and model.embedding_cache is None:
         return model.embedder

@@ -1,4 +1,8 @@
-"""The shapes that AgentScope v1 gives to embeddings: a model, its answer, and a cache."""
+"""The embedding interfaces of AgentScope v1: model, response and cache.
+
+They are here only so that a program written for AgentScope runs once the root of its imports is
+changed. The rest of the package uses ``Embedder``.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ def _now() -> str:
 
 
 class _AsDict:
-    """Attributes are also reached like the items of a dict."""
+    """An object whose attributes can also be read like the items of a dict."""
 
     def __getitem__(self, name: str) -> Any:
         if name not in self.__dict__:
@@ -24,13 +28,13 @@ class _AsDict:
         return self.__dict__[name]
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Return an attribute, or the default if there is none of this name."""
+        """Return an attribute, or the default if it does not exist."""
         return self.__dict__.get(name, default)
 
 
 @dataclass
 class EmbeddingUsage(_AsDict):
-    """What a request took: seconds, and tokens if they were counted."""
+    """The seconds of a request, and its tokens if they were counted."""
 
     time: float
     tokens: int | None = None
@@ -39,7 +43,7 @@ class EmbeddingUsage(_AsDict):
 
 @dataclass
 class EmbeddingResponse(_AsDict):
-    """Vectors in the order of what was asked, and whether they came from a cache."""
+    """Vectors in the order of the input, and whether they came from a cache."""
 
     embeddings: list[Embedding]
     id: str = field(default_factory=new_id)
@@ -50,7 +54,7 @@ class EmbeddingResponse(_AsDict):
 
 
 class EmbeddingModelBase(ABC):
-    """A model as AgentScope calls it: ``await model([...])``."""
+    """Base class of AgentScope's embedding models: ``await model([...])``."""
 
     supported_modalities: ClassVar[tuple[str, ...]] = ()
 
@@ -60,11 +64,11 @@ class EmbeddingModelBase(ABC):
 
     @abstractmethod
     async def __call__(self, text: list[Any]) -> EmbeddingResponse:
-        """Return a vector for each thing given."""
+        """Return a vector for each item."""
 
 
 class EmbeddingCacheBase(ABC):
-    """Vectors kept by what they were made from. An identifier is any JSON value."""
+    """Base class of embedding caches. An identifier is any JSON value."""
 
     @abstractmethod
     async def store(
@@ -73,16 +77,16 @@ class EmbeddingCacheBase(ABC):
         identifier: JSONSerializableObject,
         overwrite: bool = False,
     ) -> None:
-        """Keep vectors; those there already stay unless ``overwrite``."""
+        """Store vectors; existing ones are kept unless ``overwrite``."""
 
     @abstractmethod
     async def retrieve(self, identifier: JSONSerializableObject) -> list[Embedding] | None:
-        """Return the vectors, or None."""
+        """Return the vectors of an identifier, or None."""
 
     @abstractmethod
     async def remove(self, identifier: JSONSerializableObject) -> None:
-        """Forget the vectors of one identifier; ``FileNotFoundError`` if there are none."""
+        """Remove the vectors of an identifier; raise ``FileNotFoundError`` if there are none."""
 
     @abstractmethod
     async def clear(self) -> None:
-        """Forget everything."""
+        """Remove all vectors."""

@@ -1,6 +1,6 @@
-"""A BERT encoder in numpy: forward only, without padding, texts packed end to end.
+"""A BERT encoder in numpy: inference only, without padding, texts packed end to end.
 
-Matrix products take three quarters of the time and are as quick here as in an inference engine.
+Matrix products take three quarters of the time, and are as fast as in an inference engine.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .quantised import Floats, Quantised
 Tensor = NDArray[Any] | Quantised
 Numbers = NDArray[np.int64]
 
-_GELU_ROWS = 16  # at once: they stay in the first-level cache through all the steps
+_GELU_ROWS = 16  # at once: they stay in the first-level cache
 _SCORES = 1 << 19  # attention scores computed at once
 _HALF_ROOT = np.float32(math.sqrt(0.5))
 
@@ -28,27 +28,27 @@ _ERF = [np.float32(a) for a in (1.061405429, -1.453152027, 1.421413741, -0.28449
 
 
 class Norm(NamedTuple):
-    """Scale and shift after a row was brought to mean 0 and variance 1."""
+    """Layer normalisation: the scale and shift of rows with mean 0 and variance 1."""
 
     weight: Floats
     bias: Floats
 
 
 class Dense(NamedTuple):
-    """A matrix, transposed so that rows go in from the left, and what is added."""
+    """A dense layer: a transposed matrix and a bias."""
 
     weight: Floats
     bias: Floats
 
     def __call__(self, rows: Floats) -> Floats:
-        """Return the rows times the matrix."""
+        """Return the rows times the matrix, plus the bias."""
         found: Floats = rows @ self.weight
         found += self.bias
         return found
 
 
 class Layer(NamedTuple):
-    """One layer: attention, then two products with a bend between them."""
+    """One layer: attention, then two dense layers with an activation between them."""
 
     attention: Dense  # queries, keys and values side by side
     output: Dense
@@ -59,7 +59,7 @@ class Layer(NamedTuple):
 
 
 class Bert:
-    """The encoder of a model's tensors. Of tables in four bits only the words' stays so."""
+    """An encoder made of a model's tensors. Only the word table may stay quantised."""
 
     def __init__(self, tensors: Mapping[str, Tensor], *, heads: int, epsilon: float) -> None:
         self._heads = heads
@@ -73,19 +73,19 @@ class Bert:
         self._layers = [_layer(tensors, number, heads) for number in range(count)]
 
     def mean_vectors(self, texts: Sequence[Sequence[int]]) -> Floats:
-        """Return the mean of each text's token vectors. Texts of one length should be adjacent."""
+        """Return the mean of each text's token vectors. Put texts of equal length side by side."""
         rows, starts, lengths = self._read(texts)
         means: Floats = np.add.reduceat(rows, starts, axis=0)
         means /= lengths[:, np.newaxis].astype(np.float32)
         return means
 
     def token_vectors(self, texts: Sequence[Sequence[int]]) -> list[Floats]:
-        """Return a row for each token of each text. Texts of one length should be adjacent."""
+        """Return a row for each token of each text. Put texts of equal length side by side."""
         rows, starts, _ = self._read(texts)
         return np.split(rows, starts[1:])
 
     def _read(self, texts: Sequence[Sequence[int]]) -> tuple[Floats, Numbers, Numbers]:
-        """Return the rows of all tokens, where each text begins among them, and its length."""
+        """Return the rows of all tokens, and the start and length of each text among them."""
         lengths = np.array([len(tokens) for tokens in texts])
         ends = np.cumsum(lengths)
         starts = ends - lengths
@@ -109,7 +109,7 @@ class Bert:
         return self._normalise(found, layer.outer_norm)
 
     def _attend(self, projected: Floats, groups: list[tuple[slice, int]]) -> Floats:
-        """Let each token look at all tokens of its text."""
+        """Apply attention among the tokens of each text."""
         width = projected.shape[1] // 3
         mixed = np.empty((len(projected), width), np.float32)
         for span, length in groups:
@@ -131,8 +131,25 @@ class Bert:
         return rows
 
 
+def batches(tokens: Mapping[int, Sequence[int]], most: int) -> Iterator[list[int]]:
+    """Yield the indices of texts in batches of similar length, of up to ``most`` tokens.
+
+    A network is fastest with many tokens of few shapes.
+    """
+    batch: list[int] = []
+    size = 0
+    for number in sorted(tokens, key=lambda number: len(tokens[number])):
+        if batch and size + len(tokens[number]) > most:
+            yield batch
+            batch, size = [], 0
+        batch.append(number)
+        size += len(tokens[number])
+    if batch:
+        yield batch
+
+
 def _groups(lengths: list[int], heads: int) -> Iterator[tuple[slice, int]]:
-    """Yield stretches of tokens that belong to adjacent texts of one length, not too many."""
+    """Yield spans of tokens of adjacent texts of equal length, up to a limited size."""
     start = number = 0
     while number < len(lengths):
         length = lengths[number]

@@ -1,4 +1,4 @@
-"""The best embedder that is installed here, chosen once."""
+"""The choice of the best installed embedder."""
 
 from __future__ import annotations
 
@@ -17,9 +17,13 @@ _log = logging.getLogger(__name__)
 
 @cache
 def best_embedder() -> Embedder | None:
-    """Return e5 if its weights are installed, else MiniLM, else static vectors, else None.
+    """Return the best installed embedder: e5, else MiniLM, else static vectors, else None.
 
-    The choice is logged once; every call returns the same object, which loads when first used.
+    The choice is logged once. Every call returns the same object, which loads on first use.
+
+    Example:
+        >>> embedder = best_embedder()
+        >>> vectors = embedder.embed(["the soil is loam"]) if embedder is not None else None
     """
     for kind in (E5Embedder, MiniLMEmbedder, StaticEmbedder):
         try:
@@ -28,7 +32,5 @@ def best_embedder() -> Embedder | None:
             continue
         _log.info("embedding with %s", found.name)
         return found
-    _log.info(
-        "no embedding model is installed, so nothing is searched by meaning; run: %s", SEMANTIC
-    )
+    _log.info("no embedding model is installed, so there is no semantic search; run: %s", SEMANTIC)
     return None

@@ -1,4 +1,4 @@
-"""The tokens of Llama: pairs of pieces are joined, the most frequent in its training first."""
+"""Llama's byte-pair tokenizer: merges pairs of pieces, the most frequent ones first."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 from ..errors import CorruptData
 
 _SPACE = "▁"
-_UNIT = re.compile(f"{_SPACE}*[^{_SPACE}]+|{_SPACE}+")  # nothing is ever joined across these
-_LONGEST_UNIT = 48  # characters: the time to join one grows with the square of its length
+_UNIT = re.compile(f"{_SPACE}*[^{_SPACE}]+|{_SPACE}+")  # merges never cross the boundary of a unit
+_LONGEST_UNIT = 48  # characters: the time to merge grows with the square of the length
 _REMEMBERED = 50_000  # units
 
 
 class BytePairs:
-    """A vocabulary and its joins. Marks ("<s>") in a text are plain text."""
+    """A vocabulary and its merges. Special tokens ("<s>") in a text are plain text."""
 
     def __init__(self, model: dict[str, Any]) -> None:
         self._numbers: dict[str, int] = model["vocab"]
@@ -31,7 +31,7 @@ class BytePairs:
         try:
             return cls(json.loads(path.read_text("utf-8"))["model"])
         except (ValueError, KeyError, TypeError) as error:
-            raise CorruptData(f"{path} is no tokenizer of byte pairs; install it anew") from error
+            raise CorruptData(f"{path} is not a byte-pair tokenizer; reinstall it") from error
 
     def encode(self, text: str) -> list[int]:
         """Return the tokens of a text."""
@@ -62,7 +62,7 @@ class BytePairs:
         return [self._numbers[piece] for piece in pieces]
 
     def _characters(self, character: str) -> list[str]:
-        """Return a character, or its bytes if the vocabulary has no word for it."""
+        """Return a character, or its bytes if the vocabulary lacks it."""
         if character in self._numbers:
             return [character]
         return [f"<0x{byte:02X}>" for byte in character.encode("utf-8", "replace")]

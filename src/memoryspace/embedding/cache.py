@@ -1,11 +1,11 @@
-"""Vectors kept in a folder, one file for each thing they were made from.
+"""A cache of vectors in a folder, one file per identifier.
 
-A file is written whole or not at all; one that does not read back counts as missing and is written
-anew. Several threads and processes may share the folder. No file can run code: no pickle.
+Files are written atomically; an unreadable file counts as missing and is written again. Several
+threads and processes may share the folder. Files are never unpickled, so they cannot run code.
 
-What a cache loses is made again, so it does not wait for the disk: after a power cut the newest
-files may be missing or cut short, and both read as missing. ``durable=True`` waits, for vectors
-that are dear, and for file systems that may bring back a file with zeros in it.
+A lost vector can be computed again, so by default writes are not synced: after a power cut the
+newest files may be missing or truncated, and both count as missing. ``durable=True`` syncs, for
+vectors that are expensive, and for file systems that may return a file of zeros after a crash.
 """
 
 from __future__ import annotations
@@ -48,7 +48,14 @@ _Embed = Callable[[Sequence[str]], Vectors]
 
 
 class VectorFiles:
-    """Arrays by identifier; over a limit, the oldest written go first."""
+    """Arrays in files, by identifier. Over a limit, the oldest written files are removed first.
+
+    Args:
+        folder: Where the files are; created on the first write.
+        max_files: The largest number of files; None for no limit.
+        max_bytes: The largest total size; None for no limit.
+        durable: Whether to sync each write.
+    """
 
     def __init__(
         self,
@@ -64,15 +71,15 @@ class VectorFiles:
 
     @property
     def folder(self) -> Path:
-        """Where the files are."""
+        """The folder of the files."""
         return self._files.folder
 
     def get(self, identifier: JSONSerializableObject) -> NDArray[Any] | None:
-        """Return an array, or None if there is none that reads back."""
+        """Return an array, or None if it is missing or unreadable."""
         return self._found(_name_of(identifier))
 
     async def find(self, identifier: JSONSerializableObject) -> NDArray[Any] | None:
-        """``get`` for an event loop: a thread waits for the disk, where it has to be waited for."""
+        """Return what ``get`` returns; if the disk would block, read in a thread."""
         name = _name_of(identifier)
         try:
             data = self._files.at_hand(name)
@@ -81,30 +88,30 @@ class VectorFiles:
         return await asyncio.to_thread(self._found, name) if data is None else _decode(data)
 
     def put(self, identifier: JSONSerializableObject, vectors: ArrayLike) -> None:
-        """Keep an array in the place of whatever is there."""
+        """Store an array; replace an existing one."""
         self._keep(_name_of(identifier), vectors)
 
     def add(self, identifier: JSONSerializableObject, vectors: ArrayLike) -> None:
-        """Keep an array unless there is one that reads back."""
+        """Store an array unless there is a readable one."""
         name = _name_of(identifier)
         if self._found(name) is None:
             self._keep(name, vectors)
 
     def drop(self, identifier: JSONSerializableObject) -> None:
-        """Forget an array; ``FileNotFoundError`` if there is none."""
+        """Remove an array; raise ``FileNotFoundError`` if there is none."""
         try:
             del self._files[_name_of(identifier)]
         except KeyError:
             raise FileNotFoundError(f"{self.path(identifier)} does not exist") from None
 
     def clear(self) -> None:
-        """Forget all arrays. Other files in the folder stay."""
+        """Remove all arrays. Other files in the folder stay."""
         for name in list(self._files):
-            with suppress(KeyError):  # somebody else was quicker
+            with suppress(KeyError):  # another process has removed it
                 del self._files[name]
 
     def path(self, identifier: JSONSerializableObject) -> Path:
-        """Return where an array is or would be."""
+        """Return the path of an array's file, whether it exists or not."""
         return self.folder / (_name_of(identifier) + _SUFFIX)
 
     def _found(self, name: str) -> NDArray[Any] | None:
@@ -118,11 +125,21 @@ class VectorFiles:
             self._files[name] = _encode(vectors)
         except IsADirectoryError:
             path = self.folder / (name + _SUFFIX)
-            raise RuntimeError(f"{path} is no file; nothing can be kept there") from None
+            raise RuntimeError(f"{path} is not a file; nothing can be stored there") from None
 
 
 class FileEmbeddingCache(EmbeddingCacheBase):
-    """AgentScope's cache in files; ``max_cache_size`` is in MB. Threads wait for the disk."""
+    """AgentScope's embedding cache in files. Reads and writes do not block the event loop.
+
+    Args:
+        cache_dir: The folder.
+        max_file_number: The largest number of files; None or 0 for no limit.
+        max_cache_size: The largest total size in MB; None for no limit.
+        durable: Whether to sync each write.
+
+    Raises:
+        InvalidInput: If a limit is not a number of 0 or more.
+    """
 
     def __init__(
         self,
@@ -137,19 +154,21 @@ class FileEmbeddingCache(EmbeddingCacheBase):
             ("max_cache_size", max_cache_size),
         ):
             if limit is not None and (not isinstance(limit, int | float) or limit < 0):
-                raise InvalidInput(f"{name} must be a number from 0 on, got {type(limit).__name__}")
+                raise InvalidInput(
+                    f"{name} must be a number of 0 or more, got {type(limit).__name__}"
+                )
         self.max_file_number = max_file_number
         self.max_cache_size = max_cache_size
         self.files = VectorFiles(
             cache_dir,
-            max_files=max_file_number if max_file_number else None,  # 0 means no limit, too
+            max_files=max_file_number if max_file_number else None,  # 0 also means no limit
             max_bytes=int(max_cache_size * _MEGABYTE) if max_cache_size is not None else None,
             durable=durable,
         )
 
     @property
     def cache_dir(self) -> str:
-        """The folder, made if it is not there."""
+        """The folder, created if it does not exist."""
         self.files.folder.mkdir(parents=True, exist_ok=True)
         return str(self.files.folder)
 
@@ -159,37 +178,44 @@ class FileEmbeddingCache(EmbeddingCacheBase):
         identifier: JSONSerializableObject,
         overwrite: bool = False,
     ) -> None:
-        """Keep vectors; those that are there and read back stay unless ``overwrite``."""
+        """Store vectors; readable ones are kept unless ``overwrite``."""
         keep = self.files.put if overwrite else self.files.add
         await asyncio.to_thread(keep, identifier, embeddings)
 
     async def retrieve(self, identifier: JSONSerializableObject) -> list[Embedding] | None:
-        """Return the vectors, or None: nothing there, or a file that does not read back."""
+        """Return the vectors, or None if they are missing or unreadable."""
         found = await self.files.find(identifier)
         return found.tolist() if found is not None else None
 
     async def remove(self, identifier: JSONSerializableObject) -> None:
-        """Forget the vectors of one identifier; ``FileNotFoundError`` if there are none."""
+        """Remove the vectors of an identifier; raise ``FileNotFoundError`` if there are none."""
         await asyncio.to_thread(self.files.drop, identifier)
 
     async def clear(self) -> None:
-        """Forget all vectors. Other files in the folder stay."""
+        """Remove all vectors. Other files in the folder stay."""
         await asyncio.to_thread(self.files.clear)
 
 
 class CachedEmbedder(StandsBefore):
-    """An embedder that asks another one only for texts it does not know yet.
+    """An embedder with a cache: it calls another one only for texts that are not cached.
 
-    Worth it for a server or a network; ``StaticEmbedder`` is quicker than any file.
+    This pays off for servers and networks; ``StaticEmbedder`` is faster than any file.
+
+    Args:
+        embedder: The embedder to call.
+        cache: Where the vectors are stored.
     """
 
     def __init__(self, embedder: Embedder, cache: VectorFiles | FileEmbeddingCache) -> None:
         self.embedder = embedder
         self._files = cache.files if isinstance(cache, FileEmbeddingCache) else cache
 
+    def __repr__(self) -> str:
+        return f"CachedEmbedder({self.embedder!r}, {str(self._files.folder)!r})"
+
     @property
     def name(self) -> str:
-        """The vector space: the embedder's own."""
+        """The vector space of the embedder."""
         return self.embedder.name
 
     @property
@@ -203,11 +229,11 @@ class CachedEmbedder(StandsBefore):
         return self.embedder.scripts
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """Return the vectors, each text asked for at most once."""
+        """Return the vectors; each text is embedded at most once."""
         return self._embed(texts, partial(embed_texts, self.embedder))
 
     def embed_questions(self, texts: Sequence[str]) -> Vectors:
-        """Return the vectors of questions: those of ``embed`` if the embedder does not care."""
+        """Return the vectors of questions, or of passages if the embedder has only those."""
         if not isinstance(self.embedder, TellsQuestions):
             return self.embed(texts)
         return self._embed(texts, partial(embed_questions, self.embedder), "question")
@@ -234,11 +260,11 @@ class CachedEmbedder(StandsBefore):
 
     def _identifier(self, text: str, kind: str) -> JSONSerializableObject:
         found: dict[str, JSONSerializableObject] = {"embedder": self.name, "text": text}
-        return {**found, "kind": kind} if kind else found  # as before there were kinds
+        return {**found, "kind": kind} if kind else found  # compatible with older caches
 
 
 def _name_of(identifier: JSONSerializableObject) -> str:
-    """Return a hash of the content; the order of keys does not matter."""
+    """Return a hash of an identifier; the order of keys does not matter."""
     try:
         text = _to_json(identifier)
     except (TypeError, ValueError) as error:
@@ -250,16 +276,16 @@ def _encode(vectors: ArrayLike) -> bytes:
     """Return an array as ``numpy.save`` writes it."""
     try:
         array = np.asarray(vectors)
-    except ValueError as error:  # of different lengths
-        raise InvalidInput("embeddings must be numbers of one length each") from error
+    except ValueError as error:  # vectors of different lengths
+        raise InvalidInput("embeddings must be vectors of numbers, of equal length") from error
     if array.dtype.kind not in "fiu":
-        raise InvalidInput(f"embeddings must be numbers of one length each, got {array.dtype}")
+        raise InvalidInput(f"embeddings must be vectors of numbers, got {array.dtype}")
     return _header(array.shape, array.dtype.str) + array.tobytes()
 
 
 @lru_cache(maxsize=256)
 def _header(shape: tuple[int, ...], dtype: str) -> bytes:
-    """Return what stands before the numbers: the same for all vectors of one length."""
+    """Return the header of a file, which all vectors of one length share."""
     file = io.BytesIO()
     form = {"descr": dtype, "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_1_0(file, form)
@@ -267,7 +293,7 @@ def _header(shape: tuple[int, ...], dtype: str) -> bytes:
 
 
 def _decode(data: bytes) -> NDArray[Any] | None:
-    """Return what ``numpy.save`` wrote, or None for anything else. Nothing in it is run."""
+    """Return an array that ``numpy.save`` wrote, or None for any other data; never unpickle."""
     try:
         end = _end_of_header(data)
         shape, is_turned, dtype = _form(data[:end])
@@ -280,7 +306,7 @@ def _decode(data: bytes) -> NDArray[Any] | None:
 
 
 def _end_of_header(data: bytes) -> int:
-    """The magic, two bytes of version, the length in two bytes (later in four), and the header."""
+    """Return where the header ends: magic, version (2 bytes), length (2 or 4 bytes), header."""
     form = "<H" if data[6:7] == b"\x01" else "<I"
     begin = 8 + struct.calcsize(form)
     return begin + int(struct.unpack(form, data[8:begin])[0])
@@ -288,7 +314,7 @@ def _end_of_header(data: bytes) -> int:
 
 @lru_cache(maxsize=256)
 def _form(header: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Return what a header says, as numpy reads it: the same for all vectors of one length."""
+    """Parse a header with numpy; all vectors of one length share it."""
     file = io.BytesIO(header)
     is_first = np.lib.format.read_magic(file) == (1, 0)
     read = np.lib.format.read_array_header_1_0 if is_first else np.lib.format.read_array_header_2_0

@@ -1,10 +1,10 @@
-"""Means of unrelated texts, by script, taken away from vectors.
+"""Centring of e5 vectors: subtracts the mean of unrelated texts, by script.
 
-All vectors of multilingual-e5-small point roughly the same way, those of one language still more:
-unrelated texts have a cosine of about 0.8. Without the mean of their script it is about 0, so that
-a cosine says something, and texts of two languages can be compared. ``bench/e5_means.py`` measured
-the means, on everyday sentences and questions of our own. Both kinds lose the same mean: what a
-question has of its own points to answers, and losing it made rankings worse.
+All vectors of multilingual-e5-small point in roughly the same direction, those of one language even
+more so: unrelated texts have a cosine of about 0.8. Without the mean of their script it is about 0,
+so cosines are meaningful and texts of two languages can be compared.
+``bench/e5_means.py`` measured the means on everyday sentences and questions. Passages and questions
+lose the same mean: the mean of questions points to answers, and removing it made rankings worse.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from .scripts import script_shares
 FILE = Path(__file__).with_name("e5_means.npy")
 SCRIPTS = ("latin", "han", "kana", "hangul", "cyrillic", "arabic", "devanagari", "thai")
 
-_JAPANESE = 0.2  # of the letters kana: then the Han characters are Japanese, too
+_JAPANESE = 0.2  # share of kana from which Han characters count as Japanese
 
 
 def mean_of(text: str) -> Vectors:
-    """Return what unrelated texts of this text's scripts have in common, each by its share.
+    """Return the mean vector of a text's scripts, weighted by their shares.
 
-    A script that was not measured has the mean of all; a text without letters counts as Latin.
+    A script without its own mean uses the mean of all; a text without letters counts as Latin.
     """
     shares = script_shares(text)
     if shares.get("kana", 0.0) >= _JAPANESE:
@@ -41,6 +41,6 @@ def mean_of(text: str) -> Vectors:
 
 @cache
 def _means() -> Vectors:
-    """Read the means, a row for each script."""
+    """Return the means, one row per script."""
     means: Vectors = np.load(FILE, allow_pickle=False).astype(np.float32)
     return means

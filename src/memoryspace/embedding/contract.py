@@ -1,4 +1,4 @@
-"""What turns texts into vectors: the one contract, and what every implementation shares."""
+"""``Embedder``: the protocol for turning texts into vectors, and its shared helpers."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ Vectors = NDArray[np.float32]
 
 @runtime_checkable
 class Embedder(Protocol):
-    """Texts to vectors of one space.
+    """An object that turns texts into vectors of one space.
 
-    ``name`` identifies the space: model, version and dimensions. Vectors of embedders with
-    different names must never be compared. ``scripts`` are the scripts (see ``scripts_of``) that
-    its vectors rank well, None for all. One that tells questions from passages has
-    ``embed_questions`` too (see ``TellsQuestions``); ask it through ``embed_questions(...)``.
+    ``name`` identifies the space: model, version and dimensions. Never compare vectors of embedders
+    with different names. ``scripts`` are the scripts (see ``scripts_of``) that its vectors rank
+    well; None means all. An embedder that distinguishes questions from passages also has
+    ``embed_questions`` (see ``TellsQuestions``); call it through the function
+    ``embed_questions(...)``.
     """
 
     @property
     def name(self) -> str:
-        """The vector space."""
+        """The name of the vector space."""
         ...
 
     @property
@@ -40,25 +41,25 @@ class Embedder(Protocol):
         ...
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """Return a row of length 1 for each text, of zeros for one that says nothing to it."""
+        """Return a unit vector for each text, or zeros for a text that the model cannot read."""
         ...
 
 
 @runtime_checkable
 class TellsQuestions(Protocol):
-    """The power of an embedder to make other vectors of questions than of what answers them."""
+    """An embedder with different vectors for questions and for the passages that answer them."""
 
     def embed_questions(self, texts: Sequence[str]) -> Vectors:
-        """Return a row for each question, to be compared with those that ``embed`` makes."""
+        """Return a unit vector for each question, comparable with those of ``embed``."""
         ...
 
 
 class StandsBefore:
-    """An embedder in front of another one, which it asks through the doors below itself."""
+    """Marks an embedder that wraps another one; only the wrapped one is reported."""
 
 
 def embed_texts(embedder: Embedder, texts: Sequence[str]) -> Vectors:
-    """Return the vectors of texts: the door to an embedder, where what it does is told."""
+    """Return the vectors of texts, reported as an operation."""
     if isinstance(embedder, StandsBefore):
         return embedder.embed(texts)
     with operation("embedder.embed", on=embedder.name) as done:
@@ -67,7 +68,7 @@ def embed_texts(embedder: Embedder, texts: Sequence[str]) -> Vectors:
 
 
 def embed_questions(embedder: Embedder, texts: Sequence[str]) -> Vectors:
-    """Return the vectors of questions, from an embedder that tells them apart or does not."""
+    """Return the vectors of questions, or of passages if the embedder has only those."""
     if not isinstance(embedder, TellsQuestions):
         return embed_texts(embedder, texts)
     if isinstance(embedder, StandsBefore):
@@ -78,7 +79,7 @@ def embed_questions(embedder: Embedder, texts: Sequence[str]) -> Vectors:
 
 
 def check_texts(texts: Sequence[str]) -> list[str]:
-    """Return the texts as a list, or say what is none."""
+    """Return the texts as a list; raise ``TypeError`` if one is not a str."""
     if isinstance(texts, str):
         raise TypeError("embed() takes a sequence of texts, got one str; put it into a list")
     found = list(texts)
@@ -89,22 +90,22 @@ def check_texts(texts: Sequence[str]) -> list[str]:
 
 
 def unit_rows(vectors: ArrayLike, count: int, dimensions: int, name: str) -> Vectors:
-    """Return what a model gave as rows of length 1, or say what is wrong with it."""
+    """Return a model's vectors as unit vectors; raise ``InvalidInput`` if they are invalid."""
     try:
         rows = np.asarray(vectors, np.float64)
     except (ValueError, TypeError) as error:
-        raise InvalidInput(f"{name!r} gave something that is no table of numbers") from error
+        raise InvalidInput(f"{name!r} did not return a table of numbers") from error
     if rows.shape != (count, dimensions) and (count or rows.size):
         raise InvalidInput(
-            f"{name!r} gave an array of shape {rows.shape} for {count} texts; "
-            f"({count}, {dimensions}) was expected: set dimensions to what the model gives"
+            f"{name!r} returned an array of shape {rows.shape} for {count} texts, expected "
+            f"({count}, {dimensions}); set dimensions to the length of the model's vectors"
         )
     if not np.isfinite(rows).all():
-        raise InvalidInput(f"{name!r} gave NaN or infinite numbers")
+        raise InvalidInput(f"{name!r} returned NaN or infinite numbers")
     return normalised(rows.reshape(count, dimensions))
 
 
 def normalised(rows: NDArray[np.floating[Any]]) -> Vectors:
-    """Return rows scaled to length 1; rows of zeros stay what they are."""
+    """Return rows scaled to length 1; rows of zeros stay zero."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(rows / np.where(lengths > 0, lengths, 1), np.float32)

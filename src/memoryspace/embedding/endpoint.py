@@ -1,7 +1,7 @@
-"""An ``/embeddings`` endpoint as OpenAI defined it.
+"""Client of an ``/embeddings`` endpoint as defined by OpenAI.
 
-Ollama, vLLM, LiteLLM, llama.cpp and most providers answer the same request. What may pass is tried
-again; what will not is said at once. The key is never shown.
+Ollama, vLLM, LiteLLM, llama.cpp and most providers have one. Transient failures are retried; others
+are raised at once. The key is never shown.
 """
 
 from __future__ import annotations
@@ -16,20 +16,23 @@ from ..errors import MemorySpaceError
 from ..http import Refused, Server, Unreachable
 
 _PATH = "/embeddings"
-_WHO_AND_WHAT = frozenset({401, 403, 404})  # said of the key or of the model, not of the texts
+_WHO_AND_WHAT = frozenset({401, 403, 404})  # about the key or the model, not the texts
 
 
 class EmbeddingFailed(MemorySpaceError):
-    """An endpoint refused a request, or gave an answer that is none."""
+    """An endpoint rejected a request, or returned an invalid response."""
 
 
 class EmbeddingUnavailable(EmbeddingFailed):
-    """An endpoint could not be reached, or was busy each time. Trying later may help."""
+    """An endpoint could not be reached, or was busy on every attempt. Try again later."""
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where and how to ask. ``attempts`` counts the first one; ``sleep`` waits between them."""
+    """Address, model and retry settings of an endpoint.
+
+    ``attempts`` includes the first request. ``sleep`` waits between attempts.
+    """
 
     base_url: str
     model: str
@@ -44,9 +47,9 @@ class Endpoint:
         object.__setattr__(self, "_server", server)
 
     def embed(self, texts: Sequence[str], dimensions: int | None) -> tuple[list[list[float]], int]:
-        """Return a vector for each text as the model gave it, and the tokens that were counted.
+        """Return the model's vector for each text, and the number of tokens.
 
-        ``dimensions`` asks for vectors cut to that length, which not every model can do.
+        ``dimensions`` requests vectors of that length, which not every model supports.
         """
         body: dict[str, Any] = {
             "input": list(texts),
@@ -59,7 +62,7 @@ class Endpoint:
 
     @property
     def url(self) -> str:
-        """The address that is asked."""
+        """The address of the endpoint."""
         return self._server.url(_PATH)
 
     def _ask(self, body: dict[str, Any]) -> bytes:
@@ -81,12 +84,12 @@ class Endpoint:
             tokens = int(usage.get("total_tokens") or usage.get("prompt_tokens") or 0)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise EmbeddingFailed(
-                f"{self.url} did not answer with {count} embeddings but with {len(answer)} bytes "
-                f"of something else; check base_url"
+                f"{self.url} returned {len(answer)} bytes that are not {count} embeddings; "
+                f"check base_url"
             ) from error
         return vectors, tokens
 
 
 def reason(trouble: Refused) -> str:
-    """Return what the server said, unless it may repeat the texts: those are a user's."""
+    """Return the server's message, unless it may quote the texts, which are user data."""
     return str(trouble) if trouble.status in _WHO_AND_WHAT else f"status {trouble.status}"

@@ -1,7 +1,7 @@
-"""Models from a hub, for people who are online: FastEmbed's and those of sentence-transformers.
+"""Embedders of FastEmbed and sentence-transformers, which download their models.
 
-The first use of a model downloads it. Each embedder needs the extra that is named like its library.
-Vectors are as the model gives them, at length 1: what a cosine means differs between models.
+The first use of a model downloads it. Each embedder needs the extra named after its library.
+Vectors are scaled to length 1; what a cosine means differs between models.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from ..errors import InvalidInput, MissingExtra
+from .callables import CallableEmbedder
 from .contract import Vectors
-from .own import CallableEmbedder
 
 MULTILINGUAL = "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"  # Apache-2.0, 0.2 GB
 
 
 class _HubEmbedder(CallableEmbedder):
-    """A model that may treat questions in another way."""
+    """A model that may embed questions differently."""
 
     def __init__(
         self,
@@ -34,15 +34,21 @@ class _HubEmbedder(CallableEmbedder):
         self._questions = CallableEmbedder(questions, name, dimensions, scripts=scripts)
 
     def embed_questions(self, texts: Sequence[str]) -> Vectors:
-        """Return what the model gives for questions, at length 1."""
+        """Return a unit vector for each question."""
         return self._questions.embed(texts)
 
 
 class FastEmbedEmbedder(_HubEmbedder):
     """A model of FastEmbed, on onnxruntime (``pip install 'memoryspace[fastembed]'``).
 
-    ``cache`` is the folder that models are downloaded to, by default FastEmbed's own.
-    ``scripts`` are those that the model ranks, None for all.
+    Args:
+        model: The name of the model.
+        cache: The folder for downloaded models; FastEmbed's default if None.
+        scripts: The scripts that the model ranks; None for all.
+
+    Raises:
+        MissingExtra: If FastEmbed is not installed.
+        InvalidInput: If FastEmbed does not support the model.
     """
 
     def __init__(
@@ -67,8 +73,14 @@ class FastEmbedEmbedder(_HubEmbedder):
 class SentenceTransformerEmbedder(_HubEmbedder):
     """A model of sentence-transformers (``pip install 'memoryspace[sentence-transformers]'``).
 
-    ``question`` and ``passage`` are put in front of texts, as models like e5 want it ("query: ").
-    ``scripts`` are those that the model ranks, None for all.
+    Args:
+        model: The name of the model.
+        question: A prefix of questions, as models like e5 need ("query: ").
+        passage: A prefix of passages.
+        scripts: The scripts that the model ranks; None for all.
+
+    Raises:
+        MissingExtra: If sentence-transformers is not installed.
     """
 
     def __init__(

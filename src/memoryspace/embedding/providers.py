@@ -1,7 +1,7 @@
 """Text embedding models of providers, under AgentScope's names, without their SDKs.
 
-Their servers answer OpenAI's ``/embeddings``. Requests run in a thread; each text is cached by
-itself, under its model, its dimensions and the server's address.
+They use the OpenAI-compatible ``/embeddings`` of the providers. Requests run in a thread. Each text
+is cached separately, by model, dimensions and server address.
 """
 
 from __future__ import annotations
@@ -12,12 +12,24 @@ from collections.abc import Callable, Sequence
 from ..model.addresses import DASHSCOPE, GEMINI, OPENAI, ollama_address
 from ..types import Embedding, JSONSerializableObject
 from .agentscope import EmbeddingCacheBase
-from .asked import TextEmbedding
 from .endpoint import Endpoint
+from .requested import TextEmbedding
 
 
 class OpenAITextEmbedding(TextEmbedding):
-    """A model of OpenAI's, or behind any server that is like it."""
+    """A text embedding model of OpenAI or a compatible server.
+
+    Args:
+        api_key: The key, if the server needs one.
+        model_name: The name of the model.
+        dimensions: The length of the vectors.
+        embedding_cache: A cache of vectors.
+        base_url: The address of the server.
+        timeout: Seconds to wait for a response.
+        attempts: How often to try if the failure may pass.
+        sleep: Waits between attempts.
+        clock: Measures durations.
+    """
 
     def __init__(
         self,
@@ -49,7 +61,7 @@ class OpenAITextEmbedding(TextEmbedding):
 
 
 class DashScopeTextEmbedding(OpenAITextEmbedding):
-    """A model at Alibaba Cloud, which takes 10 texts at a time."""
+    """A text embedding model of Alibaba Cloud, with up to 10 texts per request."""
 
     batch_size_limit = 10
 
@@ -78,7 +90,7 @@ class DashScopeTextEmbedding(OpenAITextEmbedding):
 
 
 class GeminiTextEmbedding(OpenAITextEmbedding):
-    """A model of Google's."""
+    """A text embedding model of Google."""
 
     batch_size_limit = 100
 
@@ -107,7 +119,7 @@ class GeminiTextEmbedding(OpenAITextEmbedding):
 
 
 class OllamaTextEmbedding(OpenAITextEmbedding):
-    """A model on one's own machine, or on ``host`` (else that of ``OLLAMA_HOST``)."""
+    """A text embedding model of Ollama at ``host``, by default ``OLLAMA_HOST`` or this machine."""
 
     def __init__(
         self,

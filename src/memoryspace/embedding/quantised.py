@@ -1,7 +1,7 @@
-"""A table of numbers in four bits each, brought back row by row.
+"""``Quantised``: a table of four-bit numbers, decoded row by row.
 
 Each 32 numbers of a row share a scale: two bytes of half precision, then sixteen bytes whose lower
-halves are the first sixteen numbers and whose upper halves the others, all shifted by 8.
+halves are the first sixteen numbers and whose upper halves are the others, all shifted by 8.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _SHIFT = np.float32(8)
 
 
 class Quantised:
-    """A table that stays in four bits; ``table[rows]`` are those rows as floats."""
+    """A table that stays in four bits; ``table[rows]`` returns those rows as floats."""
 
     def __init__(self, data: NDArray[np.uint8], rows: int, columns: int) -> None:
         if columns % BLOCK or len(data) != rows * (columns // BLOCK) * BLOCK_BYTES:
-            raise ValueError(f"{len(data)} bytes are no {rows} × {columns} numbers of four bits")
+            raise ValueError(f"{len(data)} bytes are not {rows} × {columns} numbers of four bits")
         self.shape = (rows, columns)
         self._blocks = data.reshape(rows, columns // BLOCK, BLOCK_BYTES)
 

@@ -1,4 +1,4 @@
-"""Which scripts a text is written in, so that a model is not asked about one it never learnt."""
+"""The writing systems of a text, so that a model only ranks texts in scripts it has learnt."""
 
 from __future__ import annotations
 
@@ -31,9 +31,13 @@ _ASCII_LETTER = re.compile("[A-Za-z]")
 
 
 def script_shares(text: str) -> dict[str, float]:
-    """Return how much of a text's letters each script has, the most used first.
+    """Return the share of each script in a text's letters, the most used first.
 
-    A text without letters has none; letters of a script not known here count as ``other``.
+    A text without letters has none; letters of unknown scripts count as ``other``.
+
+    Example:
+        >>> script_shares("loam 壤土")
+        {'latin': 0.6666666666666666, 'han': 0.3333333333333333}
     """
     if text.isascii():
         return {"latin": 1.0} if _ASCII_LETTER.search(text) else {}
@@ -50,20 +54,21 @@ def script_shares(text: str) -> dict[str, float]:
 
 
 def scripts_of(text: str) -> frozenset[str]:
-    """Return the scripts a text has letters of."""
+    """Return the scripts in which a text has letters."""
     return frozenset(script_shares(text))
 
 
 def dominant_script(text: str) -> str | None:
-    """Return the script most of a text's letters are of, or None without letters."""
+    """Return the script of most letters in a text, or None without letters."""
     return next(iter(script_shares(text)), None)
 
 
 def can_rank(scripts: Set[str] | None, text: str) -> bool:
-    """Tell whether a model of these scripts (None: all) can say what a text is about.
+    """Return whether a model of these scripts (None: all) can rank a text.
 
-    It can if most of the text is in them, or in no script at all, like a number. A letter of
-    Chinese says more than one of English, so half of each is not enough for an English model.
+    It can if most of the text is in these scripts, or in no script at all, like a number. A Chinese
+    character carries more meaning than a Latin letter, so half of each is not enough for an English
+    model.
     """
     if scripts is None:
         return True
@@ -78,4 +83,4 @@ def can_rank(scripts: Set[str] | None, text: str) -> bool:
 
 
 _DENSE = frozenset({"han", "kana", "hangul"})
-_DENSE_WEIGHT = 3.0  # letters of a word of English for each of these
+_DENSE_WEIGHT = 3.0  # Latin letters with as much meaning as one of these

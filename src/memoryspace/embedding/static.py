@@ -1,7 +1,7 @@
-"""Vectors of words, averaged: quick, small, and no network of any kind to run.
+"""``StaticEmbedder``: averaged word vectors. Fast and small, without a network.
 
-The weights are those of WordLlama (256 dimensions, MIT licence), read straight from the installed
-package, of which nothing is imported.
+The weights are those of WordLlama (256 dimensions, MIT licence). They are read from the installed
+package, which is not imported.
 """
 
 from __future__ import annotations
@@ -28,9 +28,15 @@ _AT_ONCE = 1 << 14  # tokens
 
 
 class StaticEmbedder:
-    """WordLlama's vectors (needs ``pip install --no-deps wordllama``), loaded when first used.
+    """WordLlama's vectors (``pip install --no-deps wordllama``), loaded on first use.
 
-    It knows words, not their order, and English best: it ranks Latin script only.
+    They know words, not their order, and English best: it ranks Latin script only.
+
+    Args:
+        folder: The folder of the package; by default the installed one.
+
+    Raises:
+        MissingWeights: If the weights are not installed.
     """
 
     name = "wordllama-l2-supercat/256"
@@ -45,8 +51,11 @@ class StaticEmbedder:
         self._lock = threading.Lock()
         self._loaded: tuple[BytePairs, Vectors] | None = None
 
+    def __repr__(self) -> str:
+        return f"StaticEmbedder({self.name!r})"
+
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """Return the mean of each text's word vectors, at length 1."""
+        """Return the mean of each text's word vectors, scaled to length 1."""
         checked = check_texts(texts)
         rows = np.zeros((len(checked), self.dimensions), np.float32)
         tokenizer, weights = self._load()

@@ -1,8 +1,8 @@
-"""Tokens by likelihood: words cut into those known pieces that are most likely together.
+"""SentencePiece's unigram tokenizer: splits words into their most likely pieces (Kudo, 2018).
 
-The model is SentencePiece's "unigram" (Kudo, 2018): a piece's score is the logarithm of how likely
-it is, and of all ways to cut a word the one with the highest sum counts. No piece reaches over a
-space, so words are cut one by one, and those met before are remembered.
+A piece's score is the logarithm of its probability; of all ways to split a word, the one with the
+highest sum is chosen. No piece crosses a space, so words are split one by one, and the results are
+cached.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-_SPACE = "▁"  # begins the pieces that begin a word
-_UNKNOWN_PENALTY = 10.0  # less likely than the least likely piece, by this
+_SPACE = "▁"  # starts the pieces at the beginning of a word
+_UNKNOWN_PENALTY = 10.0  # below the score of the least likely piece
 _REMEMBERED = 50_000  # words
-_LONGEST_REMEMBERED = 32  # characters: longer ones hardly come again
+_LONGEST_REMEMBERED = 32  # characters: longer words rarely repeat
 
 
 class Unigram:
-    """Pieces with their scores by number, and what single characters become before.
+    """Pieces with their scores by id, and the replacements of single characters.
 
-    ``marks`` are the numbers of pieces that are signs, not text: what only looks like one in a
-    text is plain text. Of a long text only as much is looked at as can fill the tokens asked for.
+    ``marks`` are the ids of special tokens, which a text cannot contain: what looks like one is
+    plain text. Of a long text, only the part that can fill the requested tokens is read.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Unigram:
         self._remembered: dict[str, list[int]] = {}
 
     def encode(self, text: str, most: int) -> list[int]:
-        """Return at most so many tokens of a text, without signs of begin and end."""
+        """Return up to ``most`` tokens of a text, without begin and end tokens."""
         tokens: list[int] = []
         for word in self._words(text, most * self._most):
             tokens += self._cut_once(word)
@@ -54,10 +54,10 @@ class Unigram:
         return tokens[:most]
 
     def _words(self, text: str, characters: int) -> Iterator[str]:
-        """Yield the words of the beginning, so many characters long."""
+        """Yield the words of the first ``characters`` characters."""
         beginning = text.lstrip()[: 2 * characters]  # spaces between words do not count
         if not beginning.isascii():
-            # Accents that stand by themselves are joined to their letters first.
+            # Combining accents are joined to their letters first.
             beginning = unicodedata.normalize("NFC", beginning)
         for word in beginning.translate(self._characters).split():
             yield _SPACE + word[:characters]
@@ -73,9 +73,9 @@ class Unigram:
         return found
 
     def _cut(self, word: str) -> list[int]:
-        """Return the most likely pieces; several unknown characters in a row are one token.
+        """Return the most likely pieces; consecutive unknown characters are one token.
 
-        ``best[end]`` is the likeliest way to reach a place: its score, the piece, its begin.
+        ``best[end]`` is the most likely split up to ``end``: its score, last piece and start.
         """
         numbers, scores, longest, size = self._numbers, self._scores, self._longest, len(word)
         best: list[tuple[float, int, int]] = [(0.0, self.unknown, 0)]
@@ -101,7 +101,7 @@ class Unigram:
 
 
 def _longest_by_first(pieces: Iterable[str]) -> dict[str, int]:
-    """Return how long the longest piece is that begins with a character."""
+    """Return the length of the longest piece for each first character."""
     longest: dict[str, int] = {}
     for piece in pieces:
         if len(piece) > longest.get(piece[0], 0):

@@ -1,4 +1,4 @@
-"""The tokens of BERT: words without accents and case, cut into the longest pieces known."""
+"""BERT's WordPiece tokenizer: lower-case words without accents, split into longest pieces."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
 
-_LONGEST_WORD = 100  # characters; longer ones are not words
+_LONGEST_WORD = 100  # characters; longer ones count as unknown
 _REMEMBERED = 50_000  # words
 _ASCII_WORD = re.compile(r"[a-z0-9]+|[^\sa-z0-9]")
 _ASCII_CONTROLS = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 127))
@@ -23,7 +23,7 @@ _CJK = (
 
 
 class WordPiece:
-    """A vocabulary. What only looks like one of its marks ("[SEP]") in a text is plain text."""
+    """A vocabulary. Special tokens ("[SEP]") in a text are plain text."""
 
     def __init__(self, vocabulary: Iterable[str]) -> None:
         self._numbers = {piece: number for number, piece in enumerate(vocabulary)}
@@ -33,11 +33,11 @@ class WordPiece:
 
     @classmethod
     def read(cls, path: Path) -> WordPiece:
-        """Read a vocabulary, one piece a line."""
+        """Read a vocabulary, one piece per line."""
         return cls(path.read_text("utf-8").split("\n"))
 
     def encode(self, text: str, most: int) -> list[int]:
-        """Return at most so many tokens, with the marks of begin and end."""
+        """Return up to ``most`` tokens, with the tokens of begin and end."""
         tokens = [self._first]
         for word in _words(text):
             tokens += self._pieces(word)
@@ -76,7 +76,7 @@ def _words(text: str) -> list[str]:
 
 
 class _Characters(dict[int, str]):
-    """What each character becomes, found out when it is first met."""
+    """The replacement of each character, computed on first use."""
 
     def __missing__(self, code: int) -> str:
         found = self[code] = _become(chr(code))
@@ -87,7 +87,7 @@ _CHARACTERS = _Characters()
 
 
 def _become(character: str) -> str:
-    """Drop controls and accents; let CJK and punctuation stand alone; lower the rest."""
+    """Drop controls and accents, separate CJK and punctuation, lower-case the rest."""
     category = unicodedata.category(character)
     if character in "\t\n\r" or (character.isspace() and category[0] != "C"):
         return " "

@@ -1,5 +1,6 @@
-"""Compatibility with the agent runtime: its import paths for memory services and their schema.
+"""The module layout of AgentScope's runtime, for programs that change the root of their imports.
 
-These modules only re-export names of ``memoryspace.service``. A program written for the runtime
-runs once it changes the root of its imports. Nothing else in the package depends on them.
+There is no code here: each module re-exports names of ``memoryspace.service`` under the path that
+the runtime gives them. No other part of the package imports it; new programs use
+``memoryspace.service``.
 """

@@ -1,4 +1,7 @@
-"""Formatters: conversations become the prompts that providers take."""
+"""Formatters: convert conversations to the prompts of model providers.
+
+The names and signatures are those of AgentScope v1.
+"""
 
 from .anthropic import AnthropicChatFormatter, AnthropicMultiAgentFormatter
 from .base import FormatterBase

@@ -1,24 +1,24 @@
-"""Anthropic's messages. A system message stands first; models send it apart."""
+"""Formatters for Anthropic. System messages come first; the model sends them separately."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
-from .arranging import Order
+from .arranging import TurnOrder
 from .chat import ChatFormatter
 from .dialect import Dialect, Message
 from .media import Media
 from .multi_agent import MultiAgentFormatter
-from .turns import Part, Result, Speaker, Text, Thought, Turn
+from .turns import Part, PromptTurn, Speaker, TextPart, ThoughtPart, ToolResult
 
 _IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 
 class AnthropicDialect(Dialect):
-    """Content is a list of blocks. Results stand first in the user's message behind the calls."""
+    """Content is a list of blocks; tool results come first in the user message after the calls."""
 
-    order = Order(
+    order = TurnOrder(
         system="first",
         user_first=True,
         user_last=True,
@@ -30,18 +30,18 @@ class AnthropicDialect(Dialect):
     thinks = True
 
     def takes(self, media: Media) -> bool:
-        """Images, inline or at an address with ``https``."""
+        """Return True for images, inline or at an ``https`` address."""
         is_near = media.media_type in _IMAGES or media.address.startswith("https://")
         return media.kind == "image" and is_near and (media.is_inline or media.is_on_the_web)
 
-    def render(self, turn: Turn) -> list[Message]:
+    def render(self, turn: PromptTurn) -> list[Message]:
         """Return one message."""
-        said = list(turn.parts)
-        while said and isinstance(said[-1], Thought) and not turn.calls:
-            said.pop()  # what is thought last has led to nothing
+        parts = list(turn.parts)
+        while parts and isinstance(parts[-1], ThoughtPart) and not turn.calls:
+            parts.pop()  # a thinking block must not come last
         blocks = [
             *map(_result, turn.results),
-            *map(_block, said),
+            *map(_block, parts),
             *(
                 {"type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments}
                 for call in turn.calls
@@ -49,19 +49,19 @@ class AnthropicDialect(Dialect):
         ]
         return [{"role": turn.role, "content": blocks}]
 
-    def _keeps(self, thought: Thought, role: Speaker) -> bool:
+    def _keeps(self, thought: ThoughtPart, role: Speaker) -> bool:
         return role == "assistant" and bool(thought.signature)
 
 
-def _result(result: Result) -> dict[str, Any]:
+def _result(result: ToolResult) -> dict[str, Any]:
     content = [_block(part) for part in result.parts]
     return {"type": "tool_result", "tool_use_id": result.id, "content": content}
 
 
 def _block(part: Part) -> dict[str, Any]:
-    if isinstance(part, Text):
+    if isinstance(part, TextPart):
         return {"type": "text", "text": part.text}
-    if isinstance(part, Thought):
+    if isinstance(part, ThoughtPart):
         return {"type": "thinking", "thinking": part.text, "signature": part.signature}
     source = {"type": "url", "url": part.address}
     if part.is_inline:
@@ -70,12 +70,12 @@ def _block(part: Part) -> dict[str, Any]:
 
 
 class AnthropicChatFormatter(ChatFormatter):
-    """For Anthropic: one user, one assistant."""
+    """Formatter for Anthropic: conversations of one user and one assistant."""
 
     dialect = AnthropicDialect()
 
 
 class AnthropicMultiAgentFormatter(MultiAgentFormatter):
-    """For Anthropic: many speakers."""
+    """Formatter for Anthropic: conversations of several agents."""
 
     dialect = AnthropicDialect()

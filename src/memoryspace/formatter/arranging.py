@@ -1,4 +1,4 @@
-"""Who may speak when: turns in an order that a provider takes."""
+"""Arranges turns in an order that a provider accepts."""
 
 from __future__ import annotations
 
@@ -8,27 +8,28 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from .turns import Speaker, Text, Turn
+from .turns import PromptTurn, Speaker, TextPart
 
-# What is said where a provider wants somebody to speak who did not.
+# Inserted where a provider requires a turn that is missing.
 NOTHING_SAID = "(Nothing has been said yet.)"
 BEGINNING_LEFT_OUT = "(What was said before is not shown.)"
 GO_ON = "(Please go on.)"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Order:
-    """What a provider demands of the order of turns."""
+class TurnOrder:
+    """A provider's requirements on the order of turns."""
 
-    system: Literal["anywhere", "first", "never"] = "anywhere"  # elsewhere it is a user's turn
+    # Where system turns may be; elsewhere they become user turns.
+    system: Literal["anywhere", "first", "never"] = "anywhere"
     user_first: bool = False
-    user_last: bool = False  # or a tool
-    together: frozenset[Speaker] = frozenset()  # turns of theirs in a row are one
-    results_by_user: bool = False  # a tool's turn is part of the user's behind it
+    user_last: bool = False  # or a tool result
+    together: frozenset[Speaker] = frozenset()  # roles whose consecutive turns are merged
+    results_by_user: bool = False  # a tool turn is merged into the user turn after it
 
 
-def arranged(turns: Sequence[Turn], order: Order) -> list[Turn]:
-    """Return the turns in the order a provider takes; there is at least one."""
+def arranged(turns: Sequence[PromptTurn], order: TurnOrder) -> list[PromptTurn]:
+    """Return the turns in an order that the provider accepts; there is at least one."""
     if not turns:
         return [_spoken(NOTHING_SAID)]
     leading = _leading_system(turns)
@@ -40,12 +41,12 @@ def arranged(turns: Sequence[Turn], order: Order) -> list[Turn]:
     return [*system, *_completed(list(_together(rest, order)), order)]
 
 
-def _leading_system(turns: Sequence[Turn]) -> int:
+def _leading_system(turns: Sequence[PromptTurn]) -> int:
     speakers = [turn.role for turn in turns]
     return next((at for at, role in enumerate(speakers) if role != "system"), len(turns))
 
 
-def _joined(turns: Sequence[Turn]) -> Turn:
+def _joined(turns: Sequence[PromptTurn]) -> PromptTurn:
     if len(turns) == 1:
         return turns[0]
     return replace(
@@ -56,11 +57,11 @@ def _joined(turns: Sequence[Turn]) -> Turn:
     )
 
 
-def _together(turns: Sequence[Turn], order: Order) -> Iterator[Turn]:
+def _together(turns: Sequence[PromptTurn], order: TurnOrder) -> Iterator[PromptTurn]:
     if not order.together and not order.results_by_user:
         yield from turns
         return
-    run: list[Turn] = []
+    run: list[PromptTurn] = []
     for given in turns:
         is_result = order.results_by_user and given.role == "tool"
         turn = replace(given, role="user") if is_result else given
@@ -72,8 +73,8 @@ def _together(turns: Sequence[Turn], order: Order) -> Iterator[Turn]:
         yield _joined(run)
 
 
-def _completed(turns: list[Turn], order: Order) -> list[Turn]:
-    """Let the user speak where it must."""
+def _completed(turns: list[PromptTurn], order: TurnOrder) -> list[PromptTurn]:
+    """Insert user turns where the provider requires them."""
     if order.user_first and (not turns or turns[0].role != "user"):
         turns.insert(0, _spoken(BEGINNING_LEFT_OUT if turns else NOTHING_SAID))
     if order.user_last and turns and turns[-1].role == "assistant":
@@ -81,5 +82,5 @@ def _completed(turns: list[Turn], order: Order) -> list[Turn]:
     return turns
 
 
-def _spoken(text: str) -> Turn:
-    return Turn("user", parts=(Text(text),))
+def _spoken(text: str) -> PromptTurn:
+    return PromptTurn("user", parts=(TextPart(text),))

@@ -1,4 +1,4 @@
-"""``FormatterBase``: messages become the dicts that one provider's API takes."""
+"""``FormatterBase``: converts messages to the dicts of one provider's API."""
 
 from __future__ import annotations
 
@@ -6,23 +6,32 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from ..message import Msg
-from ..message.mending import blocks_of_output
+from ..message.block_repair import blocks_of_output
 from .dialect import text_of_result
 from .media import KINDS, Media, media_of
-from .turns import Result, Text, parts_of_output
+from .turns import TextPart, ToolResult, parts_of_output
 
 
 class FormatterBase(ABC):
-    """Turns a conversation into a prompt. What comes out is valid for the provider, whatever
-    goes in: histories are repaired first, and nothing that is given is changed."""
+    """Base class of formatters, which convert a conversation to a prompt.
+
+    The prompt is valid for the provider whatever the input: histories are repaired first. The given
+    messages are not changed.
+    """
 
     @abstractmethod
     async def format(self, msgs: list[Msg]) -> list[dict[str, Any]]:
-        """Return the messages as the provider's API takes them; no messages make no prompt."""
+        """Convert messages to the format of the provider's API.
+
+        Args:
+            msgs: The conversation, in order.
+
+        Returns:
+            The prompt; empty if there are no messages.
+        """
 
     async def format_group(self, group: list[Msg]) -> list[dict[str, Any]]:
-        """Return what becomes of a part of a history, for those who measure it: nothing is left
-        out, however long it is."""
+        """Convert a part of a history without truncating it, to measure its length."""
         return await self.format(group)
 
     @staticmethod
@@ -35,15 +44,18 @@ class FormatterBase(ABC):
     def convert_tool_result_to_string(
         output: str | list[Any],
     ) -> tuple[str, list[tuple[str, dict[str, Any]]]]:
-        """Return what a tool answered as text, and its media, each with where it is.
+        """Convert a tool's output to text, and list its media.
 
-        The text says where media can be found, or what it is if it came along: such is in base64,
-        its address is a data URL, and no file is written. One text stands alone, several are a
-        list.
+        The text says where media can be found, or describes inline media. No file is written. One
+        text block is returned as it is; several become a list.
+
+        Returns:
+            The text, and a list of ``(url, block)``; inline media have a data URL.
         """
         blocks = blocks_of_output(output)
         media = [(media_of(block).url, block) for block in blocks if block["type"] in KINDS]
         parts = [
-            Text(part.stub) if isinstance(part, Media) else part for part in parts_of_output(blocks)
+            TextPart(part.stub) if isinstance(part, Media) else part
+            for part in parts_of_output(blocks)
         ]
-        return text_of_result(Result("", "", tuple(parts))), media
+        return text_of_result(ToolResult("", "", tuple(parts))), media

@@ -1,4 +1,4 @@
-"""One user, one assistant: every message is a turn."""
+"""Formatting of conversations of one user and one assistant: every message is a turn."""
 
 from __future__ import annotations
 
@@ -12,11 +12,16 @@ from .truncating import TruncatedFormatterBase
 
 
 class ChatFormatter(TruncatedFormatterBase):
-    """Formats a conversation of a user and an assistant in the dialect of a provider.
+    """Formats a conversation of a user and an assistant for one provider.
 
-    Media in a tool's result goes along where the provider takes it there. Elsewhere the result
-    says where it can be found; with ``promote_tool_result_images`` and the like it is also shown
-    in a message of the user behind the results.
+    Media in tool results are sent where the provider accepts them there. Otherwise the result says
+    where they can be found.
+
+    Args:
+        token_counter: Counts tokens; estimated by default.
+        max_tokens: The largest prompt; see ``TruncatedFormatterBase``.
+        promote_tool_result_images: Whether to also send images in a user message after the
+            results; likewise for audios and videos.
     """
 
     dialect: ClassVar[Dialect]

@@ -1,28 +1,28 @@
-"""DashScope's own messages. What is text alone is also good for its OpenAI-compatible address."""
+"""Formatters for DashScope's native API. Text-only prompts also fit its OpenAI-compatible API."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from .arranging import Order
+from .arranging import TurnOrder
 from .chat import ChatFormatter
 from .dialect import Message, text_of
 from .media import Media
 from .multi_agent import MultiAgentFormatter
 from .openai import OpenAIDialect, tool_messages, with_calls
-from .turns import Part, Turn
+from .turns import Part, PromptTurn
 
 
 class DashScopeDialect(OpenAIDialect):
-    """Text alone is a string; with media, content is a list of ``{kind: value}``."""
+    """Content is a string, or with media a list of ``{kind: value}``."""
 
-    order = Order(system="first", user_first=True)
+    order = TurnOrder(system="first", user_first=True)
 
     def takes(self, media: Media) -> bool:
-        """Whatever is inline or on the web."""
+        """Return True for media that are inline or on the web."""
         return media.is_inline or media.is_on_the_web
 
-    def render(self, turn: Turn) -> list[Message]:
+    def render(self, turn: PromptTurn) -> list[Message]:
         """Return one message, or one for each result."""
         if turn.role == "tool":
             return tool_messages(turn)
@@ -37,12 +37,12 @@ def _part(part: Part) -> dict[str, str]:
 
 
 class DashScopeChatFormatter(ChatFormatter):
-    """For DashScope: one user, one assistant."""
+    """Formatter for DashScope: conversations of one user and one assistant."""
 
     dialect = DashScopeDialect()
 
 
 class DashScopeMultiAgentFormatter(MultiAgentFormatter):
-    """For DashScope: many speakers."""
+    """Formatter for DashScope: conversations of several agents."""
 
     dialect = DashScopeDialect()

@@ -1,6 +1,6 @@
-"""Pictures, sounds and films: where they are, whether they can be sent, what is said if not.
+"""Images, audio and video: their location, and the text that replaces them.
 
-Nothing is read from a disk or fetched, whatever an address says: it may come from anybody.
+Nothing is read from disk or fetched, whatever an address says: it may be untrusted.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LONGEST_ADDRESS = 300
 
 
 class Media(NamedTuple):
-    """Something to see or hear: its data in base64, or the place where it is, or neither."""
+    """An image, audio clip or video: its data in base64, its address, or neither."""
 
     kind: str  # image, audio or video
     media_type: str = ""
@@ -31,7 +31,7 @@ class Media(NamedTuple):
 
     @property
     def is_inline(self) -> bool:
-        """Whether the data is here."""
+        """Whether the data is included."""
         return bool(self.data)
 
     @property
@@ -41,12 +41,12 @@ class Media(NamedTuple):
 
     @property
     def url(self) -> str:
-        """An address that holds it, or leads to it; only if it is inline or on the web."""
+        """A data URL or the address; only if the media is inline or on the web."""
         return f"data:{self.media_type};base64,{self.data}" if self.data else self.address
 
     @property
     def stub(self) -> str:
-        """What is said in its place."""
+        """The text that replaces the media."""
         if self.data:
             return f"[{self.kind}, {self.media_type}, {len(self.data):,} characters, not shown]"
         if not self.address:
@@ -56,7 +56,7 @@ class Media(NamedTuple):
 
 
 def media_of(block: Mapping[str, Any]) -> Media:
-    """Read a block of one of the ``KINDS``. Whatever is wrong with it, something comes out."""
+    """Read a block of one of the ``KINDS``. A malformed block gives media without data."""
     kind, source = str(block["type"]), block.get("source")
     if not isinstance(source, dict):
         return Media(kind)

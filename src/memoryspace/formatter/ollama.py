@@ -1,26 +1,26 @@
-"""The messages of Ollama's own API. For its OpenAI-compatible one take ``OpenAIChatFormatter``."""
+"""Formatters for Ollama's native API. For its OpenAI-compatible API use the OpenAI formatters."""
 
 from __future__ import annotations
 
-from .arranging import Order
+from .arranging import TurnOrder
 from .chat import ChatFormatter
 from .dialect import Message, text_of
 from .media import Media
 from .multi_agent import MultiAgentFormatter
 from .openai import OpenAIDialect, tool_messages
-from .turns import Turn
+from .turns import PromptTurn
 
 
 class OllamaDialect(OpenAIDialect):
-    """Content is plain text, images stand beside it in base64, arguments are no JSON text."""
+    """Content is text; images are separate, in base64; arguments are objects, not JSON text."""
 
-    order = Order()
+    order = TurnOrder()
 
     def takes(self, media: Media) -> bool:
-        """Inline images."""
+        """Return True for inline images."""
         return media.kind == "image" and media.is_inline
 
-    def render(self, turn: Turn) -> list[Message]:
+    def render(self, turn: PromptTurn) -> list[Message]:
         """Return one message, or one for each result."""
         if turn.role == "tool":
             return tool_messages(turn)
@@ -41,12 +41,12 @@ class OllamaDialect(OpenAIDialect):
 
 
 class OllamaChatFormatter(ChatFormatter):
-    """For Ollama: one user, one assistant."""
+    """Formatter for Ollama: conversations of one user and one assistant."""
 
     dialect = OllamaDialect()
 
 
 class OllamaMultiAgentFormatter(MultiAgentFormatter):
-    """For Ollama: many speakers."""
+    """Formatter for Ollama: conversations of several agents."""
 
     dialect = OllamaDialect()

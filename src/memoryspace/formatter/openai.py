@@ -1,4 +1,4 @@
-"""OpenAI's chat messages, also for every server that speaks the same: vLLM, Ollama's ``/v1``."""
+"""Formatters for OpenAI and compatible servers, such as vLLM and Ollama's ``/v1``."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import re
 from functools import lru_cache
 from typing import Any
 
-from .arranging import Order
+from .arranging import TurnOrder
 from .chat import ChatFormatter
 from .dialect import Dialect, Message, text_of_result
 from .media import Media
 from .multi_agent import MultiAgentFormatter
-from .turns import Call, Part, Turn
+from .turns import Part, PromptTurn, ToolCall
 
 _IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 _AUDIO_FORMATS = {"audio/wav": "wav", "audio/wave": "wav", "audio/mpeg": "mp3"}
@@ -22,18 +22,18 @@ _to_json = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class OpenAIDialect(Dialect):
-    """Content is a list of parts; a call's arguments are JSON; results are messages of a tool."""
+    """Content is a list of parts; arguments are JSON text; results have the role ``tool``."""
 
-    order = Order()
+    order = TurnOrder()
     call_ids = re.compile(r"[!-~]{1,40}", re.ASCII)
 
     def takes(self, media: Media) -> bool:
-        """Images inline or on the web, sounds inline."""
+        """Return True for images inline or on the web, and for inline audio."""
         if media.kind == "image":
             return media.is_on_the_web or media.media_type in _IMAGES
         return media.kind == "audio" and media.media_type in _AUDIO_FORMATS
 
-    def render(self, turn: Turn) -> list[Message]:
+    def render(self, turn: PromptTurn) -> list[Message]:
         """Return one message, or one for each result."""
         if turn.role == "tool":
             return tool_messages(turn)
@@ -45,8 +45,8 @@ class OpenAIDialect(Dialect):
         return [with_calls(message, turn)]
 
 
-def tool_messages(turn: Turn) -> list[Message]:
-    """Return results as messages of a tool."""
+def tool_messages(turn: PromptTurn) -> list[Message]:
+    """Return the results of a turn as messages of role ``tool``."""
     return [
         {
             "role": "tool",
@@ -58,15 +58,15 @@ def tool_messages(turn: Turn) -> list[Message]:
     ]
 
 
-def with_calls(message: Message, turn: Turn) -> Message:
-    """Return a message with the calls of a turn, if there are any."""
+def with_calls(message: Message, turn: PromptTurn) -> Message:
+    """Add the tool calls of a turn to a message and return it."""
     if turn.calls:
         message["tool_calls"] = [function_call(call) for call in turn.calls]
     return message
 
 
-def function_call(call: Call) -> dict[str, Any]:
-    """Return a call with its arguments as JSON."""
+def function_call(call: ToolCall) -> dict[str, Any]:
+    """Return a tool call with its arguments as JSON text."""
     return {
         "id": call.id,
         "type": "function",
@@ -89,12 +89,12 @@ def _part(part: Part) -> dict[str, Any]:
 
 
 class OpenAIChatFormatter(ChatFormatter):
-    """For OpenAI, and for servers that take its messages: one user, one assistant."""
+    """Formatter for OpenAI and compatible servers: one user and one assistant."""
 
     dialect = OpenAIDialect()
 
 
 class OpenAIMultiAgentFormatter(MultiAgentFormatter):
-    """For OpenAI, and for servers that take its messages: many speakers."""
+    """Formatter for OpenAI and compatible servers: several agents."""
 
     dialect = OpenAIDialect()

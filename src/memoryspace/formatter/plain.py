@@ -1,4 +1,4 @@
-"""Whatever a message holds, as data that can be sent: JSON in UTF-8, and nothing of its own."""
+"""Conversion of arbitrary message content to data that can be sent as JSON in UTF-8."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import math
 import re
 from typing import Any
 
-_HALF_SIGN = re.compile("[\ud800-\udfff]")  # half of a surrogate pair has no UTF-8
+_SURROGATE = re.compile("[\ud800-\udfff]")  # a lone surrogate has no UTF-8 encoding
 _DEEPEST = 50
 
 
 def plain_text(text: str) -> str:
-    """Return a text as it can be sent; halves of signs become the sign for an unknown one."""
-    return text if text.isascii() else _HALF_SIGN.sub("\ufffd", text)
+    """Return a text with lone surrogates replaced by U+FFFD."""
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
 def plain_data(value: Any, depth: int = _DEEPEST) -> Any:
-    """Return a copy of JSON-like data in which all is JSON; what is none becomes text."""
+    """Return a copy of JSON-like data; values that JSON cannot represent become text."""
     if isinstance(value, str):
         return plain_text(value)
     if value is None or isinstance(value, bool | int):

@@ -1,4 +1,4 @@
-"""``TruncatedFormatterBase``: prompts that fit a number of tokens, by leaving out the oldest."""
+"""``TruncatedFormatterBase``: prompts within a token limit; the oldest messages are dropped."""
 
 from __future__ import annotations
 
@@ -13,38 +13,47 @@ from ..message.tool_blocks import has_tool_blocks
 from ..token import EstimatedTokenCounter, TokenCounterBase
 from .base import FormatterBase
 
-IS_HINT = "_is_hint"  # in the metadata of a user's message that is the program's
+IS_HINT = "_is_hint"  # in the metadata of a user message that the program wrote
 
 
 class PromptTooLong(InvalidInput):
-    """What must stay of a conversation has more tokens than a prompt may have."""
+    """The messages that must stay have more tokens than ``max_tokens``."""
 
 
 class TruncatedFormatterBase(FormatterBase, ABC):
-    """Formats, and with ``max_tokens`` leaves out the oldest messages of a prompt that is longer.
+    """A formatter that drops the oldest messages of a prompt longer than ``max_tokens``.
 
-    The system messages at the beginning and the newest message of the user stay, which is not a
-    hint of an agent's to its model. A tool call and its results stay or go together. If what stays
-    is still too long, ``PromptTooLong`` says so.
+    The leading system messages and the newest user message stay; hints of an agent to its model do
+    not count as user messages. A tool call and its results stay or go together.
 
-    Every atomic group is counted once, and the prompt as a whole twice: a count is taken to be
-    the sum of its messages' counts but for a constant. Where that is not so, it is counted a few
-    times more, about as often as the number of groups can be halved. Without ``token_counter``
-    tokens are estimated.
+    Every atomic group is counted once, and the whole prompt twice, on the assumption that a count
+    is the sum of its messages' counts plus a constant. Where this does not hold, the prompt is
+    counted a few times more, about as often as the number of groups can be halved.
 
-    A subclass gives ``_format``; what it gets was repaired.
+    Subclasses implement ``_format``, which gets a repaired history.
+
+    Args:
+        token_counter: Counts tokens; estimated by default.
+        max_tokens: The largest prompt; None for no limit.
+
+    Raises:
+        InvalidInput: If ``max_tokens`` is not a positive integer.
     """
 
     def __init__(
         self, token_counter: TokenCounterBase | None = None, max_tokens: int | None = None
     ) -> None:
         if max_tokens is not None and (not isinstance(max_tokens, int) or max_tokens <= 0):
-            raise InvalidInput(f"max_tokens must be a whole number from 1 on, got {max_tokens!r}")
+            raise InvalidInput(f"max_tokens must be an integer of 1 or more, got {max_tokens!r}")
         self.token_counter = token_counter
         self.max_tokens = max_tokens
 
     async def format(self, msgs: list[Msg]) -> list[dict[str, Any]]:
-        """Return the messages as the provider's API takes them, within ``max_tokens``."""
+        """Convert messages to the format of the provider's API, within ``max_tokens``.
+
+        Raises:
+            PromptTooLong: If the messages that must stay have too many tokens.
+        """
         self.assert_list_of_msgs(msgs)
         if not msgs:
             return []
@@ -59,23 +68,23 @@ class TruncatedFormatterBase(FormatterBase, ABC):
         return await self._truncated(groups_of(messages), asked, total, self.max_tokens)
 
     async def format_group(self, group: list[Msg]) -> list[dict[str, Any]]:
-        """Return what becomes of messages, repaired, however many tokens they have."""
+        """Convert messages without truncating them."""
         return await self._format(repair(group).messages)
 
     @abstractmethod
     async def _format(self, msgs: list[Msg]) -> list[dict[str, Any]]:
-        """Return repaired messages, or some of their groups, as the provider's API takes them."""
+        """Convert repaired messages, or some of their groups, to the provider's format."""
 
     async def _count(self, prompt: list[dict[str, Any]]) -> int:
         counter = self.token_counter
         if counter is None:
             counter = EstimatedTokenCounter()
-        return await counter.count([dict(message) for message in prompt])  # it may take it apart
+        return await counter.count([dict(message) for message in prompt])  # may be changed
 
     async def _truncated(
         self, groups: list[list[Msg]], asked: set[str], total: int, limit: int
     ) -> list[dict[str, Any]]:
-        """Return the prompt of what stays and as many of the newest groups as fit."""
+        """Return the prompt of the groups that stay and as many of the newest as fit."""
         costs = [await self._count(await self._format(group)) for group in groups]
         stays = _what_stays(groups, asked)
 
@@ -96,16 +105,16 @@ class _Attempt(NamedTuple):
 async def _first_that_fits(
     attempt: Callable[[int], Awaitable[_Attempt]], start: int, end: int, limit: int
 ) -> list[dict[str, Any]]:
-    """Return the prompt from ``start`` on, or from as soon behind it as one fits.
+    """Return the prompt from ``start``, or from the first later group that fits.
 
-    The first one mostly does. Else the steps double until one does, and then halve.
+    The first attempt mostly fits. Otherwise the step doubles until one fits, and then halves.
     """
     found, too_long, step = await attempt(start), start - 1, 1
     while found.tokens > limit:
         if start >= end:
             raise PromptTooLong(
-                f"the system messages and the newest message of the user have {found.tokens} "
-                f"tokens, and max_tokens is {limit}; give it more, or shorten them"
+                f"the system messages and the newest user message have {found.tokens} tokens, "
+                f"but max_tokens is {limit}; raise max_tokens or shorten them"
             )
         start, too_long, step = min(start + step, end), start, 2 * step
         found = await attempt(start)
@@ -120,9 +129,9 @@ async def _first_that_fits(
 
 
 def _what_stays(groups: Sequence[Sequence[Msg]], asked: set[str]) -> set[int]:
-    """Return which groups always stay: the first ones if of the system, the user's newest.
+    """Return the groups that always stay: leading system messages and the newest user message.
 
-    Where the user said nothing, the newest of all stays.
+    Without a user message, the newest group stays.
     """
     stays: set[int] = set()
     for at, group in enumerate(groups):
@@ -138,9 +147,9 @@ def _is_talk(group: Sequence[Msg]) -> bool:
 
 
 def _start_of_rest(costs: Sequence[int], stays: set[int], total: int, limit: int) -> int:
-    """Return from which group on all fit, beside those that stay.
+    """Return the first group from which all groups fit, beside those that stay.
 
-    Each cost holds a constant that a whole prompt has once; what all have together tells it.
+    Each cost includes a constant that a prompt has only once; the total reveals that constant.
     """
     constant = max(0.0, (sum(costs) - total) / max(1, len(costs) - 1))
     sum_so_far = constant + sum(costs[at] - constant for at in stays)

@@ -1,7 +1,7 @@
-"""A conversation between what we store and what providers take: turns, in plain data.
+"""Turns: the intermediate form between stored messages and providers' formats, as plain data.
 
-A repaired history becomes turns once, for all providers alike: who speaks, what they say or show,
-which tools they call, and what the tools answered.
+A repaired history is converted to turns in the same way for all providers: the speaker, text and
+media, tool calls, and tool results.
 """
 
 from __future__ import annotations
@@ -20,101 +20,101 @@ from .plain import plain_data, plain_text
 Speaker: TypeAlias = Literal["system", "user", "assistant", "tool"]
 
 
-class Text(NamedTuple):
-    """Words; never blank."""
+class TextPart(NamedTuple):
+    """A text; never blank."""
 
     text: str
 
 
-class Thought(NamedTuple):
-    """What a model thought, and how its provider knows that it did."""
+class ThoughtPart(NamedTuple):
+    """Reasoning of a model, with the provider's signature."""
 
     text: str
     signature: str
 
 
-class Call(NamedTuple):
-    """A call of a tool."""
+class ToolCall(NamedTuple):
+    """A tool call."""
 
     id: str
     name: str
     arguments: dict[str, Any]
 
 
-class Result(NamedTuple):
-    """What a tool answered."""
+class ToolResult(NamedTuple):
+    """The result of a tool call."""
 
     id: str
     name: str
-    parts: tuple[Text | Media, ...]
+    parts: tuple[TextPart | Media, ...]
 
 
-Part: TypeAlias = Text | Thought | Media
+Part: TypeAlias = TextPart | ThoughtPart | Media
 
 
-class Turn(Struct, frozen=True):
-    """What somebody says in one go. Only the assistant has calls, only tools have results."""
+class PromptTurn(Struct, frozen=True):
+    """One turn of a speaker. Only the assistant has calls, only tools have results."""
 
     role: Speaker
     name: str = ""
     parts: tuple[Part, ...] = ()
-    calls: tuple[Call, ...] = ()
-    results: tuple[Result, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
+    results: tuple[ToolResult, ...] = ()
 
 
-_THOUGHTS = {Thought}
-_WORDS = {Text}
+_THOUGHTS = {ThoughtPart}
+_WORDS = {TextPart}
 
 
-def turns_of(group: Sequence[Msg]) -> list[Turn]:
-    """Return the turns of one atomic group; none if it says nothing."""
+def turns_of(group: Sequence[Msg]) -> list[PromptTurn]:
+    """Return the turns of one atomic group; none if it is empty."""
     said = turn_of(group[0])
     if not said.calls:
         return [said] if has_content(said) else []
     results = {result.id: result for msg in group[1:] for result in _results_of(msg)}
     in_order = [results[call.id]._replace(name=call.name) for call in said.calls]
-    return [said, Turn("tool", results=tuple(in_order))]
+    return [said, PromptTurn("tool", results=tuple(in_order))]
 
 
-def turn_of(msg: Msg) -> Turn:
-    """Return what a message says, without tool results. Whoever calls a tool is the assistant."""
+def turn_of(msg: Msg) -> PromptTurn:
+    """Return a message as a turn, without tool results. A message with calls is the assistant's."""
     content: Any = peek_content(msg)
     if isinstance(content, str):
-        return Turn(msg.role, plain_text(str(msg.name)), _words(content))
+        return PromptTurn(msg.role, plain_text(str(msg.name)), _words(content))
     parts: list[Part] = []
-    calls: list[Call] = []
+    calls: list[ToolCall] = []
     for block in content:
         if block["type"] == "tool_use":
-            calls.append(Call(block["id"], block["name"], plain_data(block["input"])))
+            calls.append(ToolCall(block["id"], block["name"], plain_data(block["input"])))
         else:
             parts += part_of(block)
     role: Speaker = "assistant" if calls else msg.role
-    return Turn(role, plain_text(str(msg.name)), tuple(parts), tuple(calls))
+    return PromptTurn(role, plain_text(str(msg.name)), tuple(parts), tuple(calls))
 
 
-def has_content(turn: Turn) -> bool:
-    """Tell whether there is anything in a turn besides thoughts."""
+def has_content(turn: PromptTurn) -> bool:
+    """Return whether a turn has anything but reasoning."""
     if turn.calls or turn.results:
         return True
     kinds = set(map(type, turn.parts))
     return bool(kinds) and kinds != _THOUGHTS
 
 
-def is_plain(turn: Turn) -> bool:
-    """Tell whether a turn is nothing but words."""
+def is_plain(turn: PromptTurn) -> bool:
+    """Return whether a turn is text only."""
     return not turn.calls and not turn.results and set(map(type, turn.parts)) == _WORDS
 
 
-def parts_of_output(output: Any) -> tuple[Text | Media, ...]:
-    """Return what a tool answered, texts and media."""
+def parts_of_output(output: Any) -> tuple[TextPart | Media, ...]:
+    """Return the text and media of a tool's output."""
     if isinstance(output, str):
         return _words(output)
     found = [part for block in output for part in part_of(block)]
-    return tuple(part for part in found if not isinstance(part, Thought))
+    return tuple(part for part in found if not isinstance(part, ThoughtPart))
 
 
 def part_of(block: dict[str, Any]) -> tuple[Part, ...]:
-    """Return the part that a block is, or nothing if it says nothing."""
+    """Return a block as a part, or nothing if it is empty."""
     kind = block["type"]
     if kind in KINDS:
         return (media_of(block),)
@@ -124,18 +124,18 @@ def part_of(block: dict[str, Any]) -> tuple[Part, ...]:
     return _words(text if isinstance(text, str) else json_text(text))
 
 
-def _words(text: str) -> tuple[Text, ...]:
+def _words(text: str) -> tuple[TextPart, ...]:
     text = plain_text(text)
-    return (Text(text),) if text and not text.isspace() else ()
+    return (TextPart(text),) if text and not text.isspace() else ()
 
 
-def _thought(thinking: Any, signature: Any) -> tuple[Thought, ...]:
+def _thought(thinking: Any, signature: Any) -> tuple[ThoughtPart, ...]:
     if not isinstance(thinking, str) or not thinking.strip():
         return ()
     signature = signature if isinstance(signature, str) else ""
-    return (Thought(plain_text(thinking), plain_text(signature)),)
+    return (ThoughtPart(plain_text(thinking), plain_text(signature)),)
 
 
-def _results_of(msg: Msg) -> Iterator[Result]:
+def _results_of(msg: Msg) -> Iterator[ToolResult]:
     for block in results_in(msg):
-        yield Result(block["id"], block["name"], parts_of_output(block["output"]))
+        yield ToolResult(block["id"], block["name"], parts_of_output(block["output"]))

@@ -11,7 +11,7 @@ import threading
 from bisect import bisect_left
 
 from ..message import Msg
-from ..message.lending import Pool
+from ..message.lending import MessagePool
 from ..message.sharing import FrozenMsg
 from ..record import Record, Scope, Where
 from ..store import MemoryStore
@@ -65,7 +65,7 @@ class _FilteredView:
     def __init__(self) -> None:
         self._seqs: list[int] = []
         self._frozen: list[FrozenMsg] = []
-        self._pools: list[Pool] = []
+        self._pools: list[MessagePool] = []
 
     def extend(self, records: list[Record]) -> None:
         """Append records."""
@@ -89,7 +89,7 @@ class _FilteredView:
         Their pool moves to the end, so the least recently used pool is tried first.
         """
         ready = next((pool for pool in self._pools if pool.renew(self._frozen)), None)
-        pool = Pool(self._frozen) if ready is None else ready
+        pool = MessagePool(self._frozen) if ready is None else ready
         others = [each for each in self._pools if each is not ready]
         self._pools = [*others, pool][-MAX_POOLS:]
         return pool.messages.copy()

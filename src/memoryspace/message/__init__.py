@@ -1,4 +1,4 @@
-"""Messages and the blocks they are made of."""
+"""Messages and their content blocks, tool-call groups, and the repair of broken histories."""
 
 from .blocks import (
     AudioBlock,

@@ -1,4 +1,4 @@
-"""The parts a message's content may be made of: plain dicts, told apart by their ``type``."""
+"""Content blocks of a message: plain dicts, distinguished by their ``type``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, Literal, Required, TypeAlias, TypedDict
 
 
 class Base64Source(TypedDict, total=False):
-    """Media carried inside the message."""
+    """Media embedded in the message, in base64."""
 
     type: Required[Literal["base64"]]
     media_type: Required[str]
@@ -14,29 +14,29 @@ class Base64Source(TypedDict, total=False):
 
 
 class URLSource(TypedDict, total=False):
-    """Media that lives somewhere else. Nothing in this package fetches it."""
+    """Media at an address. This package never fetches it."""
 
     type: Required[Literal["url"]]
     url: Required[str]
 
 
 class TextBlock(TypedDict, total=False):
-    """Words."""
+    """Text."""
 
     type: Required[Literal["text"]]
     text: str
 
 
 class ThinkingBlock(TypedDict, total=False):
-    """What the model thought before it spoke."""
+    """Reasoning that the model produced before its answer."""
 
     type: Required[Literal["thinking"]]
     thinking: str
-    signature: str  # with which Anthropic knows its own thought again
+    signature: str  # by which Anthropic verifies its own reasoning
 
 
 class ToolUseBlock(TypedDict, total=False):
-    """A call of a tool by the model."""
+    """A tool call by the model."""
 
     type: Required[Literal["tool_use"]]
     id: Required[str]
@@ -46,28 +46,28 @@ class ToolUseBlock(TypedDict, total=False):
 
 
 class ImageBlock(TypedDict, total=False):
-    """A picture."""
+    """An image."""
 
     type: Required[Literal["image"]]
     source: Required[Base64Source | URLSource]
 
 
 class AudioBlock(TypedDict, total=False):
-    """A sound."""
+    """An audio clip."""
 
     type: Required[Literal["audio"]]
     source: Required[Base64Source | URLSource]
 
 
 class VideoBlock(TypedDict, total=False):
-    """A film."""
+    """A video."""
 
     type: Required[Literal["video"]]
     source: Required[Base64Source | URLSource]
 
 
 class ToolResultBlock(TypedDict, total=False):
-    """What a tool answered; ``id`` is the call's."""
+    """The output of a tool; ``id`` is the id of the call."""
 
     type: Required[Literal["tool_result"]]
     id: Required[str]

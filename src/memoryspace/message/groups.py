@@ -1,4 +1,4 @@
-"""Atomic groups: what may only leave a conversation together."""
+"""Atomic groups: messages that only leave a conversation together."""
 
 from __future__ import annotations
 
@@ -9,9 +9,16 @@ from .tool_blocks import calls_in, results_in
 
 
 def groups_of(messages: Sequence[Msg]) -> list[list[Msg]]:
-    """Divide a repaired history: a message with tool calls and all their results are one group.
+    """Split a repaired history into atomic groups.
 
-    Every other message is a group of its own. The groups, one after another, are the history.
+    A message with tool calls and all their results form one group; every other message is its own
+    group. Concatenated, the groups are the history.
+
+    Args:
+        messages: A history in which every call is followed by its results; see ``repair``.
+
+    Returns:
+        The groups, in order.
     """
     groups: list[list[Msg]] = []
     waiting = 0  # results that the last group still expects

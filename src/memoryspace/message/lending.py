@@ -1,8 +1,8 @@
-"""Pools of lent messages: each is handed to one reader, and again when that one has let go of it.
+"""Pools of lent messages. A message goes to one reader, and to the next when it is released.
 
-Whether somebody holds a message is told by its reference count. Where that cannot be trusted (an
-interpreter without one, or without a lock around it), every message counts as held: it is lent
-anew each time, which is slower and just as right.
+The reference count tells whether a reader still holds a message. On interpreters without exact
+counts (no reference counting, or no global lock), every message counts as held: it is lent anew
+each time, which is slower but equally correct.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from collections.abc import Callable, Sequence
 from .msg import Msg
 from .sharing import FrozenMsg, Loan, is_on_loan, lend
 
-WORTH = 8  # a pool is renewed if at most one in so many has to be lent anew
+WORTH = 8  # renew a pool if at most one in this many messages must be lent anew
 
 
-class Pool:
-    """A lent message for each of a list of frozen ones, place by place.
+class MessagePool:
+    """One lent message for each frozen message in a list, at the same index.
 
-    Only the pool and the readers it was copied for refer to a message; so one that nobody but the
-    pool refers to can be handed out, and one that was changed belongs to one reader alone.
+    Only the pool and its readers refer to a lent message. So a message that only the pool refers to
+    can be lent again, and a changed message belongs to exactly one reader.
     """
 
     def __init__(self, frozen: Sequence[FrozenMsg]) -> None:
@@ -28,18 +28,19 @@ class Pool:
         self.messages: list[Msg] = [lend(msg, self._loan) for msg in frozen]
 
     def insert(self, place: int, frozen: FrozenMsg) -> None:
-        """Make room for one more."""
+        """Insert a message at ``place``."""
         self.messages.insert(place, lend(frozen, self._loan))
 
     def delete(self, place: int) -> None:
-        """Let one go."""
+        """Remove the message at ``place``."""
         del self.messages[place]
 
     def renew(self, frozen: Sequence[FrozenMsg]) -> bool:
-        """Lend anew what readers hold or have changed; if it is much, do nothing and return False.
+        """Replace the messages that readers hold or have changed.
 
-        Only a reader can end a loan, and it holds the message then: so whatever another thread's
-        reader changes while this looks, is among what is held.
+        If there are too many of them, do nothing and return False. Only a reader can end a loan,
+        and it holds the message then: a message that a reader in another thread changes during
+        this check is among the held ones.
         """
         if not self._loan.recalled and _are_all_free(self.messages):
             return True
@@ -67,5 +68,5 @@ def _are_counts_exact() -> bool:
 
 
 _references: Callable[[Msg], int] = getattr(sys, "getrefcount", lambda _: 0)
-# The count of what stands in one list and nowhere else; none has it where counts mean nothing.
+# The count of an object that is in one list and nowhere else; -1 where counts are not exact.
 _FREE = sum(map(_references, [Msg("nobody", "", "user")])) if _are_counts_exact() else -1

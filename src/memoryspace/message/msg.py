@@ -1,4 +1,4 @@
-"""``Msg``: what agents say to each other and to tools. AgentScope v1's shape and dict format."""
+"""``Msg``: the message that agents, users and tools exchange, in AgentScope v1's format."""
 
 from __future__ import annotations
 
@@ -16,26 +16,41 @@ Content: TypeAlias = str | list[ContentBlock]
 
 ROLES = ("user", "assistant", "system")
 
-# 57 signs that cannot be mistaken for each other; every random byte picks one of them.
-_SIGNS = "23456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
-_BYTE_TO_SIGN = bytes(ord(_SIGNS[byte % len(_SIGNS)]) for byte in range(256))
+# 57 characters that cannot be confused with each other; every random byte picks one of them.
+_ALPHABET = "23456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+_BYTE_TO_CHARACTER = bytes(ord(_ALPHABET[byte % len(_ALPHABET)]) for byte in range(256))
 
 
 def new_id() -> str:
-    """Return 22 random signs, about 127 bits: unique across threads, forks and machines."""
-    return os.urandom(22).translate(_BYTE_TO_SIGN).decode("ascii")
+    """Return 22 random characters, about 127 bits: unique across threads, forks and machines."""
+    return os.urandom(22).translate(_BYTE_TO_CHARACTER).decode("ascii")
 
 
 class Msg:
-    """A message.
+    """A message of a conversation.
 
-    ``content`` is text or a list of blocks. ``id`` is fresh for every message and may be set
-    afterwards. ``timestamp`` is local time with milliseconds unless given. Two messages are equal
-    only if they are the same object. Other attributes may be set, but memories do not keep them.
+    Every message gets a new random ``id``, which you may set afterwards. Two messages are equal
+    only if they are the same object. You may set other attributes, but memories do not store them.
+
+    Args:
+        name: The name of the speaker.
+        content: Text, or a list of content blocks.
+        role: ``"user"``, ``"assistant"`` or ``"system"``.
+        metadata: Data for the program, not for the model.
+        timestamp: Local time with milliseconds; now by default.
+        invocation_id: The id of the model call that produced the message.
+
+    Raises:
+        InvalidMessage: If the role is unknown, or the content is neither text nor a list.
+
+    Example:
+        >>> msg = Msg("alice", "Hello!", "user")
+        >>> msg.get_text_content()
+        'Hello!'
     """
 
     __slots__ = (
-        "__dict__",  # made only for attributes of a user's own
+        "__dict__",  # created only for attributes that users add
         "__weakref__",
         "_loan",
         "content",
@@ -68,13 +83,19 @@ class Msg:
     def to_dict(self) -> dict[str, Any]:
         """Return the message as a dict, in AgentScope v1's key order.
 
-        ``invocation_id`` stands last and only where there is one.
+        ``invocation_id`` comes last, and only if it is set.
         """
         return dict_of(self, self.content, self.metadata)
 
     @classmethod
     def from_dict(cls, json_data: Mapping[str, Any]) -> Msg:
-        """Build a message from its dict: needs name, content and role; ignores unknown keys."""
+        """Build a message from a dict with at least name, content and role.
+
+        Unknown keys are ignored.
+
+        Raises:
+            InvalidMessage: If a key is missing or has an invalid value.
+        """
         try:
             name, content, role = json_data["name"], json_data["content"], json_data["role"]
         except KeyError as error:
@@ -92,7 +113,7 @@ class Msg:
         return msg
 
     def get_text_content(self, separator: str = "\n") -> str | None:
-        """Return the text blocks joined by ``separator``, or ``None`` where there are none."""
+        """Return the text blocks joined by ``separator``, or ``None`` if there are none."""
         content = peek_content(self)
         if isinstance(content, str):
             return content
@@ -102,13 +123,13 @@ class Msg:
     def get_content_blocks(
         self, block_type: BlockType | Collection[BlockType] | None = None
     ) -> list[ContentBlock]:
-        """Return the blocks of the given type or types, or all; text counts as one text block."""
+        """Return the blocks of the given types, or all; plain text counts as one text block."""
         return _blocks_of(self.content, block_type)
 
     def has_content_blocks(
         self, block_type: BlockType | Collection[BlockType] | None = None
     ) -> bool:
-        """Tell whether there is a block of the given type or types, or any at all."""
+        """Return whether there is a block of the given types, or any block at all."""
         return bool(_blocks_of(peek_content(self), block_type))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Msg:
@@ -135,7 +156,7 @@ class Msg:
         )
 
 
-# Read past the properties of the shared kinds of message: never a copy, so only for reading.
+# Bypass the properties of the shared message classes: no copy is made, so only read the result.
 peek_content: Callable[[Msg], Content] = Msg.__dict__["content"].__get__
 peek_metadata: Callable[[Msg], dict[str, Any]] = Msg.__dict__["metadata"].__get__
 
@@ -156,7 +177,7 @@ def dict_of(msg: Msg, content: Content, metadata: dict[str, Any]) -> dict[str, A
 
 
 def _deepcopy_of_subclass(msg: Msg, memo: dict[int, Any]) -> Msg:
-    """Copy what a subclass has as well: attributes, slots of its own, a state of its own."""
+    """Copy a subclass instance: attributes, additional slots, custom state."""
     reduced: Any = msg.__reduce_ex__(4)
     clone: Msg = reduced[0](*reduced[1])
     memo[id(msg)] = clone

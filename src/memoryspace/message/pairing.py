@@ -1,4 +1,4 @@
-"""Which result is for which call, and names that nobody has."""
+"""Matching of tool results to tool calls, and unique names for both."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Iterable
 from .tool_blocks import Block
 
 
-class Names:
-    """Gives out names that nobody has. However many ask for the same one, each costs little."""
+class UniqueNames:
+    """Makes names unique by appending a number. Repeated requests for one name stay cheap."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = set(taken)
-        self._numbers: dict[str, int] = {}  # the first that was not tried yet
+        self._numbers: dict[str, int] = {}  # the next number to try for each name
 
     def fresh(self, name: str) -> str:
-        """Take a name, or this name with the next free number."""
+        """Reserve and return ``name``, or ``name`` with the next free number."""
         wanted, number = name, self._numbers.get(name, 2)
         while wanted in self._taken:
             wanted, number = f"{name}-{number}", number + 1
@@ -25,8 +25,8 @@ class Names:
         return wanted
 
 
-class Call:
-    """A call: its block, mended if need be, and the place of its message among those kept."""
+class PairedCall:
+    """A tool call: its repaired block, and the position of its message in the repaired history."""
 
     __slots__ = ("block", "id", "is_answered", "place")
 
@@ -37,24 +37,24 @@ class Call:
 
 
 class OpenCalls:
-    """The calls that wait for a result, by the id it will name.
+    """The calls that have no result yet, by id.
 
-    Where several wait under one id, those of the newest message come first, in their order.
+    If several calls share an id, those of the newest message come first, in their order.
     """
 
     def __init__(self) -> None:
-        self._waiting: dict[str, list[deque[Call]]] = {}
+        self._waiting: dict[str, list[deque[PairedCall]]] = {}
 
-    def add(self, named: str, call: Call) -> None:
-        """Let a call wait."""
+    def add(self, named: str, call: PairedCall) -> None:
+        """Add a call that expects a result with the id ``named``."""
         waiting = self._waiting.setdefault(named, [])
         if waiting and waiting[-1][0].place == call.place:
             waiting[-1].append(call)
         else:
             waiting.append(deque([call]))
 
-    def take(self, named: str) -> Call | None:
-        """Return the call that a result is for, which then waits no more."""
+    def take(self, named: str) -> PairedCall | None:
+        """Remove and return the call that a result with this id belongs to; None if none."""
         waiting = self._waiting.get(named)
         if not waiting:
             return None

@@ -1,11 +1,10 @@
-"""Histories that a crash, an interrupt or a broken stream left in pieces, made whole again.
+"""``repair``: fixes histories that a crash, an interrupt or a broken stream left incomplete.
 
-Providers refuse a conversation in which a tool call has no result, a result no call, or something
-stands between the two. ``repair`` returns one they accept and says what it did. Nothing that was
-said is lost: a result without its call becomes text, a call without a result is told so. The same
-history is always repaired in the same way, and its beginning as if nothing had followed; only a
-result that comes later takes the place of the note that there was none. One repair is enough: the
-next one finds nothing.
+Providers reject a conversation in which a tool call has no result, a result has no call, or other
+content separates the two. ``repair`` returns a history they accept and lists the repairs. Nothing
+is lost: a result without its call becomes text, and a call without a result gets one that says so.
+Repair is deterministic and idempotent. A prefix is repaired as if nothing followed, except that a
+result that arrives later replaces the note that there was none.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from .mending import (
+from .block_repair import (
     as_block,
     blocks_of_output,
     is_block,
@@ -25,7 +24,7 @@ from .mending import (
     with_content,
 )
 from .msg import Msg, peek_content
-from .pairing import Call, Names, OpenCalls
+from .pairing import OpenCalls, PairedCall, UniqueNames
 from .tool_blocks import TOOL_TYPES, Block, calls_in, results_in
 from .wholeness import is_whole
 
@@ -41,12 +40,12 @@ __all__ = [
 ]
 
 Trouble: TypeAlias = Literal[
-    "unanswered_call",  # a result was put in its place, saying that there is none
-    "orphan_result",  # became text: its call is not there, or was answered before
-    "moved_result",  # stands right behind its call now, in a message without other content
-    "repeated_id",  # an earlier call had the same id; this one and its result got another
+    "unanswered_call",  # got a result that says there is none
+    "orphan_result",  # became text: its call is missing, or already has a result
+    "moved_result",  # now follows its call directly, in a message without other content
+    "repeated_id",  # an earlier call had the same id; this call and its result got a new one
     "broken_call",  # id, name or arguments were missing or unreadable
-    "broken_result",  # its name or output was missing or unreadable
+    "broken_result",  # name or output was missing or unreadable
     "broken_block",  # became text
 ]
 
@@ -55,7 +54,7 @@ _ORPHAN = "Result of an earlier call of {name}, which is no longer part of this 
 
 
 class Repair(Struct, frozen=True):
-    """One thing that was mended, in which message, about which tool call."""
+    """One repair: what was wrong, in which message, and for which tool call."""
 
     trouble: Trouble
     message_id: str
@@ -63,58 +62,69 @@ class Repair(Struct, frozen=True):
 
 
 class Repaired(NamedTuple):
-    """A history that every provider takes, and what was mended in it."""
+    """A history that every provider accepts, and the repairs that were made."""
 
     messages: list[Msg]
     repairs: tuple[Repair, ...]
 
 
 def repair(messages: Sequence[Msg]) -> Repaired:
-    """Return the history with every call answered right behind it; nothing given is changed.
+    """Return the history with every tool call directly followed by its result.
 
-    Messages that need no repair are the very same objects.
+    The given messages are not changed. Messages that need no repair are returned as the same
+    objects.
+
+    Args:
+        messages: The history, in order.
+
+    Returns:
+        The repaired messages, and the repairs that were made.
+
+    Example:
+        >>> repair([Msg("ann", "Hello!", "user")]).repairs
+        ()
     """
     if is_whole(messages):
         return Repaired(list(messages), ())
-    return _Bench(messages).mend()
+    return _Repairer(messages).run()
 
 
-def _needs_a_look(msg: Msg) -> bool:
+def _may_need_repair(msg: Msg) -> bool:
     content = peek_content(msg)
     if isinstance(content, str):
         return False
     return any(not is_block(block) or block["type"] in TOOL_TYPES for block in content)
 
 
-class _Bench:
-    """One repair. ``kept`` are the messages but for results, which stand with their call's."""
+class _Repairer:
+    """One repair. ``kept`` are the messages without results; results are kept by their call."""
 
     def __init__(self, messages: Sequence[Msg]) -> None:
         self.messages = messages
         self.repairs: list[Repair] = []
         self.kept: list[Msg] = []
-        self.results: dict[int, list[Msg]] = {}  # place of the call's message → results behind it
-        self.calls: dict[int, list[Call]] = {}
+        self.results: dict[int, list[Msg]] = {}  # position of the call's message → its results
+        self.calls: dict[int, list[PairedCall]] = {}
         self.open = OpenCalls()
-        self.call_ids = Names()
-        self.message_ids = Names(msg.id for msg in messages)
+        self.call_ids = UniqueNames()
+        self.message_ids = UniqueNames(msg.id for msg in messages)
 
-    def mend(self) -> Repaired:
+    def run(self) -> Repaired:
         for msg in self.messages:
             self._take(msg)
         return Repaired(self._in_order(), tuple(self.repairs))
 
     def _take(self, msg: Msg) -> None:
-        if not _needs_a_look(msg):
+        if not _may_need_repair(msg):
             self.kept.append(msg)
             return
         blocks = [self._whole(msg, block) for block in peek_content(msg)]
         results = [block for block in blocks if block["type"] == "tool_result"]
-        said = [block for block in blocks if block["type"] != "tool_result"]
-        if said:
-            self._keep(msg, said)
+        others = [block for block in blocks if block["type"] != "tool_result"]
+        if others:
+            self._keep(msg, others)
         if results:
-            self._pair(msg, results, is_all=not said)
+            self._pair(msg, results, is_all=not others)
 
     def _whole(self, msg: Msg, block: object) -> Block:
         if is_block(block):
@@ -124,11 +134,11 @@ class _Bench:
 
     def _keep(self, msg: Msg, blocks: list[Block]) -> None:
         place = len(self.kept)
-        mended = [self._call(msg, block, place, at) for at, block in enumerate(blocks)]
-        self.kept.append(msg if _is_all_of(mended, msg) else with_content(msg, mended))
+        repaired = [self._call(msg, block, place, at) for at, block in enumerate(blocks)]
+        self.kept.append(msg if _is_all_of(repaired, msg) else with_content(msg, repaired))
 
     def _call(self, msg: Msg, block: Block, place: int, at: int) -> Block:
-        """Register a block that is a call, with an id of its own; return it, mended if need be."""
+        """Register a tool call under a unique id; return the block, repaired if necessary."""
         if block["type"] != "tool_use":
             return block
         whole = whole_call(block, f"call-{msg.id}-{at}")
@@ -139,13 +149,13 @@ class _Bench:
         if id != named:
             self._note("repeated_id", msg, named)
             whole = {**whole, "id": id}
-        call = Call(whole, place)
+        call = PairedCall(whole, place)
         self.calls.setdefault(place, []).append(call)
         self.open.add(named, call)
         return whole
 
     def _pair(self, msg: Msg, results: list[Block], is_all: bool) -> None:
-        """Put results behind their calls; a message goes whole where all its results go there."""
+        """Move results to their calls; a message stays whole if all its results go to one place."""
         answers: dict[int, list[Block]] = {}
         orphans: list[Block] = []
         for result in results:
@@ -166,7 +176,7 @@ class _Bench:
             id = msg.id if is_whole else self.message_ids.fresh(f"{msg.id}.text")
             self.kept.append(self._as_text(msg, orphans, id))
 
-    def _answer(self, msg: Msg, result: Block, call: Call, is_all: bool) -> Block:
+    def _answer(self, msg: Msg, result: Block, call: PairedCall, is_all: bool) -> Block:
         call.is_answered = True
         if not is_all or call.place + 1 != len(self.kept):
             self._note("moved_result", msg, call.id)
@@ -192,7 +202,7 @@ class _Bench:
             ordered += [self._no_result(msg, call) for call in missing]
         return ordered
 
-    def _no_result(self, msg: Msg, call: Call) -> Msg:
+    def _no_result(self, msg: Msg, call: PairedCall) -> Msg:
         self._note("unanswered_call", msg, call.id)
         name = call.block["name"]
         block = {"type": "tool_result", "id": call.id, "name": name, "output": NO_RESULT}
@@ -204,7 +214,7 @@ class _Bench:
 
 
 def _is_all_of(blocks: list[Block], msg: Msg) -> bool:
-    """Tell whether these blocks are just those of the message."""
+    """Return whether these blocks are exactly those of the message."""
     content = peek_content(msg)
     return len(blocks) == len(content) and all(
         new is old for new, old in zip(blocks, content, strict=True)

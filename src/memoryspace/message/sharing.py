@@ -1,10 +1,10 @@
-"""How one stored message can be shown to many readers without anyone changing what is stored.
+"""Copy-on-write messages: many readers share a stored message, and none can change it.
 
-``FrozenMsg`` is the stored one: it refuses to be changed and hands out copies of its lists and
-dicts. ``LentMsg`` is what readers get: it shares the frozen one's parts until somebody sets an
-attribute or asks for a list or dict. At that moment it becomes an ordinary ``Msg`` with parts of
-its own, and the lender is told to stop lending it out. So reading ten thousand messages copies
-nothing, and changing one of them changes nothing but that one object.
+``FrozenMsg`` is the stored message: it cannot be changed and returns copies of its lists and dicts.
+``LentMsg`` is what readers get: it shares the parts of the frozen message until the reader sets an
+attribute or accesses a list or dict. At that moment it becomes an ordinary ``Msg`` with its own
+parts, and its ``Loan`` is flagged so that the pool stops lending this object. So reading ten
+thousand messages copies nothing, and changing one of them changes only that object.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Any, NoReturn, cast
 from ..errors import FrozenMessage
 from .msg import Content, Msg, dict_of, peek_content, peek_metadata
 
-# What all frozen messages without metadata have: whoever asks for it gets a copy.
+# Shared by all frozen messages without metadata; readers get a copy.
 _NO_METADATA: dict[str, Any] = {}
 
 
 class Loan:
-    """What a lender and its lent messages share: whether any of them was taken away."""
+    """Shared by a pool and its lent messages: whether any of them was changed by a reader."""
 
     __slots__ = ("recalled",)
 
@@ -30,9 +30,9 @@ class Loan:
 
 
 class _SharedMsg(Msg):
-    """What the two have in common: whatever is made from them is a plain ``Msg``."""
+    """Base of both kinds: constructors, copies and dicts of them make a plain ``Msg``."""
 
-    __slots__ = ()  # so that an object can change between the kinds
+    __slots__ = ()  # so that an object can change its class
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Msg:  # type: ignore[misc]  # the point of it
         return Msg(*args, **kwargs)
@@ -43,7 +43,7 @@ class _SharedMsg(Msg):
         return Msg.from_dict(json_data)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the message as a dict of its own; a loan goes on."""
+        """Return the message as an independent dict; a loan continues."""
         content, metadata = peek_content(self), peek_metadata(self)
         return dict_of(self, copy_parts(content), copy_parts(metadata) if metadata else {})
 
@@ -58,13 +58,13 @@ class _SharedMsg(Msg):
 
 
 class FrozenMsg(_SharedMsg):
-    """A message at rest. Attributes cannot be set; ``content`` and ``metadata`` are copies."""
+    """A stored message. Attributes cannot be set; ``content`` and ``metadata`` return copies."""
 
     __slots__ = ()
 
     @property
     def content(self) -> Content:  # type: ignore[override]  # read-only on purpose
-        """The content; a copy where it is a list."""
+        """The content; a copy if it is a list."""
         return cast(Content, copy_parts(peek_content(self)))
 
     @property
@@ -74,7 +74,7 @@ class FrozenMsg(_SharedMsg):
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise FrozenMessage(
-            f"message {self.id!r} is stored, so its {name} cannot be set; change a thaw()ed copy"
+            f"message {self.id!r} is stored, so its {name} cannot be set; change a thaw() copy"
         )
 
     def __delattr__(self, name: str) -> NoReturn:
@@ -82,19 +82,19 @@ class FrozenMsg(_SharedMsg):
 
 
 class LentMsg(_SharedMsg):
-    """A message shown to a reader; becomes a plain ``Msg`` of the reader's at the first change."""
+    """A message lent to a reader; it becomes a plain ``Msg`` on the first change."""
 
     __slots__ = ()
 
     @property
     def content(self) -> Content:  # type: ignore[override]  # keeps the loan for plain text
-        """The content; asking for a list ends the loan."""
+        """The content; accessing a list ends the loan."""
         content = peek_content(self)
         return content if type(content) is str else _keep(self).content
 
     @property
     def metadata(self) -> dict[str, Any]:  # type: ignore[override]  # ends the loan
-        """The metadata; asking for it ends the loan."""
+        """The metadata; accessing it ends the loan."""
         return _keep(self).metadata
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -105,14 +105,14 @@ class LentMsg(_SharedMsg):
 
 
 def freeze(msg: Msg) -> FrozenMsg:
-    """Return a frozen copy that shares nothing changeable with ``msg``."""
+    """Return an immutable copy of ``msg`` that shares no mutable part with it."""
     if type(msg) is FrozenMsg:
         return msg
     return freeze_own(_clone(msg, peek_content(msg), peek_metadata(msg)))
 
 
 def freeze_own(msg: Msg) -> FrozenMsg:
-    """Freeze a plain message itself, which nobody else may hold; its parts are copied."""
+    """Freeze a plain message in place; the caller must be its only owner. Its parts are copied."""
     content, metadata = msg.content, msg.metadata
     if type(content) is not str:
         msg.content = copy_parts(content)
@@ -122,7 +122,7 @@ def freeze_own(msg: Msg) -> FrozenMsg:
 
 
 def thaw(msg: Msg) -> Msg:
-    """Return an ordinary message with parts of its own."""
+    """Return an ordinary, mutable ``Msg`` that shares no part with ``msg``."""
     return _clone(msg, copy_parts(peek_content(msg)), copy_parts(peek_metadata(msg)))
 
 
@@ -135,12 +135,12 @@ def lend(msg: FrozenMsg, loan: Loan) -> Msg:
 
 
 def is_on_loan(msg: Msg) -> bool:
-    """Tell whether ``msg`` still shares its parts with the one it was lent from."""
+    """Return whether ``msg`` still shares its parts with the stored message."""
     return type(msg) is LentMsg
 
 
 def copy_parts(value: Any) -> Any:
-    """Copy JSON-like data; several times faster than ``copy.deepcopy``, which does the rest."""
+    """Copy JSON-like data, several times faster than ``copy.deepcopy``, the fallback."""
     kind = type(value)
     if kind is str or value is None:
         return value
@@ -166,13 +166,13 @@ def _clone(msg: Msg, content: Content, metadata: dict[str, Any]) -> Msg:
 
 
 def _keep(lent: Msg) -> Msg:
-    """End the loan: the reader keeps this object, with parts of its own."""
+    """End the loan: the reader keeps this object, with its own parts."""
     if type(lent) is not LentMsg:
         return lent  # another thread has just ended the same loan
     content, metadata = copy_parts(peek_content(lent)), copy_parts(peek_metadata(lent))
     loan: Loan = lent._loan  # type: ignore[attr-defined]  # set when it was lent
     object.__setattr__(lent, "__class__", Msg)
-    loan.recalled = True  # only now, or a lender in another thread would see it still lent
+    loan.recalled = True  # not earlier: a pool in another thread would see it still lent
     kept = cast(Msg, lent)
     kept.content, kept.metadata = content, metadata
     return kept

@@ -1,4 +1,4 @@
-"""Reading tool calls and results in messages, without copying them."""
+"""Read-only access to the tool calls and results of messages, without copies."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ TOOL_TYPES = ("tool_use", "tool_result")
 
 
 def calls_in(msg: Msg) -> list[Block]:
-    """Return the tool calls of a message, to be read only."""
+    """Return the tool calls of a message. Do not change them."""
     return _of_type(msg, "tool_use")
 
 
 def results_in(msg: Msg) -> list[Block]:
-    """Return the tool results of a message, to be read only."""
+    """Return the tool results of a message. Do not change them."""
     return _of_type(msg, "tool_result")
 
 
 def has_tool_blocks(msg: Msg) -> bool:
-    """Tell whether a message holds a tool call or a tool's result."""
+    """Return whether a message contains a tool call or a tool result."""
     return bool(calls_in(msg) or results_in(msg))
 
 
 def text_of_output(output: Any) -> str:
-    """Return the text of a tool's result; what is no text is named by its type."""
+    """Return the text of a tool's output; other blocks are shown as their type in brackets."""
     if isinstance(output, str):
         return output
     if not isinstance(output, list):
@@ -38,13 +38,13 @@ def text_of_output(output: Any) -> str:
 
 
 def json_text(value: Any) -> str:
-    """Return any value as text: as JSON if that can be, or as Python shows it."""
+    """Return any value as text: as JSON if possible, else as its ``repr``."""
     try:
         return json.dumps(value, ensure_ascii=False, default=str)
     except (TypeError, ValueError):
         return repr(value)
     except RecursionError:
-        return reprlib.repr(value)  # cut off where it is too deep
+        return reprlib.repr(value)  # truncated where it is nested too deeply
 
 
 def _text_of_item(item: Any) -> str:

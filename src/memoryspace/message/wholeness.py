@@ -1,23 +1,23 @@
-"""Whether a history is whole: the quick look before a repair, which mostly finds nothing to do."""
+"""A quick check whether a history needs repair at all. Most do not."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from .mending import is_block, whole_call, whole_result
+from .block_repair import is_block, whole_call, whole_result
 from .msg import Msg, peek_content
 from .tool_blocks import Block
 
 
 def is_whole(messages: Sequence[Msg]) -> bool:
-    """Tell whether every call is answered right behind it, once, and nothing is broken."""
-    look = _Look()
-    return all(map(look.passes, messages)) and not look.waiting
+    """Return whether every call is followed by exactly one result and no block is broken."""
+    check = _Check()
+    return all(map(check.passes, messages)) and not check.waiting
 
 
-class _Look:
-    """One walk over a history; ``waiting`` are the calls that the next message has to answer."""
+class _Check:
+    """One pass over a history; ``waiting`` are the calls that the next messages must answer."""
 
     def __init__(self) -> None:
         self.waiting: dict[str, Block] = {}
@@ -34,7 +34,7 @@ class _Look:
         return not self.waiting and all(map(self._asks, content))
 
     def _answers(self, block: Block) -> bool:
-        """Whether a block is the result of a call that waits, which then waits no more."""
+        """Return whether a block is the result of a waiting call, and remove that call."""
         id = block.get("id")
         call = self.waiting.pop(id, None) if isinstance(id, str) else None
         if call is None or block["type"] != "tool_result":
@@ -42,7 +42,7 @@ class _Look:
         return whole_result(block, call) is block
 
     def _asks(self, block: Block) -> bool:
-        """Let a call wait; anything else that is a block passes, too."""
+        """Add a call to the waiting ones; return False if it is broken. Other blocks pass."""
         if block["type"] != "tool_use":
             return True
         if whole_call(block, "") is not block or block["id"] in self._seen:

@@ -1,4 +1,4 @@
-"""Chat models: one small protocol, and the few things that make an answer dependable."""
+"""Chat models: a small protocol, models of several providers, and validated answers."""
 
 from __future__ import annotations
 

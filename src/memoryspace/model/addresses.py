@@ -1,4 +1,4 @@
-"""Where providers are reached, unless another address is given."""
+"""Default addresses of the providers."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ OLLAMA_PORT = 11434
 
 
 def ollama_address(host: str | None) -> str:
-    """Return where Ollama is: at ``host``, at ``OLLAMA_HOST``, or on this machine.
+    """Return the address of Ollama: ``host``, ``OLLAMA_HOST``, or this machine.
 
-    A bare name, or one with a port, is made an address.
+    A bare host name, with or without a port, becomes a URL.
     """
     found = host if host is not None else os.environ.get("OLLAMA_HOST", "")
     if "://" in found:

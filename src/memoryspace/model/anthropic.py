@@ -1,4 +1,4 @@
-"""``AnthropicChatModel``: Anthropic's messages through its official SDK."""
+"""``AnthropicChatModel``: Anthropic's Messages API through the official SDK."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import anthropic
 
-from .forms import ANSWER, Form, Question, answer_tool, in_words
-from .gathering import Gathering
+from .builder import ResponseBuilder
+from .forms import ANSWER, Form, ModelRequest, answer_tool, in_words
 from .sdk import SDKChatModel, call_options, client_options
 
 _CHOICES = {"auto": "auto", "none": "none", "required": "any"}
@@ -18,9 +18,20 @@ _CHOICES = {"auto": "auto", "none": "none", "required": "any"}
 class AnthropicChatModel(SDKChatModel):
     """A model behind Anthropic's API.
 
-    Tools come as OpenAI describes them and are told in Anthropic's words; system messages at the
-    beginning become its ``system``. ``thinking`` is Anthropic's own option, such as
-    ``{"type": "enabled", "budget_tokens": 1024}``. ``client`` is an ``AsyncAnthropic`` of your own.
+    Tools in OpenAI's format are converted to Anthropic's. Leading system messages become the
+    ``system`` parameter.
+
+    Args:
+        model_name: The name of the model.
+        api_key: The key; the SDK's default if None.
+        max_tokens: The largest answer, in tokens.
+        stream: Whether answers are streamed.
+        thinking: Anthropic's option, such as ``{"type": "enabled", "budget_tokens": 1024}``.
+        stream_tool_parsing: Whether the arguments of a call are parsed while it is streamed.
+        client_kwargs: Options of the SDK's client.
+        generate_kwargs: Options of every request.
+        client_args: The older name of ``client_kwargs``.
+        client: An ``AsyncAnthropic`` to use; it stays open.
     """
 
     sdk_error = anthropic.AnthropicError
@@ -56,10 +67,10 @@ class AnthropicChatModel(SDKChatModel):
         create, defaults = client.messages.create, {"max_tokens": self.max_tokens}
         return await create(**call_options(create, {**defaults, **self.generate_kwargs, **body}))
 
-    def _body(self, question: Question, form: Form) -> dict[str, Any]:
-        system, messages = _parted(question.messages)
+    def _body(self, request: ModelRequest, form: Form) -> dict[str, Any]:
+        system, messages = _parted(request.messages)
         if form is Form.WORDS:
-            messages = [*messages, in_words(question.schema)]
+            messages = [*messages, in_words(request.schema)]
         body = {
             "model": self.model_name,
             "system": system,
@@ -67,32 +78,32 @@ class AnthropicChatModel(SDKChatModel):
             "thinking": self.thinking,
         }
         if form is Form.TOOL:
-            tool = _tool(answer_tool(question.schema))
+            tool = _tool(answer_tool(request.schema))
             return {**body, "tools": [tool], "tool_choice": {"type": "tool", "name": ANSWER}}
         return (
-            body if form is Form.WORDS or not question.tools else {**body, **_tools(question, form)}
+            body if form is Form.WORDS or not request.tools else {**body, **_tools(request, form)}
         )
 
-    def _take_whole(self, answer: Any, gathering: Gathering) -> None:
-        gathering.id = answer.id or ""
+    def _take_whole(self, answer: Any, builder: ResponseBuilder) -> None:
+        builder.id = answer.id or ""
         for index, block in enumerate(answer.content):
-            _begin(index, block, gathering)
+            _begin(index, block, builder)
             if block.type == "tool_use":
-                gathering.add_call(index, block.id, block.name, _written(block.input))
-        _count(answer.usage, gathering)
-        gathering.is_complete = True
+                builder.add_call(index, block.id, block.name, _written(block.input))
+        _count(answer.usage, builder)
+        builder.is_complete = True
 
-    def _take_event(self, event: Any, gathering: Gathering) -> bool:
+    def _take_event(self, event: Any, builder: ResponseBuilder) -> bool:
         if event.type == "content_block_start":
-            return _begin(event.index, event.content_block, gathering)
+            return _begin(event.index, event.content_block, builder)
         if event.type == "content_block_delta":
-            return _go_on(event.index, event.delta, gathering)
+            return _go_on(event.index, event.delta, builder)
         if event.type == "message_start":
-            gathering.id = event.message.id or ""
-            _count(event.message.usage, gathering)
+            builder.id = event.message.id or ""
+            _count(event.message.usage, builder)
         if event.type == "message_delta":
-            _count(event.usage, gathering)
-        gathering.is_complete = gathering.is_complete or event.type == "message_stop"
+            _count(event.usage, builder)
+        builder.is_complete = builder.is_complete or event.type == "message_stop"
         return False
 
 
@@ -108,16 +119,16 @@ def _parted(messages: Any) -> tuple[Any, list[dict[str, Any]]]:
 def _blocks(content: Any) -> list[Any]:
     if not isinstance(content, str):
         return list(content)
-    return [{"type": "text", "text": content}] if content else []  # an empty one is refused
+    return [{"type": "text", "text": content}] if content else []  # the API refuses an empty block
 
 
-def _tools(question: Question, form: Form) -> dict[str, Any]:
-    choice = question.tool_choice
-    if question.is_forced and form is Form.FREE:
+def _tools(request: ModelRequest, form: Form) -> dict[str, Any]:
+    choice = request.tool_choice
+    if request.is_forced and form is Form.FREE:
         choice = "auto"
     told = {"type": _CHOICES[choice]} if choice in _CHOICES else {"type": "tool", "name": choice}
     return {
-        "tools": [_tool(each) for each in question.tools or ()],
+        "tools": [_tool(each) for each in request.tools or ()],
         "tool_choice": told if choice is not None else None,
     }
 
@@ -130,25 +141,25 @@ def _tool(tool: Mapping[str, Any]) -> dict[str, Any]:
     return {**told, "description": description} if description else told
 
 
-def _begin(index: int, block: Any, gathering: Gathering) -> bool:
+def _begin(index: int, block: Any, builder: ResponseBuilder) -> bool:
     if block.type == "text":
-        gathering.add_text(block.text or "", index)
+        builder.add_text(block.text or "", index)
     elif block.type == "thinking":
-        gathering.add_thinking(block.thinking or "", index, block.signature or "")
+        builder.add_thinking(block.thinking or "", index, block.signature or "")
     elif block.type == "tool_use":
-        gathering.add_call(index, block.id, block.name, None)
-    return bool(block.type == "tool_use")  # the others begin empty
+        builder.add_call(index, block.id, block.name, None)
+    return bool(block.type == "tool_use")  # other blocks start empty
 
 
-def _go_on(index: int, delta: Any, gathering: Gathering) -> bool:
+def _go_on(index: int, delta: Any, builder: ResponseBuilder) -> bool:
     if delta.type == "text_delta":
-        gathering.add_text(delta.text, index)
+        builder.add_text(delta.text, index)
     elif delta.type == "thinking_delta":
-        gathering.add_thinking(delta.thinking, index)
+        builder.add_thinking(delta.thinking, index)
     elif delta.type == "signature_delta":
-        gathering.add_thinking("", index, delta.signature)
+        builder.add_thinking("", index, delta.signature)
     elif delta.type == "input_json_delta":
-        gathering.add_call(index, "", "", delta.partial_json)
+        builder.add_call(index, "", "", delta.partial_json)
     return delta.type in ("text_delta", "thinking_delta", "input_json_delta")
 
 
@@ -156,13 +167,13 @@ def _written(arguments: Any) -> str:
     return json.dumps(arguments, ensure_ascii=False)
 
 
-def _count(usage: Any, gathering: Gathering) -> None:
-    """Tokens that were read from a prompt cache, or written to one, were read all the same."""
+def _count(usage: Any, builder: ResponseBuilder) -> None:
+    """Count usage; tokens read from or written to a prompt cache count as input."""
     if usage is None:
         return
     parts = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
     counted = [getattr(usage, part, None) for part in parts]
     if any(counted):
-        gathering.input_tokens = sum(each for each in counted if each is not None)
+        builder.input_tokens = sum(each for each in counted if each is not None)
     if usage.output_tokens is not None:
-        gathering.output_tokens = usage.output_tokens
+        builder.output_tokens = usage.output_tokens

@@ -1,4 +1,4 @@
-"""``ask``: a question to a chat model, answered by a value of a type, or not at all."""
+"""``ask``: ask a chat model for a value of a given type."""
 
 from __future__ import annotations
 
@@ -37,10 +37,22 @@ async def ask(
     spending: Spending | None = None,
     purpose: str = "asking",
 ) -> T:
-    """Return the model's answer as an ``answer``; an unusable one is told why and asked again.
+    """Ask a model and return its answer as an ``answer``.
 
-    Raises ``ModelFailed`` if none of the attempts can be used, and what the model raises itself
-    (``ModelUnavailable`` for what may pass). No error holds what the model said.
+    If an answer is invalid, the model is told why and asked again. No error contains text of the
+    model.
+
+    Args:
+        model: The chat model.
+        prompt_messages: The conversation; see ``prompt_messages()``.
+        answer: The type of the answer, a msgspec Struct.
+        attempts: How often to ask.
+        spending: Counts the calls and tokens.
+        purpose: What the calls are counted as.
+
+    Raises:
+        ModelFailed: If every answer is invalid, or the model fails.
+        ModelUnavailable: If the model cannot be reached.
     """
     account = spending if spending is not None else Spending()
     messages, schema = list(prompt_messages), schema_of(answer)
@@ -57,7 +69,7 @@ async def ask(
             account.add(call)
             return found
     raise ModelFailed(
-        f"model {model.name!r} gave {attempts} answers that are no {answer.__name__}, "
+        f"model {model.name!r} gave {attempts} answers that are not a valid {answer.__name__}, "
         f"the last one {_place(trouble)}; try a model that follows JSON schemas better"
     )
 
@@ -69,15 +81,15 @@ def read_answer(text: str, answer: type[T]) -> T:
         try:
             return msgspec.convert(_wrapped(document, answer), answer, strict=False)
         except msgspec.ValidationError as error:
-            trouble = error if number == 0 else trouble  # the longest was meant
+            trouble = error if number == 0 else trouble  # the longest document was meant
     raise trouble
 
 
 @cache
 def schema_of(answer: type[msgspec.Struct]) -> dict[str, Any]:
-    """Return a JSON schema that is an object at its root, closed and complete throughout.
+    """Return a JSON schema with an object at its root, closed throughout.
 
-    Servers that guarantee a schema ask for that: no unknown members, none left out.
+    Servers that guarantee a schema require this: no unknown members, no optional ones.
     """
     return closed(json_schema_of(answer))
 
@@ -102,7 +114,7 @@ def _told(text: str, error: msgspec.ValidationError, schema: dict[str, Any]) -> 
 
 
 def _wrapped(document: Any, answer: type[msgspec.Struct]) -> Any:
-    """A bare array stands for the one member that an answer has: models forget the object."""
+    """Wrap a bare array in the answer's only member: models tend to forget the object."""
     members = fields(answer)
     if isinstance(document, list) and len(members) == 1:
         return {members[0].encode_name: document}
@@ -110,6 +122,6 @@ def _wrapped(document: Any, answer: type[msgspec.Struct]) -> Any:
 
 
 def _place(error: msgspec.ValidationError) -> str:
-    """Where an answer is wrong, without what stands there: that may be a user's."""
+    """Return where an answer is invalid, without its content, which may quote a user."""
     _, found, place = str(error).rpartition(" - at ")
     return f"wrong at {place}" if found else "of another form"

@@ -1,7 +1,7 @@
-"""``ChatModelBase``: a chat model as agents call it, with tools, streaming and usage.
+"""``ChatModelBase``: the chat model of agents, with tools, streaming and usage.
 
-AgentScope v1's shape. Every such model is also a ``ChatModel``, so it serves wherever the package
-asks for one: for summaries, for deriving facts.
+The interface is that of AgentScope v1. Every such model is also a ``ChatModel``, so it can be used
+wherever the package needs one, for example for summaries and for extracting facts.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
 from ..message import TextBlock, ThinkingBlock, ToolUseBlock, new_id
-from .calling import told
+from .calling import reported
 from .contract import Completion
 
 ToolChoice: TypeAlias = str  # "auto", "none", "required", or the name of one tool
-# What an answer is to be: a pydantic model, a msgspec Struct, or a JSON schema.
+# The type of a structured answer: a pydantic model, a msgspec Struct, or a JSON schema.
 StructuredModel: TypeAlias = type[Any] | Mapping[str, Any]
 
 
 @dataclass(slots=True)
 class ChatUsage:
-    """What an answer took."""
+    """The tokens and seconds of an answer."""
 
     input_tokens: int
     output_tokens: int
@@ -34,9 +34,9 @@ class ChatUsage:
 
 @dataclass(slots=True)
 class ChatResponse:
-    """An answer. While it is streamed, each response holds everything said so far.
+    """An answer of a model. When streamed, each response contains everything so far.
 
-    ``metadata`` is the structured answer where one was asked for and given.
+    ``metadata`` is the structured answer, if one was requested and given.
     """
 
     content: list[TextBlock | ThinkingBlock | ToolUseBlock]
@@ -48,7 +48,7 @@ class ChatResponse:
 
     @property
     def text(self) -> str:
-        """All text blocks, one after another."""
+        """The text blocks, joined."""
         return "".join(block["text"] for block in self.content if block["type"] == "text")
 
 
@@ -56,16 +56,20 @@ Answer: TypeAlias = ChatResponse | AsyncGenerator[ChatResponse, None]
 
 
 class ChatModelBase(ABC):
-    """A chat model that takes the dicts its provider's formatter makes.
+    """Base class of chat models. They take the dicts that the provider's formatter makes.
 
-    Raises ``ModelUnavailable`` for what may pass and ``ModelFailed`` for what will not; no error
-    holds what was said. Each call is an operation, ``model.call``.
+    Each call is reported as the operation ``model.call``. No error contains text of the
+    conversation.
+
+    Args:
+        model_name: The name of the model.
+        stream: Whether answers are streamed.
     """
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "__call__" in vars(cls):
-            setattr(cls, "__call__", told(cls.__call__))  # noqa: B010  # the same, and heard
+            setattr(cls, "__call__", reported(cls.__call__))  # noqa: B010  # wrapped in an operation
 
     def __init__(self, model_name: str, stream: bool) -> None:
         self.model_name = model_name
@@ -79,11 +83,25 @@ class ChatModelBase(ABC):
         tool_choice: ToolChoice | None = None,
         structured_model: StructuredModel | None = None,
     ) -> Answer:
-        """Answer formatted messages: a response, or with ``stream`` a generator of them."""
+        """Answer formatted messages.
+
+        Args:
+            messages: The prompt, as the provider's formatter makes it.
+            tools: JSON schemas of the tools, in OpenAI's format.
+            tool_choice: ``"auto"``, ``"none"``, ``"required"`` or the name of a tool.
+            structured_model: The type of a structured answer.
+
+        Returns:
+            A response, or with ``stream`` a generator of responses.
+
+        Raises:
+            ModelUnavailable: For a failure that may pass.
+            ModelFailed: For any other failure.
+        """
 
     @property
     def name(self) -> str:
-        """Which model it is."""
+        """The name of the model."""
         return self.model_name
 
     async def complete(
@@ -100,7 +118,7 @@ class ChatModelBase(ABC):
 
 
 async def collected(answer: Answer) -> ChatResponse:
-    """Return the whole of an answer, streamed or not; one without any content is empty."""
+    """Return the complete answer, streamed or not; empty if it has no content."""
     if isinstance(answer, ChatResponse):
         return answer
     whole = ChatResponse([])

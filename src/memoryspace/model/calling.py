@@ -1,4 +1,4 @@
-"""The door to a chat model: a call through it, or of any ``ChatModelBase``, is an operation."""
+"""Calls of chat models, reported as operations."""
 
 from __future__ import annotations
 
@@ -28,27 +28,27 @@ async def completed(
         return found
 
 
-def told(call: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-    """Return the ``__call__`` of a model as an operation; one that is streamed ends with it."""
+def reported(call: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    """Wrap the ``__call__`` of a model in an operation, which ends with the stream."""
 
     @functools.wraps(call)
-    async def told_call(self: ChatModelBase, *args: Any, **options: Any) -> Any:
+    async def reported_call(self: ChatModelBase, *args: Any, **options: Any) -> Any:
         with operation("model.call", on=self.name, owner=self) as done:
-            if not done.is_told:
+            if not done.is_reported:
                 return await call(self, *args, **options)
             messages = args[0] if args else options.get("messages", ())
             done.count(given=len(messages))
             answer = await call(self, *args, **options)
             if isinstance(answer, AsyncGenerator):
                 done.stay_open()
-                return _heard(done, answer)
+                return _until_end(done, answer)
             _count_response(done, answer)
             return answer
 
-    return told_call
+    return reported_call
 
 
-async def _heard(
+async def _until_end(
     done: Operation, answer: AsyncGenerator[ChatResponse, None]
 ) -> AsyncGenerator[ChatResponse, None]:
     last: ChatResponse | None = None

@@ -1,6 +1,6 @@
-"""What this package asks of a chat model: text in, text out, and what it cost.
+"""``ChatModel``: the protocol of chat models, with text in, text out, and token counts.
 
-Anything with a ``name`` and a ``complete`` of this form is one; nothing is to be inherited.
+Any object with a matching ``name`` and ``complete`` is a chat model; no base class is needed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ..errors import InvalidInput
 
 
 class Completion(Struct, frozen=True):
-    """An answer. Tokens are ``None`` where the model does not count them."""
+    """An answer of a model. Token counts are ``None`` if the model does not report them."""
 
     text: str
     input_tokens: int | None = None
@@ -23,11 +23,11 @@ class Completion(Struct, frozen=True):
 
 @runtime_checkable
 class ChatModel(Protocol):
-    """A model that answers a conversation."""
+    """A model that answers a conversation, as text."""
 
     @property
     def name(self) -> str:
-        """Which model it is; kept as the author of what it derives."""
+        """The name of the model, stored as the author of what it derives."""
 
     async def complete(
         self,
@@ -35,15 +35,20 @@ class ChatModel(Protocol):
         *,
         schema: Mapping[str, Any] | None = None,
     ) -> Completion:
-        """Answer messages of ``role`` and ``content``.
+        """Answer a conversation.
 
-        With a JSON ``schema`` the answer is to be one JSON document of that form, as far as the
-        model can be made to; the caller checks. Raises ``ModelUnavailable`` for what may pass.
+        Args:
+            messages: Dicts with ``role`` and ``content``.
+            schema: A JSON schema. The answer should then be one JSON document that matches it; the
+                caller validates.
+
+        Raises:
+            ModelUnavailable: For a failure that may pass.
         """
 
 
 def check_model(model: object) -> None:
-    """Refuse what is neither a chat model nor None."""
+    """Raise ``InvalidInput`` unless ``model`` is a chat model or None."""
     if model is not None and not isinstance(model, ChatModel):
         raise InvalidInput(
             f"model must be a chat model (with name and complete) or None, "

@@ -1,8 +1,8 @@
-"""Prompts of other providers in OpenAI's words, for their OpenAI-compatible servers.
+"""Conversion of other providers' prompts to OpenAI's format, for OpenAI-compatible servers.
 
-Formatters write what a provider's own API takes. Its compatible server takes what OpenAI's does,
-so DashScope's untyped parts, Ollama's images beside the text and Gemini's turns are retold here.
-What is in OpenAI's words already stays as it is.
+Formatters write the format of a provider's native API, but its compatible server takes OpenAI's. So
+DashScope's untyped parts, Ollama's separate images and Gemini's turns are converted here. Messages
+in OpenAI's format are unchanged.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ _SPELLING = {
 
 
 def as_openai(messages: Sequence[Mapping[str, Any]]) -> list[Message]:
-    """Return messages as OpenAI's API takes them; nothing given is changed."""
-    told: list[Message] = []
+    """Return messages in OpenAI's format; the given ones are not changed."""
+    converted: list[Message] = []
     for number, message in enumerate(messages):
         if "parts" in message:
-            told.extend(_from_gemini(message, number))
+            converted.extend(_from_gemini(message, number))
         else:
-            told.append(_from_others(message))
-    return told
+            converted.append(_from_others(message))
+    return converted
 
 
 def _from_others(message: Mapping[str, Any]) -> Message:
-    told = dict(message)
-    images = told.pop("images", None)
-    if isinstance(told.get("content"), list):
-        told["content"] = [_typed(part) for part in told["content"]]
+    converted = dict(message)
+    images = converted.pop("images", None)
+    if isinstance(converted.get("content"), list):
+        converted["content"] = [_typed(part) for part in converted["content"]]
     if images:
-        told["content"] = [*_parts(told.get("content")), *map(_image, images)]
-    if told.get("tool_calls"):
-        told["tool_calls"] = [_written(call) for call in told["tool_calls"]]
-    return told
+        converted["content"] = [*_parts(converted.get("content")), *map(_image, images)]
+    if converted.get("tool_calls"):
+        converted["tool_calls"] = [_written(call) for call in converted["tool_calls"]]
+    return converted
 
 
 def _typed(part: Any) -> Any:
-    """A part as DashScope writes it, ``{"image": url}``, with its type."""
+    """Add the type to a part in DashScope's format, ``{"image": url}``."""
     if not isinstance(part, Mapping) or "type" in part:
         return part
     if "text" in part:
@@ -61,7 +61,7 @@ def _typed(part: Any) -> Any:
 
 
 def _ending(address: str) -> str:
-    """What a sound is in, by its media type or by the end of its name."""
+    """Return the format of an audio file, by its media type or file extension."""
     if address.startswith("data:"):
         return address.partition(";")[0].rpartition("/")[2] or "wav"
     ending = address.partition("?")[0].rpartition(".")[2]
@@ -75,7 +75,7 @@ def _parts(content: Any) -> list[Any]:
 
 
 def _image(data: Any) -> Message:
-    """An image as Ollama takes it: base64 alone, or an address."""
+    """Convert an image in Ollama's format: base64 data, or an address."""
     is_address = ":" in str(data)[:12]
     return _url("image", data if is_address else f"data:image/png;base64,{data}")
 
@@ -92,7 +92,7 @@ def _written(call: Mapping[str, Any]) -> Message:
 
 
 def _from_gemini(turn: Mapping[str, Any], number: int) -> Iterator[Message]:
-    """A turn of Gemini's: results are messages of their own, calls stand beside the text."""
+    """Convert a turn of Gemini: results become separate messages, calls join the text."""
     parts = [_spelled(part) for part in turn["parts"]]
     answers = [part["function_response"] for part in parts if "function_response" in part]
     for place, answer in enumerate(answers):
@@ -102,7 +102,7 @@ def _from_gemini(turn: Mapping[str, Any], number: int) -> Iterator[Message]:
             "content": json.dumps(answer["response"], ensure_ascii=False),
         }
     calls = [part["function_call"] for part in parts if "function_call" in part]
-    content = [told for part in parts if (told := _said(part)) is not None]
+    content = [converted for part in parts if (converted := _said(part)) is not None]
     if content or calls:
         yield _turn(turn, content, calls, number)
 
@@ -111,9 +111,9 @@ def _turn(
     turn: Mapping[str, Any], content: list[Message], calls: list[Any], number: int
 ) -> Message:
     role = "assistant" if turn.get("role") == "model" else str(turn.get("role", "user"))
-    told: Message = {"role": role, "content": content if content else None}
+    converted: Message = {"role": role, "content": content if content else None}
     if calls:
-        told["tool_calls"] = [
+        converted["tool_calls"] = [
             _written(
                 {
                     "id": call.get("id") or f"call_{number}_{place}",
@@ -122,7 +122,7 @@ def _turn(
             )
             for place, call in enumerate(calls)
         ]
-    return told
+    return converted
 
 
 def _said(part: Mapping[str, Any]) -> Message | None:

@@ -1,7 +1,7 @@
-"""What the SDKs of providers raise, told without a word of what was said.
+"""Conversion of SDK errors to errors of this package, without text of the conversation.
 
-A server's own message may repeat the question or the key, so only its status and its code are
-shown. The SDKs of OpenAI and Anthropic call the same things by the same names.
+A server's message may repeat the prompt or the key, so only its status and code are shown. The SDKs
+of OpenAI and Anthropic use the same attribute names.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Any
 
 from ..errors import ModelFailed, ModelUnavailable
 
-_PASSING = frozenset({408, 409, 425, 429})  # and whatever is 500 or more
-_NOT_UNDERSTOOD = frozenset({400, 404, 415, 422, 501})  # what servers say to an unknown form
+_TRANSIENT = frozenset({408, 409, 425, 429})  # and every status of 500 or more
+_NOT_UNDERSTOOD = frozenset({400, 404, 415, 422, 501})  # responses to an unknown request form
 _CODE = re.compile(r"[a-z][a-z0-9_.-]{2,59}")
-_HOPELESS = re.compile("invalid|authentication|permission|not_found|too_large|billing|context_len")
+_PERMANENT = re.compile("invalid|authentication|permission|not_found|too_large|billing|context_len")
 _SDKS = ("openai", "anthropic")
 _ADVICE = {
     401: "check api_key",
@@ -26,35 +26,37 @@ _ADVICE = {
 
 
 class FormRefused(ModelFailed):
-    """The server does not take a request of this form, or refuses for some other reason."""
+    """The server rejects this form of request, or rejects the request for another reason."""
 
 
 def fault(
     error: Exception, model: str, key: str | None, what: str = "did not answer"
 ) -> ModelFailed:
-    """Return the error of this package for one that an SDK raised, in its place."""
+    """Return the error of this package that replaces an SDK error."""
     if not hasattr(error, "body") and type(error).__module__.startswith(_SDKS):
-        return ModelFailed(f"model {model!r} cannot be asked without a key; give api_key")
+        return ModelFailed(f"model {model!r} cannot be called without a key; pass api_key")
     status, code = _status(error), _code(error, key)
-    told = ", ".join(each for each in (f"status {status}" if status else "", code) if each)
-    text = f"model {model!r} {what}: {told or type(error).__name__}"
-    if status is None or status < 400:  # no answer at all, or trouble in the middle of one
-        return (ModelFailed if _HOPELESS.search(code) else ModelUnavailable)(text)
-    if status in _PASSING or (status >= 500 and status not in _NOT_UNDERSTOOD):
+    reason = ", ".join(each for each in (f"status {status}" if status else "", code) if each)
+    text = f"model {model!r} {what}: {reason or type(error).__name__}"
+    if status is None or status < 400:  # no answer, or a failure in the middle of one
+        return (ModelFailed if _PERMANENT.search(code) else ModelUnavailable)(text)
+    if status in _TRANSIENT or (status >= 500 and status not in _NOT_UNDERSTOOD):
         return ModelUnavailable(text)
     kind = FormRefused if status in _NOT_UNDERSTOOD else ModelFailed
-    return kind(f"{text}; {_ADVICE.get(status, 'the log of the SDK tells more at level DEBUG')}")
+    return kind(f"{text}; {_ADVICE.get(status, 'see the DEBUG log of the SDK')}")
 
 
 def broken_off(model: str) -> ModelUnavailable:
     """Return the error for an answer that ended before it was complete."""
-    return ModelUnavailable(f"model {model!r} broke off in the middle: no end came; ask again")
+    return ModelUnavailable(
+        f"model {model!r} broke off in the middle: the end is missing; try again"
+    )
 
 
 def no_answer(model: str) -> ModelFailed:
-    """Return the error for something that is no completion."""
+    """Return the error for a response that is not a completion."""
     return ModelFailed(
-        f"what came back from model {model!r} is no completion; check base_url and model_name"
+        f"the response of model {model!r} is not a completion; check base_url and model_name"
     )
 
 
@@ -64,7 +66,7 @@ def _status(error: Exception) -> int | None:
 
 
 def _code(error: Exception, key: str | None) -> str:
-    """Return the first code that is a plain word, such as ``context_length_exceeded``."""
+    """Return the first plain error code, such as ``context_length_exceeded``."""
     for found in _codes(error):
         is_plain = isinstance(found, str) and _CODE.fullmatch(found) and found != "error"
         if is_plain and not (key and key in found):

@@ -1,8 +1,8 @@
-"""The forms in which a question can be put, the strictest first, and how a form is read back.
+"""The forms of a request, the strictest first, and how structured answers are read.
 
-A structured answer is asked for as a schema that the server guarantees, as the call of a tool that
-takes it, or in words. A tool that must be called is forced, or only offered where a model does not
-let itself be forced (many do not while they think).
+A structured answer is requested as a schema that the server guarantees, as the arguments of a tool,
+or in words. A required tool call is forced, or only offered if the model does not support that
+(many do not while they reason).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .base import StructuredModel, ToolChoice
 from .parsing import documents_in
 from .structured import json_schema_of, validated
 
-ANSWER = "give_answer"  # the tool that takes a structured answer; nobody runs it
+ANSWER = "give_answer"  # the tool whose arguments are the structured answer; it never runs
 FREE_CHOICES = ("auto", "none")
 
 _ANSWER_IS = "Takes your answer. Call it once, with the whole answer as its arguments."
@@ -26,7 +26,7 @@ _IN_WORDS = "Give your answer as one JSON document, without any text around it, 
 
 
 class Form(Enum):
-    """How a question is put."""
+    """How a request is made."""
 
     SCHEMA = "schema"
     TOOL = "tool"
@@ -39,8 +39,8 @@ FORCING = (Form.FORCED, Form.FREE)
 
 
 @dataclass(frozen=True)
-class Question:
-    """What a model is asked. A structured answer leaves no room for tools: they are not offered."""
+class ModelRequest:
+    """A request to a model. With a structured answer, no tools are offered."""
 
     messages: Sequence[Mapping[str, Any]]
     tools: Sequence[Mapping[str, Any]] | None = None
@@ -65,25 +65,25 @@ class Question:
     @property
     def schema(self) -> dict[str, Any]:
         """The schema of the structured answer."""
-        assert self.structured_model is not None  # only forms for one ask
+        assert self.structured_model is not None  # used only by forms of structured answers
         return json_schema_of(self.structured_model)
 
 
 def answer_tool(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a tool, as OpenAI describes one, whose arguments are the answer."""
+    """Return a tool in OpenAI's format whose arguments are the answer."""
     function = {"name": ANSWER, "description": _ANSWER_IS, "parameters": schema}
     return {"type": "function", "function": function}
 
 
 def in_words(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a message that asks for an answer of the schema."""
+    """Return a message that asks for an answer matching the schema."""
     return {"role": "user", "content": f"{_IN_WORDS}:\n{json.dumps(schema, ensure_ascii=False)}"}
 
 
 def structured_answer(
     structured_model: StructuredModel, content: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any] | None:
-    """Return the first document in an answer's texts that is of the form asked for, or None."""
+    """Return the first document in an answer's text blocks that matches, or None."""
     texts = [block["text"] for block in content if block["type"] == "text"]
     for document in _documents(texts):
         try:
@@ -94,7 +94,7 @@ def structured_answer(
 
 
 def _documents(texts: Sequence[str]) -> Iterator[Any]:
-    """Whole texts first: nothing in the strings of an exact document is to be tidied up."""
+    """Yield exact documents first: lenient parsing could change their strings."""
     for text in texts:
         try:
             yield json.loads(text)

@@ -1,6 +1,6 @@
-"""``OpenAIChatModel``: OpenAI's chat completions through its official SDK.
+"""``OpenAIChatModel``: OpenAI's chat completions through the official SDK.
 
-Every server that speaks the same way serves, too: give ``client_kwargs={"base_url": ...}``.
+Compatible servers work too: pass ``client_kwargs={"base_url": ...}``.
 """
 
 from __future__ import annotations
@@ -10,20 +10,31 @@ from typing import Any, ClassVar, Literal
 
 import openai
 
-from .forms import FREE_CHOICES, Form, Question, answer_tool, in_words
-from .gathering import Gathering
+from .builder import ResponseBuilder
+from .forms import FREE_CHOICES, Form, ModelRequest, answer_tool, in_words
 from .schemas import closed, is_open
 from .sdk import SDKChatModel, call_options, client_options
 
-_THOUGHTS = ("reasoning_content", "reasoning")  # as different servers call them
+_THOUGHTS = ("reasoning_content", "reasoning")  # names on different servers
 
 
 class OpenAIChatModel(SDKChatModel):
-    """A model behind OpenAI's API, or behind one that is like it.
+    """A model behind OpenAI's API or a compatible one.
 
-    ``generate_kwargs`` are sent with every request; one that is None is left out, the defaults too
-    (``{"stream_options": None}`` for servers that do not know it). ``client`` is an ``AsyncOpenAI``
-    of your own. ``stream_tool_parsing=False`` leaves ``input`` empty until a call is complete.
+    Args:
+        model_name: The name of the model.
+        api_key: The key; the SDK's default if None.
+        stream: Whether answers are streamed.
+        reasoning_effort: OpenAI's option.
+        organization: OpenAI's option.
+        stream_tool_parsing: Whether the arguments of a call are parsed while it is streamed;
+            otherwise ``input`` is empty until the call is complete.
+        client_type: ``"openai"`` or ``"azure"``.
+        client_kwargs: Options of the SDK's client.
+        generate_kwargs: Options of every request. An option of None is not sent, also if it is a
+            default (``{"stream_options": None}`` for servers without that option).
+        client_args: The older name of ``client_kwargs``.
+        client: An ``AsyncOpenAI`` to use; it stays open.
     """
 
     structured_forms: ClassVar[tuple[Form, ...]] = (Form.SCHEMA, Form.TOOL, Form.WORDS)
@@ -66,60 +77,60 @@ class OpenAIChatModel(SDKChatModel):
         create = client.chat.completions.create
         return await create(**call_options(create, {**defaults, **self.generate_kwargs, **body}))
 
-    def _body(self, question: Question, form: Form) -> dict[str, Any]:
-        messages = self._messages(question)
+    def _body(self, request: ModelRequest, form: Form) -> dict[str, Any]:
+        messages = self._messages(request)
         body: dict[str, Any] = {
             "model": self.model_name,
-            "messages": [*messages, in_words(question.schema)] if form is Form.WORDS else messages,
+            "messages": [*messages, in_words(request.schema)] if form is Form.WORDS else messages,
             "reasoning_effort": self.reasoning_effort,
         }
         if form is Form.SCHEMA:
-            return {**body, "response_format": _response_format(question.schema)}
+            return {**body, "response_format": _response_format(request.schema)}
         if form is Form.TOOL:
-            tool = answer_tool(question.schema)
+            tool = answer_tool(request.schema)
             return {**body, "tools": [tool], "tool_choice": _named(tool["function"]["name"])}
         return (
-            body if form is Form.WORDS or not question.tools else {**body, **_tools(question, form)}
+            body if form is Form.WORDS or not request.tools else {**body, **_tools(request, form)}
         )
 
-    def _messages(self, question: Question) -> list[dict[str, Any]]:
-        return [dict(each) for each in question.messages]
+    def _messages(self, request: ModelRequest) -> list[dict[str, Any]]:
+        return [dict(each) for each in request.messages]
 
-    def _take_whole(self, answer: Any, gathering: Gathering) -> None:
-        gathering.id = answer.id or ""
-        _count(answer.usage, gathering)
+    def _take_whole(self, answer: Any, builder: ResponseBuilder) -> None:
+        builder.id = answer.id or ""
+        _count(answer.usage, builder)
         message = answer.choices[0].message
-        _take_words(message, gathering)
+        _take_words(message, builder)
         for index, call in enumerate(message.tool_calls or ()):
-            _take_call(call, index, gathering)
-        gathering.is_complete = True
+            _take_call(call, index, builder)
+        builder.is_complete = True
 
-    def _take_event(self, event: Any, gathering: Gathering) -> bool:
-        gathering.id = gathering.id or event.id or ""
-        _count(event.usage, gathering)
-        if not event.choices:  # the last event, or one that says nothing
-            gathering.is_complete = gathering.is_complete or event.usage is not None
+    def _take_event(self, event: Any, builder: ResponseBuilder) -> bool:
+        builder.id = builder.id or event.id or ""
+        _count(event.usage, builder)
+        if not event.choices:  # the last event, or an empty one
+            builder.is_complete = builder.is_complete or event.usage is not None
             return False
         choice = event.choices[0]
-        gathering.is_complete = gathering.is_complete or choice.finish_reason is not None
-        return choice.delta is not None and _take_delta(choice.delta, gathering)
+        builder.is_complete = builder.is_complete or choice.finish_reason is not None
+        return choice.delta is not None and _take_delta(choice.delta, builder)
 
 
 def _response_format(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema that names all members is guaranteed; one with others can only be asked for."""
+    """Request a schema strictly if it names all members; others cannot be guaranteed."""
     is_strict = not is_open(schema)
     form = closed(schema) if is_strict else schema
     named = {"name": "answer", "strict": is_strict, "schema": form}
     return {"type": "json_schema", "json_schema": named}
 
 
-def _tools(question: Question, form: Form) -> dict[str, Any]:
-    choice = question.tool_choice
-    if question.is_forced and form is Form.FREE:
+def _tools(request: ModelRequest, form: Form) -> dict[str, Any]:
+    choice = request.tool_choice
+    if request.is_forced and form is Form.FREE:
         choice = "auto"
     is_name = choice not in (None, *FREE_CHOICES, "required")
     return {
-        "tools": list(question.tools or ()),
+        "tools": list(request.tools or ()),
         "tool_choice": _named(str(choice)) if is_name else choice,
     }
 
@@ -128,33 +139,33 @@ def _named(tool: str) -> dict[str, Any]:
     return {"type": "function", "function": {"name": tool}}
 
 
-def _take_words(said: Any, gathering: Gathering) -> bool:
+def _take_words(said: Any, builder: ResponseBuilder) -> bool:
     thoughts = next((found for name in _THOUGHTS if (found := getattr(said, name, None))), "")
     text = said.content or getattr(said, "refusal", None) or ""
     if isinstance(thoughts, str) and thoughts:
-        gathering.add_thinking(thoughts)
-    if isinstance(text, list):  # some servers give it in parts
+        builder.add_thinking(thoughts)
+    if isinstance(text, list):  # some servers send it in parts
         text = "".join(part["text"] for part in text if part.get("type") == "text")
     if text:
-        gathering.add_text(text)
+        builder.add_text(text)
     return bool(text or thoughts)
 
 
-def _take_delta(delta: Any, gathering: Gathering) -> bool:
-    is_news = _take_words(delta, gathering)
+def _take_delta(delta: Any, builder: ResponseBuilder) -> bool:
+    is_news = _take_words(delta, builder)
     for call in delta.tool_calls or ():
-        _take_call(call, call.index, gathering)
+        _take_call(call, call.index, builder)
         is_news = True
     return is_news
 
 
-def _take_call(call: Any, index: int | None, gathering: Gathering) -> None:
+def _take_call(call: Any, index: int | None, builder: ResponseBuilder) -> None:
     function = call.function
     name, arguments = (function.name, function.arguments) if function is not None else ("", None)
-    gathering.add_call(index, call.id or "", name or "", arguments)
+    builder.add_call(index, call.id or "", name or "", arguments)
 
 
-def _count(usage: Any, gathering: Gathering) -> None:
+def _count(usage: Any, builder: ResponseBuilder) -> None:
     if usage is not None:
-        gathering.input_tokens = usage.prompt_tokens
-        gathering.output_tokens = usage.completion_tokens
+        builder.input_tokens = usage.prompt_tokens
+        builder.output_tokens = usage.completion_tokens

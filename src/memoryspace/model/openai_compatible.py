@@ -1,7 +1,7 @@
-"""``OpenAICompatibleModel``: any server that answers ``/chat/completions`` as OpenAI's does.
+"""``OpenAICompatibleModel``: any server with OpenAI's ``/chat/completions``, without an SDK.
 
-Ollama, vLLM, LiteLLM, llama.cpp and most providers do. A schema is asked for in the strictest form
-the server takes: as a schema, as "some JSON", or in words alone; which it was is remembered.
+Ollama, vLLM, LiteLLM, llama.cpp and most providers have it. A schema is requested in the strictest
+form that the server accepts: as a schema, as "some JSON", or in words. The form is remembered.
 """
 
 from __future__ import annotations
@@ -19,18 +19,33 @@ from .addresses import OPENAI
 from .contract import Completion
 
 _PATH = "/chat/completions"
-_NOT_UNDERSTOOD = frozenset({400, 404, 415, 422, 501})  # what servers say to an unknown format
-_WHO_AND_WHAT = frozenset({401, 403, 404})  # said of the key or of the model, not of the question
-_SCHEMA, _JSON, _WORDS = range(3)  # how a schema is asked for, the strictest first
+_NOT_UNDERSTOOD = frozenset({400, 404, 415, 422, 501})  # responses to an unknown format
+_WHO_AND_WHAT = frozenset({401, 403, 404})  # about the key or the model, not the prompt
+_SCHEMA, _JSON, _WORDS = range(3)  # how a schema is requested, the strictest first
 
 logger = logging.getLogger(__name__)
 
 
 class OpenAICompatibleModel:
-    """A ``ChatModel``; requests run in a thread.
+    """A ``ChatModel`` on an OpenAI-compatible server. Requests run in a thread.
 
-    ``temperature`` and ``max_tokens`` are sent only if they are given: not every model takes them.
-    ``attempts`` are those for what may pass: no connection, a busy server, a timeout.
+    Args:
+        model: The name of the model.
+        base_url: The address of the server.
+        api_key: The key, if the server needs one.
+        temperature: Sent only if set: not every model accepts it.
+        max_tokens: Sent only if set.
+        timeout: Seconds to wait for an answer.
+        attempts: How often to try if the failure may pass: no connection, a busy server, a
+            timeout.
+        sleep: Waits between attempts.
+
+    Raises:
+        InvalidInput: If the address, the key or a number is invalid.
+
+    Example:
+        >>> OpenAICompatibleModel("llama3", base_url="http://localhost:11434/v1").name
+        'llama3'
     """
 
     def __init__(
@@ -53,7 +68,7 @@ class OpenAICompatibleModel:
 
     @property
     def name(self) -> str:
-        """The model's name at its server."""
+        """The name of the model."""
         return self._model
 
     async def complete(
@@ -102,20 +117,20 @@ class OpenAICompatibleModel:
             return Completion(text, usage.get("prompt_tokens"), usage.get("completion_tokens"))
         except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
             raise ModelFailed(
-                f"{self._server.url(_PATH)} gave {len(answer)} bytes that are no completion of "
-                f"model {self._model!r}"
+                f"{self._server.url(_PATH)} returned {len(answer)} bytes that are not a completion "
+                f"of model {self._model!r}"
             ) from error
 
 
 class _FormRefused(ModelFailed):
-    """The server does not take this response_format, or refuses for some other reason."""
+    """The server rejects this response_format, or rejects the request for another reason."""
 
 
 def _reason(trouble: Refused) -> str:
-    """What the server said, unless it may repeat what it was sent: that is a user's."""
+    """Return the server's message, unless it may repeat the prompt."""
     if trouble.status in _WHO_AND_WHAT:
         return str(trouble)
-    return f"status {trouble.status} (what it said is logged at level DEBUG)"
+    return f"status {trouble.status} (its message is logged at level DEBUG)"
 
 
 def _body(
@@ -134,9 +149,9 @@ def _body(
 
 
 def _text_of(content: Any) -> str:
-    """The answer's text; some servers give it in parts. Raises ``TypeError`` if there is none."""
+    """Return the text of an answer, also if sent in parts; raise ``TypeError`` if there is none."""
     if isinstance(content, list):
         content = "".join(part["text"] for part in content if part.get("type") == "text")
     if not isinstance(content, str):
-        raise TypeError("the content is no text")
+        raise TypeError("the content is not text")
     return content

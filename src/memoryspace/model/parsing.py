@@ -1,7 +1,7 @@
-"""JSON as models write it: in fences, in prose, with commas too many, or cut off in the middle.
+"""A lenient parser for JSON as models write it: in fences or prose, with extra commas, or cut off.
 
-Of a document that was cut off, what is whole is kept: complete items of arrays, complete members
-of objects. A cut document without a single whole item says nothing and is none.
+Of a truncated document, the complete items of arrays and members of objects are kept. A truncated
+document without a single complete item is ignored.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 _THOUGHTS = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
-_GAP = re.compile(r"(?:\s|//[^\n]*\n|,)*")  # a comma too many is as good as none
+_GAP = re.compile(r"(?:\s|//[^\n]*\n|,)*")  # extra commas are ignored
 _SPACE = re.compile(r"\s*")
 _SCALAR = re.compile(r"-?\d[\d.eE+-]*|[A-Za-z]+")
 _CONSTANTS = {"true": True, "false": False, "null": None, "none": None}
 _STARTS = re.compile(r"[{\[]")
 _DEEPEST = 60
-_MOST_STARTS = 200  # brackets in prose that are tried as the start of a document
-_DECODER = json.JSONDecoder(strict=False)  # models put line breaks into strings
+_MOST_STARTS = 200  # brackets tried as the start of a document
+_DECODER = json.JSONDecoder(strict=False)  # models put raw line breaks into strings
 
 
 class _NotJSON(Exception):
-    """What stands there cannot be read."""
+    """The text is not JSON."""
 
 
 class _Cut(NamedTuple):
-    """The text ended within this value; ``value`` is what was whole until then."""
+    """A value that was cut off; ``value`` is its complete part."""
 
     value: Any
 
@@ -36,22 +36,22 @@ _NOTHING = _Cut(None)
 
 
 class Document(NamedTuple):
-    """A value found in a text, and how much of the text it takes."""
+    """A value found in a text, and the length of its source."""
 
     value: Any
     length: int
 
 
 def documents_in(text: str) -> list[Any]:
-    """Return the JSON objects and arrays that a model's answer holds, the longest first."""
+    """Return the JSON objects and arrays in a model's answer, the longest first."""
     found = sorted(_found(_THOUGHTS.sub("", text)), key=lambda each: -each.length)
     return [each.value for each in found]
 
 
 def arguments_of(text: str) -> dict[str, Any]:
-    """Return the arguments of a tool call, of those that were cut off the ones that are whole.
+    """Return the arguments of a tool call; of truncated ones, the complete members.
 
-    What is no object is no arguments: {}.
+    Returns {} if they are not an object.
     """
     value = _first_object(text)
     value = value.value if isinstance(value, _Cut) else value
@@ -59,7 +59,7 @@ def arguments_of(text: str) -> dict[str, Any]:
 
 
 def whole_arguments_of(text: str) -> dict[str, Any] | None:
-    """Return the arguments of a tool call; None if they were cut off, or are no object."""
+    """Return the arguments of a tool call; None if they are truncated or not an object."""
     value = _first_object(text)
     return value if isinstance(value, dict) else None
 
@@ -98,14 +98,14 @@ def _found(text: str) -> Iterator[Document]:
 
 
 def _says_something(value: Any) -> bool:
-    """Whether anything whole is left in a document that was cut off."""
+    """Return whether a truncated document has anything complete in it."""
     if isinstance(value, dict):
         return any(map(_says_something, value.values()))
     return bool(value) if isinstance(value, list) else True
 
 
 class _Reader:
-    """Reads one value; ``at`` is where it stands. Raises ``_NotJSON`` for what is none."""
+    """Reads one value at position ``at``; raises ``_NotJSON`` if there is none."""
 
     def __init__(self, text: str, at: int) -> None:
         self._text = text
@@ -129,7 +129,7 @@ class _Reader:
         while self._next() != "]":
             item = self.value(depth + 1) if self._peek() else _NOTHING
             if isinstance(item, _Cut):
-                return _Cut(items)  # the item itself is not whole
+                return _Cut(items)  # the item itself is incomplete
             items.append(item)
         self.at += 1
         return items
@@ -151,7 +151,7 @@ class _Reader:
         return members
 
     def _key(self) -> str | None:
-        """Return a member's name and go to its value; None if the text ends before that."""
+        """Return a member's name and move to its value; None if the text ends before it."""
         if self._peek() not in ('"', ""):
             raise _NotJSON
         key = self._string() if self._peek() else _NOTHING

@@ -1,7 +1,7 @@
-"""Models of other providers: ``OpenAIChatModel`` at their OpenAI-compatible servers.
+"""Chat models of other providers, through their OpenAI-compatible servers.
 
-Each takes prompts in its own provider's form, as the formatter of that name writes them, and in
-OpenAI's. ``base_url`` leads to another server of the same kind: a proxy, or another region.
+Each takes prompts in its provider's native format, as the formatter of that name writes them, and
+in OpenAI's. ``base_url`` selects another server of the same kind: a proxy, or another region.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any
 from ..errors import InvalidInput
 from .addresses import DASHSCOPE, DEEPSEEK, GEMINI, ollama_address
 from .dialects import as_openai
-from .forms import Form, Question
+from .forms import Form, ModelRequest
 from .openai import OpenAIChatModel
 
-_NATIVE, _COMPATIBLE = "/api/v1", "/compatible-mode/v1"  # DashScope's two ways to be spoken to
-_OLLAMA_OPTIONS = {  # as Ollama's own API calls them, and as its compatible one does
+_NATIVE, _COMPATIBLE = "/api/v1", "/compatible-mode/v1"  # DashScope's two APIs
+_OLLAMA_OPTIONS = {  # names in Ollama's native API, and in its compatible one
     "temperature": "temperature",
     "top_p": "top_p",
     "seed": "seed",
@@ -28,7 +28,7 @@ _OLLAMA_OPTIONS = {  # as Ollama's own API calls them, and as its compatible one
 
 
 class _CompatibleModel(OpenAIChatModel):
-    """A model at another provider. Its key must be given: OpenAI's is not to be sent there."""
+    """A model of another provider. The key is required: OpenAI's must not be sent there."""
 
     def __init__(
         self,
@@ -56,14 +56,23 @@ class _CompatibleModel(OpenAIChatModel):
             client=client,
         )
 
-    def _messages(self, question: Question) -> list[dict[str, Any]]:
-        return as_openai(question.messages)
+    def _messages(self, request: ModelRequest) -> list[dict[str, Any]]:
+        return as_openai(request.messages)
 
 
 class DashScopeChatModel(_CompatibleModel):
-    """Qwen and others at Alibaba Cloud.
+    """Qwen and other models of Alibaba Cloud.
 
-    ``base_http_api_url`` is the address of the native API: the compatible one stands beside it.
+    Args:
+        model_name: The name of the model.
+        api_key: The key.
+        stream: Whether answers are streamed.
+        enable_thinking: DashScope's option.
+        generate_kwargs: Options of every request.
+        base_http_api_url: The address of the native API; the compatible one is derived from it.
+        base_url: The address of the compatible API.
+        client_kwargs: Options of the SDK's client.
+        client: An ``AsyncOpenAI`` to use; it stays open.
     """
 
     def __init__(
@@ -94,7 +103,7 @@ class DashScopeChatModel(_CompatibleModel):
 
 
 class DeepSeekChatModel(_CompatibleModel):
-    """DeepSeek's models. Its server guarantees no schema: a tool call takes its place."""
+    """DeepSeek's models. The server guarantees no schema, so a tool call takes its place."""
 
     structured_forms = (Form.TOOL, Form.WORDS)
 
@@ -121,7 +130,7 @@ class DeepSeekChatModel(_CompatibleModel):
 
 
 class GeminiChatModel(_CompatibleModel):
-    """Google's models. ``thinking_config`` is Gemini's own option."""
+    """Google's Gemini models. ``thinking_config`` is Gemini's option."""
 
     def __init__(
         self,
@@ -149,10 +158,20 @@ class GeminiChatModel(_CompatibleModel):
 
 
 class OllamaChatModel(_CompatibleModel):
-    """Models on one's own machine, or on ``host`` (else that of ``OLLAMA_HOST``).
+    """Models of an Ollama server.
 
-    ``options`` are Ollama's names; those that its compatible server does not take are refused.
-    ``enable_thinking=False`` asks a model that thinks not to.
+    Args:
+        model_name: The name of the model.
+        stream: Whether answers are streamed.
+        options: Ollama's options; those that its compatible API lacks are refused.
+        enable_thinking: Whether a reasoning model reasons.
+        host: The server; by default ``OLLAMA_HOST``, or this machine.
+        client_kwargs: Options of the SDK's client.
+        generate_kwargs: Options of every request.
+        client: An ``AsyncOpenAI`` to use; it stays open.
+
+    Raises:
+        InvalidInput: If an option is not supported.
     """
 
     def __init__(
@@ -169,7 +188,7 @@ class OllamaChatModel(_CompatibleModel):
     ) -> None:
         super().__init__(
             model_name,
-            "ollama",  # the SDK wants one, the server does not
+            "ollama",  # the SDK needs a key, the server does not
             stream,
             base_url=f"{ollama_address(host)}/v1",
             client_kwargs=client_kwargs,
@@ -185,7 +204,7 @@ def _ollama_options(options: Mapping[str, Any] | None) -> dict[str, Any]:
     unknown = sorted(set(given) - set(_OLLAMA_OPTIONS))
     if unknown:
         raise InvalidInput(
-            f"Ollama's OpenAI-compatible server takes no {', '.join(unknown)}; "
+            f"Ollama's OpenAI-compatible server does not accept {', '.join(unknown)}; "
             f"set it in the Modelfile of the model"
         )
     return {_OLLAMA_OPTIONS[name]: value for name, value in given.items()}

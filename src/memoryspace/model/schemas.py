@@ -1,8 +1,8 @@
-"""JSON schemas: walked through, closed for servers that guarantee them, and checked.
+"""JSON schemas: traversal, strict ("closed") variants, and a small validator.
 
-Of a schema the words that models break are checked: ``type``, ``required``, ``enum``, ``const``,
-``properties``, ``items``, ``additionalProperties``, ``anyOf``, ``oneOf``, ``allOf`` and ``$ref``
-within the schema. The others are left to the reader of the document.
+The validator checks the keywords that models violate: ``type``, ``required``, ``enum``, ``const``,
+``properties``, ``items``, ``additionalProperties``, ``anyOf``, ``oneOf``, ``allOf`` and local
+``$ref``. Other keywords are not checked.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 Schema: TypeAlias = dict[str, Any]
 Place: TypeAlias = tuple[str | int, ...]
 
-_PARTS = ("items", "additionalProperties", "not", "contains")  # a schema each
+_PARTS = ("items", "additionalProperties", "not", "contains")  # keywords with one schema
 _LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
 _NAMED = ("properties", "$defs", "definitions", "patternProperties")
 _DEEPEST = 60  # a schema may refer to itself
@@ -28,15 +28,15 @@ _TYPES: dict[str, Callable[[Any], bool]] = {
 }
 
 
-class Trouble(NamedTuple):
-    """Where a document is not of a schema, and what it should be there."""
+class SchemaViolation(NamedTuple):
+    """Where a document violates a schema, and what is wrong there."""
 
     place: Place
     what: str
 
 
 def mapped(schema: Any, change: Callable[[Schema], Schema]) -> Any:
-    """Return a schema with each schema in it changed, the innermost first."""
+    """Return a schema with ``change`` applied to each schema in it, the innermost first."""
     if not isinstance(schema, Mapping):
         return schema
     found = dict(schema)
@@ -65,12 +65,12 @@ def parts_of(schema: Any) -> list[Schema]:
 
 
 def names_in(schema: Any) -> set[str]:
-    """Return the names of all members that a schema speaks of."""
+    """Return the names of all members in a schema."""
     return {name for part in parts_of(schema) for name in part.get("properties", ())}
 
 
 def is_open(schema: Any) -> bool:
-    """Whether an object in it may have members that the schema does not name."""
+    """Return whether any object in it may have members that the schema does not name."""
     return any(
         part.get("additionalProperties", False) is not False
         or "patternProperties" in part
@@ -80,9 +80,9 @@ def is_open(schema: Any) -> bool:
 
 
 def closed(schema: Any) -> Schema:
-    """Return the schema with no member optional and none unknown.
+    """Return the schema without optional or unknown members.
 
-    Servers that guarantee a schema ask for that.
+    Servers that guarantee a schema require this.
     """
 
     def close(part: Schema) -> Schema:
@@ -96,7 +96,7 @@ def closed(schema: Any) -> Schema:
 
 
 def path(place: Iterable[str | int], known: set[str]) -> str:
-    """Return a place as ``$.steps[0].name``; a name that is not known is a document's own."""
+    """Return a place as ``$.steps[0].name``; unknown names are hidden, as they are user data."""
     steps = (
         f"[{step}]" if isinstance(step, int) else f".{step if step in known else '…'}"
         for step in place
@@ -104,51 +104,53 @@ def path(place: Iterable[str | int], known: set[str]) -> str:
     return "$" + "".join(steps)
 
 
-def trouble_of(schema: Mapping[str, Any], document: Any) -> Trouble | None:
-    """Return the first place where a document is not of a schema; None if it is."""
-    return next(_Check(schema).troubles(schema, document, (), 0), None)
+def violation_of(schema: Mapping[str, Any], document: Any) -> SchemaViolation | None:
+    """Return the first violation of a schema in a document; None if it matches."""
+    return next(_Check(schema).violations(schema, document, (), 0), None)
 
 
 class _Check:
     def __init__(self, root: Mapping[str, Any]) -> None:
         self._root = root
 
-    def troubles(self, schema: Any, value: Any, place: Place, depth: int) -> Iterator[Trouble]:
+    def violations(
+        self, schema: Any, value: Any, place: Place, depth: int
+    ) -> Iterator[SchemaViolation]:
         if schema is False:
-            yield Trouble(place, "nothing may stand here")
+            yield SchemaViolation(place, "must not be present")
         if not isinstance(schema, Mapping) or depth > _DEEPEST:
             return
         deeper = depth + 1
         if "$ref" in schema:
-            yield from self.troubles(self._resolved(schema["$ref"]), value, place, deeper)
+            yield from self.violations(self._resolved(schema["$ref"]), value, place, deeper)
         yield from _wrong_value(schema, value, place)
         yield from self._wrong_choice(schema, value, place, deeper)
         if isinstance(value, Mapping):
             yield from self._wrong_members(schema, value, place, deeper)
         if isinstance(value, list | tuple):
             for at, item in enumerate(value):
-                yield from self.troubles(schema.get("items", True), item, (*place, at), deeper)
+                yield from self.violations(schema.get("items", True), item, (*place, at), deeper)
 
     def _wrong_members(
         self, schema: Mapping[str, Any], value: Mapping[str, Any], place: Place, depth: int
-    ) -> Iterator[Trouble]:
+    ) -> Iterator[SchemaViolation]:
         for name in schema.get("required", ()):
             if name not in value:
-                yield Trouble((*place, name), "is missing")
+                yield SchemaViolation((*place, name), "is missing")
         known = schema.get("properties", {})
         others = "patternProperties" in schema or schema.get("additionalProperties", True)
         for name, member in value.items():
-            yield from self.troubles(known.get(name, others), member, (*place, name), depth)
+            yield from self.violations(known.get(name, others), member, (*place, name), depth)
 
     def _wrong_choice(
         self, schema: Mapping[str, Any], value: Any, place: Place, depth: int
-    ) -> Iterator[Trouble]:
+    ) -> Iterator[SchemaViolation]:
         for part in schema.get("allOf", ()):
-            yield from self.troubles(part, value, place, depth)
+            yield from self.violations(part, value, place, depth)
         for word in ("anyOf", "oneOf"):
             parts = schema.get(word, ())
-            if parts and all(any(self.troubles(part, value, place, depth)) for part in parts):
-                yield Trouble(place, f"is none of the {len(parts)} forms it may have")
+            if parts and all(any(self.violations(part, value, place, depth)) for part in parts):
+                yield SchemaViolation(place, f"matches none of its {len(parts)} alternatives")
 
     def _resolved(self, reference: str) -> Any:
         found: Any = self._root
@@ -158,15 +160,15 @@ class _Check:
         return found
 
 
-def _wrong_value(schema: Mapping[str, Any], value: Any, place: Place) -> Iterator[Trouble]:
+def _wrong_value(schema: Mapping[str, Any], value: Any, place: Place) -> Iterator[SchemaViolation]:
     wanted = schema.get("type", ())
     types = [wanted] if isinstance(wanted, str) else list(wanted)
     if types and not any(_TYPES.get(each, lambda _: True)(value) for each in types):
-        yield Trouble(place, f"must be {' or '.join(types)}")
+        yield SchemaViolation(place, f"must be {' or '.join(types)}")
     if "enum" in schema and value not in schema["enum"]:
-        yield Trouble(place, f"must be one of the {len(schema['enum'])} values it may have")
+        yield SchemaViolation(place, f"must be one of its {len(schema['enum'])} allowed values")
     if "const" in schema and value != schema["const"]:
-        yield Trouble(place, "must be the one value it may have")
+        yield SchemaViolation(place, "must be its only allowed value")
 
 
 def _is_number(value: Any) -> bool:

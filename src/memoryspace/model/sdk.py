@@ -1,4 +1,4 @@
-"""What the models on official SDKs have in common: clients, forms that are refused, streams."""
+"""``SDKChatModel``: the common part of models on official SDKs: clients, forms, streams."""
 
 from __future__ import annotations
 
@@ -15,21 +15,28 @@ from ..http import check_key
 from ..lifecycle import Closing
 from ..loops import PerLoop
 from .base import Answer, ChatModelBase, ChatResponse, ChatUsage, StructuredModel, ToolChoice
+from .builder import ResponseBuilder
 from .faults import FormRefused, broken_off, fault, no_answer
-from .forms import ANSWER, FORCING, Form, Question, structured_answer
-from .gathering import Gathering
+from .forms import ANSWER, FORCING, Form, ModelRequest, structured_answer
 
 T = TypeVar("T")
-_ODD = (AttributeError, TypeError, IndexError, KeyError, ValueError)  # it is no completion
+_ODD = (
+    AttributeError,
+    TypeError,
+    IndexError,
+    KeyError,
+    ValueError,
+)  # raised for a response that is not a completion
 
 
 class SDKChatModel(ChatModelBase, Closing):
-    """A chat model behind an official SDK, which also tries again what may pass.
+    """A chat model behind an official SDK, which also retries transient failures.
 
-    A client that is given is used as it is and never closed. Otherwise each event loop gets one of
-    its own; ``close`` closes that of the running loop, and the model can be used again.
-    With ``stream``, the request is made when the first response is asked for; leaving the stream,
-    or being cancelled in it, hangs up. A form of request that a server refuses is not tried again.
+    A client that is passed in is used as it is and never closed. Otherwise each event loop gets its
+    own client; ``close`` closes that of the running loop, and the model can be used again. With
+    ``stream``, the request is made when the first response is read; leaving the stream, or being
+    cancelled in it, closes the connection. A form of request that a server rejects is not used
+    again.
     """
 
     structured_forms: ClassVar[tuple[Form, ...]] = (Form.TOOL, Form.WORDS)
@@ -62,15 +69,15 @@ class SDKChatModel(ChatModelBase, Closing):
         tool_choice: ToolChoice | None = None,
         structured_model: StructuredModel | None = None,
     ) -> Answer:
-        """Answer formatted messages; see ``ChatModelBase``. Nothing given is changed.
+        """Answer formatted messages; see ``ChatModelBase``. The arguments are not changed.
 
-        With a ``structured_model`` the tools are not offered.
+        With a ``structured_model``, tools are not offered.
         """
-        question = Question(messages, tools, tool_choice, structured_model)
-        return self._streamed(question) if self.stream else await self._whole(question)
+        request = ModelRequest(messages, tools, tool_choice, structured_model)
+        return self._streamed(request) if self.stream else await self._whole(request)
 
     async def close(self) -> None:
-        """Close the running loop's client, unless it was given."""
+        """Close the running loop's client, unless it was passed in."""
         client = self._own.pop()
         if client is not None:
             await client.close()
@@ -79,46 +86,46 @@ class SDKChatModel(ChatModelBase, Closing):
         return f"{type(self).__name__}({self.model_name!r}, stream={self.stream})"
 
     @abstractmethod
-    def _body(self, question: Question, form: Form) -> dict[str, Any]:
-        """Return what the SDK is called with."""
+    def _body(self, request: ModelRequest, form: Form) -> dict[str, Any]:
+        """Return the arguments of the SDK call."""
 
     @abstractmethod
     async def _create(self, client: Any, body: dict[str, Any]) -> Any:
         """Call the SDK."""
 
     @abstractmethod
-    def _take_whole(self, answer: Any, gathering: Gathering) -> None:
-        """Take an answer that was not streamed."""
+    def _take_whole(self, answer: Any, builder: ResponseBuilder) -> None:
+        """Add an answer that was not streamed."""
 
     @abstractmethod
-    def _take_event(self, event: Any, gathering: Gathering) -> bool:
-        """Take an event of a stream; tell whether it said anything new."""
+    def _take_event(self, event: Any, builder: ResponseBuilder) -> bool:
+        """Add an event of a stream; return whether it has new content."""
 
-    async def _whole(self, question: Question) -> ChatResponse:
+    async def _whole(self, request: ModelRequest) -> ChatResponse:
         began = time.perf_counter()
-        form, answer = await self._sent(question, is_stream=False)
-        growing = _Growing(self._gathering(form), question, began)
-        self._take(self._take_whole, answer, growing.gathering)
+        form, answer = await self._sent(request, is_stream=False)
+        growing = _Growing(self._builder(form), request, began)
+        self._take(self._take_whole, answer, growing.builder)
         return growing.last()
 
-    async def _streamed(self, question: Question) -> AsyncGenerator[ChatResponse, None]:
+    async def _streamed(self, request: ModelRequest) -> AsyncGenerator[ChatResponse, None]:
         began = time.perf_counter()
-        form, stream = await self._sent(question, is_stream=True)
-        growing = _Growing(self._gathering(form), question, began)
+        form, stream = await self._sent(request, is_stream=True)
+        growing = _Growing(self._builder(form), request, began)
         async with stream:
             events = aiter(stream)
             while (event := await self._next(events)) is not None:
-                if self._take(self._take_event, event, growing.gathering):
+                if self._take(self._take_event, event, growing.builder):
                     yield growing.so_far()
-        if not growing.gathering.is_complete:
+        if not growing.builder.is_complete:
             raise broken_off(self.model_name)
         yield growing.last()
 
-    async def _sent(self, question: Question, is_stream: bool) -> tuple[Form, Any]:
-        forms = self._forms_of(question)
+    async def _sent(self, request: ModelRequest, is_stream: bool) -> tuple[Form, Any]:
+        forms = self._forms_of(request)
         refused = None
         for form in forms[self._taken.get(forms, 0) :]:
-            body = {**self._body(question, form), "stream": is_stream}
+            body = {**self._body(request, form), "stream": is_stream}
             try:
                 answer = await self._posted(without_none(body))
             except FormRefused as error:
@@ -126,19 +133,19 @@ class SDKChatModel(ChatModelBase, Closing):
                 continue
             self._taken[forms] = forms.index(form)
             return form, answer
-        assert refused is not None  # there is always one form at least
+        assert refused is not None  # there is at least one form
         raise refused
 
-    def _forms_of(self, question: Question) -> tuple[Form, ...]:
-        if question.structured_model is not None:
+    def _forms_of(self, request: ModelRequest) -> tuple[Form, ...]:
+        if request.structured_model is not None:
             return self.structured_forms
-        return FORCING if question.is_forced else (Form.FREE,)
+        return FORCING if request.is_forced else (Form.FREE,)
 
     async def _posted(self, body: dict[str, Any]) -> Any:
-        """Ask. Errors are raised outside the block that caught theirs, which may hold a prompt."""
+        """Send a request. Errors are raised without their cause, which may contain the prompt."""
         try:
             return await self._called(body)
-        except UnicodeEncodeError:  # half of a surrogate pair; formatters mend it, others may not
+        except UnicodeEncodeError:  # a lone surrogate, which formatters replace but others may not
             pass
         return await self._called(plain_data(body))
 
@@ -153,7 +160,7 @@ class SDKChatModel(ChatModelBase, Closing):
         raise trouble
 
     async def _next(self, events: AsyncIterator[Any]) -> Any:
-        """Return the next event, None at the end."""
+        """Return the next event, or None at the end."""
         try:
             return await anext(events)
         except StopAsyncIteration:
@@ -162,40 +169,42 @@ class SDKChatModel(ChatModelBase, Closing):
             trouble = fault(error, self.model_name, self._api_key, "broke off in the middle")
         raise trouble
 
-    def _take(self, take: Callable[[Any, Gathering], T], said: Any, gathering: Gathering) -> T:
+    def _take(
+        self, take: Callable[[Any, ResponseBuilder], T], said: Any, builder: ResponseBuilder
+    ) -> T:
         try:
-            return take(said, gathering)
+            return take(said, builder)
         except _ODD:
             pass
         raise no_answer(self.model_name)
 
-    def _gathering(self, form: Form) -> Gathering:
+    def _builder(self, form: Form) -> ResponseBuilder:
         answer = ANSWER if form is Form.TOOL else ""
-        return Gathering(answer, reads_early=self.stream_tool_parsing)
+        return ResponseBuilder(answer, reads_early=self.stream_tool_parsing)
 
 
 class _Growing:
-    """One answer as responses: the same id and the same hour, more and more content."""
+    """One answer as a series of responses with the same id and time, and growing content."""
 
-    def __init__(self, gathering: Gathering, question: Question, began: float) -> None:
-        self.gathering = gathering
-        self._structured_model = question.structured_model
+    def __init__(self, builder: ResponseBuilder, request: ModelRequest, began: float) -> None:
+        self.builder = builder
+        self._structured_model = request.structured_model
         self._began = began
         self._first = ChatResponse([])
 
     def so_far(self) -> ChatResponse:
-        """Return what was said until now."""
-        return self._response(self.gathering.content())
+        """Return the answer so far."""
+        return self._response(self.builder.content())
 
     def last(self) -> ChatResponse:
-        """Return everything, with usage and the structured answer."""
-        response = self._response(self.gathering.content(is_last=True))
+        """Return the complete answer, with usage and the structured answer."""
+        response = self._response(self.builder.content(is_last=True))
         if self._structured_model is not None:
             response.metadata = structured_answer(self._structured_model, response.content)
         return response
 
     def _response(self, content: list[Any]) -> ChatResponse:
-        known, first = self.gathering, self._first
+        known, first = self.builder, self._first
         seconds = time.perf_counter() - self._began
         usage = ChatUsage(known.input_tokens or 0, known.output_tokens or 0, seconds)
         return ChatResponse(
@@ -207,15 +216,14 @@ class _Growing:
 
 
 def without_none(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that are to be sent."""
+    """Return the options that are not None."""
     return {name: value for name, value in options.items() if value is not None}
 
 
 def call_options(create: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
     """Return options as an SDK's method takes them.
 
-    Those it does not know go into the body as they are: other servers have more of them, and other
-    versions of an SDK have others.
+    Unknown options go into the body: other servers and other versions of an SDK may have them.
     """
     known, given = signature(create).parameters, without_none(options)
     others = {name: given.pop(name) for name in list(given) if name not in known}
@@ -225,8 +233,8 @@ def call_options(create: Callable[..., Any], options: Mapping[str, Any]) -> dict
 def client_options(
     client_kwargs: Mapping[str, Any] | None, client_args: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """Return what an SDK's client is made with; ``client_args`` is the older name for it."""
+    """Return the options of an SDK's client; ``client_args`` is the older name."""
     if client_kwargs is not None and client_args is not None:
-        raise InvalidInput("client_args is the older name of client_kwargs; give only one of them")
+        raise InvalidInput("client_args is the older name of client_kwargs; pass only one of them")
     given = client_kwargs if client_kwargs is not None else client_args
     return dict(given) if given is not None else {}

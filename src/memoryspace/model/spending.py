@@ -1,4 +1,4 @@
-"""What asking models has cost: calls, failures, tokens and seconds, for each purpose."""
+"""``Spending``: counts model calls, failures, tokens and seconds, by purpose."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Clock: TypeAlias = Callable[[], float]
 
 
 class Call(Struct, frozen=True, kw_only=True):
-    """One call of a model. It failed if no answer came, or none that could be used."""
+    """One call of a model. A call without a usable answer is a failure."""
 
     purpose: str
     model: str
@@ -27,7 +27,7 @@ class Call(Struct, frozen=True, kw_only=True):
 
 
 class Spent(Struct, frozen=True):
-    """The sum of some calls. Those whose model does not count tokens are ``uncounted``."""
+    """The sum of some calls. ``uncounted`` calls are those without token counts."""
 
     calls: int = 0
     failures: int = 0
@@ -37,7 +37,7 @@ class Spent(Struct, frozen=True):
     seconds: float = 0.0
 
     def plus(self, call: Call) -> Spent:
-        """Return the sum with one call more."""
+        """Return the sum with one more call."""
         is_uncounted = call.input_tokens is None and call.output_tokens is None
         return Spent(
             self.calls + 1,
@@ -50,7 +50,16 @@ class Spent(Struct, frozen=True):
 
 
 class Spending:
-    """Adds calls up. ``listener`` sees each one; it holds no text of anybody's."""
+    """Adds up model calls, in total and by purpose.
+
+    Args:
+        listener: Called with each ``Call``, which contains no text of the conversation.
+        clock: Measures durations.
+
+    Example:
+        >>> Spending().total.calls
+        0
+    """
 
     def __init__(
         self,
@@ -62,7 +71,7 @@ class Spending:
         self._listener = listener
         self._by_purpose: dict[str, Spent] = {}
         self._total = Spent()
-        self._lock = threading.Lock()  # several event loops may share one account
+        self._lock = threading.Lock()  # event loops in several threads may share it
 
     @property
     def total(self) -> Spent:
@@ -71,7 +80,7 @@ class Spending:
 
     @property
     def by_purpose(self) -> dict[str, Spent]:
-        """The sums for each purpose, as they stand now."""
+        """The sums by purpose, as a copy."""
         with self._lock:
             return dict(self._by_purpose)
 
@@ -85,7 +94,7 @@ class Spending:
 
 
 def priced(call: Call, completion: Completion) -> Call:
-    """Return the call with the tokens that an answer took."""
+    """Return the call with the token counts of its answer."""
     return change(
         call, input_tokens=completion.input_tokens, output_tokens=completion.output_tokens
     )

@@ -1,7 +1,7 @@
-"""What an answer is to be: a pydantic model, a msgspec Struct, or a JSON schema, in one form.
+"""Schemas and validation of structured answers: pydantic models, msgspec Structs, JSON schemas.
 
-A class of pydantic is known by its methods: the package itself is not needed. No error holds what
-stands in a document: that may be a user's.
+Pydantic classes are recognised by their methods, so pydantic itself is not needed. No error shows
+the content of a document, which may be user data.
 """
 
 from __future__ import annotations
@@ -14,19 +14,22 @@ import msgspec
 
 from ..errors import WrongForm
 from .base import StructuredModel
-from .schemas import Schema, mapped, names_in, parts_of, path, trouble_of
+from .schemas import Schema, mapped, names_in, parts_of, path, violation_of
 
 _REF = "#/$defs/{name}"
-_MOST_TOLD = 5  # places
+_MOST_SHOWN = 5  # places
 _PLACE = re.compile(r" - at `(\$[^`]*)`$")
 _STEP = re.compile(r"\.([^.\[]+)")
 _HARMLESS = re.compile(r"Expected `[^`]*`, got `[^`]*`|Object missing required field `\w+`")
 
 
 def json_schema_of(structured_model: StructuredModel) -> Schema:
-    """Return the JSON schema of what an answer is to be, an object at its root.
+    """Return the JSON schema of a structured answer, with an object at its root.
 
-    The titles that a class gets by itself are left out: models read them for nothing.
+    Generated titles are left out, because models do not need them.
+
+    Raises:
+        TypeError: If the type is not supported, or is not an object.
     """
     if isinstance(structured_model, Mapping):
         return dict(structured_model)
@@ -40,10 +43,10 @@ def json_schema_of(structured_model: StructuredModel) -> Schema:
 
 
 def validated(structured_model: StructuredModel, document: Any) -> dict[str, Any]:
-    """Return the document in the form asked for, with the defaults of what it leaves out.
+    """Validate a document and return it as JSON-compatible data, with defaults filled in.
 
-    The result holds what JSON can hold. Raises ``WrongForm``, which says where the document is
-    wrong and never what stands there.
+    Raises:
+        WrongForm: If the document does not match. The error says where, and never shows content.
     """
     if isinstance(structured_model, Mapping):
         return _validated_by_schema(structured_model, document)
@@ -53,9 +56,9 @@ def validated(structured_model: StructuredModel, document: Any) -> dict[str, Any
 
 
 def _validated_by_schema(schema: Mapping[str, Any], document: Any) -> dict[str, Any]:
-    trouble = trouble_of(schema, document)
-    if trouble is not None:
-        raise _wrong([f"{path(trouble.place, names_in(schema))} {trouble.what}"])
+    violation = violation_of(schema, document)
+    if violation is not None:
+        raise _wrong([f"{path(violation.place, names_in(schema))} {violation.what}"])
     return _object(document)
 
 
@@ -66,7 +69,7 @@ def _validated_by_pydantic(model: Any, document: Any) -> dict[str, Any]:
     except WrongForm:
         raise
     except ValueError as error:
-        listed = getattr(error, "errors", None)  # its messages may quote what stands there
+        listed = getattr(error, "errors", None)  # its messages may quote content
         places = [(each["loc"], each["type"]) for each in listed()] if callable(listed) else []
     known = names_in(json_schema_of(model))
     raise _wrong([f"{path(place, known)} {kind}" for place, kind in places])
@@ -82,7 +85,7 @@ def _validated_by_msgspec(model: type[Any], document: Any) -> dict[str, Any]:
 
 
 def _harmless(text: str, known: set[str]) -> str:
-    """What msgspec said, without the names and values that it quotes of a document."""
+    """Return msgspec's message without names and values quoted from the document."""
     what, place = _HARMLESS.match(text), _PLACE.search(text)
     is_known = place is not None and known.issuperset(_STEP.findall(place[1]))
     where = place[1] if place is not None and is_known else "$"
@@ -90,9 +93,9 @@ def _harmless(text: str, known: set[str]) -> str:
 
 
 def _wrong(places: list[str]) -> WrongForm:
-    """An error made outside the block that caught its cause: that one holds the document."""
-    told = "; ".join(places[:_MOST_TOLD])
-    return WrongForm(f"the answer is not of the form asked for: {told or 'a check of its own'}")
+    """Return an error without a cause, because the cause contains the document."""
+    shown = "; ".join(places[:_MOST_SHOWN])
+    return WrongForm(f"the answer does not match the schema: {shown or 'a custom check failed'}")
 
 
 def _object(document: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""``WrappedChatModel``: any ``ChatModel`` as agents call one, with tools told in words."""
+"""``WrappedChatModel``: any ``ChatModel`` as an agent's model, with tools described in text."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 from ..message import new_id
 from .base import ChatModelBase, ChatResponse, ChatUsage, StructuredModel, ToolChoice
+from .builder import Block
 from .contract import ChatModel, Completion
 from .dialects import as_openai
-from .forms import Question, structured_answer
-from .gathering import Block
+from .forms import ModelRequest, structured_answer
 from .parsing import documents_in
 from .structured import json_schema_of
 
@@ -26,10 +26,13 @@ _FORCED = "There must be at least one call."
 
 
 class WrappedChatModel(ChatModelBase):
-    """Takes prompts in OpenAI's form. The model itself sees text alone and is never closed here.
+    """Adapts a ``ChatModel`` to agents. It takes prompts in OpenAI's format.
 
-    Media are named in the text, not shown. Calls are read from the JSON that the model is asked
-    for; an answer without any is text.
+    The model sees text only: media are named, not shown. Tool calls are read from the JSON that the
+    model is asked for; an answer without JSON is text.
+
+    Args:
+        model: The model; it is never closed here.
     """
 
     def __init__(self, model: ChatModel) -> None:
@@ -44,11 +47,11 @@ class WrappedChatModel(ChatModelBase):
         structured_model: StructuredModel | None = None,
     ) -> ChatResponse:
         """Answer formatted messages; see ``ChatModelBase``."""
-        question = Question(messages, tools, tool_choice, structured_model)
+        request = ModelRequest(messages, tools, tool_choice, structured_model)
         began = time.perf_counter()
-        prompt, schema = _put(question)
+        prompt, schema = _put(request)
         completion = await self.model.complete(prompt, schema=schema)
-        blocks = _read(completion.text, question)
+        blocks = _read(completion.text, request)
         found = ChatResponse(blocks, usage=_usage(completion, time.perf_counter() - began))
         if structured_model is not None:
             found.metadata = structured_answer(structured_model, found.content)
@@ -64,31 +67,31 @@ class WrappedChatModel(ChatModelBase):
         return f"WrappedChatModel({self.model!r})"
 
 
-def _put(question: Question) -> tuple[list[Mapping[str, str]], dict[str, Any] | None]:
-    """Return the conversation as text, and the schema of the answer."""
-    said = [_as_text(each) for each in as_openai(question.messages)]
-    if question.structured_model is not None:
-        return said, json_schema_of(question.structured_model)
-    tools = _offered(question)
+def _put(request: ModelRequest) -> tuple[list[Mapping[str, str]], dict[str, Any] | None]:
+    """Return the conversation as text, and the JSON schema of the answer."""
+    said = [_as_text(each) for each in as_openai(request.messages)]
+    if request.structured_model is not None:
+        return said, json_schema_of(request.structured_model)
+    tools = _offered(request)
     if not tools:
         return said, None
-    rule = _FORCED if question.is_forced else _FREE
+    rule = _FORCED if request.is_forced else _FREE
     told = _TOOLS.format(rule=rule, tools=json.dumps(tools, ensure_ascii=False))
-    return _headed(told, said), _calls_schema(tools, question.is_forced)
+    return _headed(told, said), _calls_schema(tools, request.is_forced)
 
 
 def _headed(told: str, said: list[Mapping[str, str]]) -> list[Mapping[str, str]]:
-    """One system message: the templates of many models take no second one."""
+    """Put ``told`` into the one system message: many chat templates accept no second one."""
     if said and said[0]["role"] == "system":
         return [{"role": "system", "content": f"{said[0]['content']}\n\n{told}"}, *said[1:]]
     return [{"role": "system", "content": told}, *said]
 
 
-def _offered(question: Question) -> list[Mapping[str, Any]]:
-    if question.tool_choice == "none" or question.structured_model is not None:
+def _offered(request: ModelRequest) -> list[Mapping[str, Any]]:
+    if request.tool_choice == "none" or request.structured_model is not None:
         return []
-    tools = [each["function"] for each in question.tools or ()]
-    named = [each for each in tools if each["name"] == question.tool_choice]
+    tools = [each["function"] for each in request.tools or ()]
+    named = [each for each in tools if each["name"] == request.tool_choice]
     return named if named else tools
 
 
@@ -115,8 +118,8 @@ def _call_schema(tool: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _read(text: str, question: Question) -> list[Block]:
-    if _offered(question):
+def _read(text: str, request: ModelRequest) -> list[Block]:
+    if _offered(request):
         for document in documents_in(text):
             if isinstance(document, dict) and document.keys() & {"text", "calls"}:
                 return _blocks(document)

@@ -1,4 +1,7 @@
-"""Several agents together: in a conversation, one after another, or side by side."""
+"""Several agents together: in a conversation, in sequence, or in parallel.
+
+The names and signatures are those of AgentScope v1.
+"""
 
 from .hub import MsgHub
 from .running import FanoutPipeline, SequentialPipeline, fanout_pipeline, sequential_pipeline

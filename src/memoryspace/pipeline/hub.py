@@ -1,4 +1,4 @@
-"""``MsgHub``: a conversation in which everybody hears everybody."""
+"""``MsgHub``: a conversation in which every agent observes the replies of all others."""
 
 from __future__ import annotations
 
@@ -8,18 +8,30 @@ from types import TracebackType
 from typing import Self
 
 from ..agent import AgentBase
-from ..agent.subscribers import tell
+from ..agent.subscribers import publish
 from ..message import Msg, new_id
 
 logger = logging.getLogger(__name__)
 
 
 class MsgHub:
-    """Between ``async with`` and its end, what a participant replies is heard by all others.
+    """Inside ``async with``, all other participants observe what a participant replies.
 
-    Each hears a copy of its own, without what was only thought. A participant that cannot observe
-    a reply is logged; the conversation goes on. When the hub closes, by whatever way, no agent
-    knows of it any more. Hubs that are open at the same time need names of their own.
+    Each gets its own copy, without thinking blocks. If a participant fails to observe a reply, the
+    failure is logged and the conversation continues. When the hub closes, for whatever reason, it
+    is removed from all agents. Hubs that are open at the same time need different names.
+
+    Args:
+        participants: The agents.
+        announcement: Messages to broadcast when the hub opens.
+        enable_auto_broadcast: Whether replies are broadcast automatically.
+        name: The name of the hub; random by default.
+
+    Example:
+        >>> async def talk(alice: AgentBase, bob: AgentBase) -> None:
+        ...     async with MsgHub([alice, bob], announcement=Msg("host", "Hello!", "user")):
+        ...         await alice()
+        ...         await bob()
     """
 
     def __init__(
@@ -56,12 +68,12 @@ class MsgHub:
         self._close()
 
     def add(self, new_participant: AgentBase | Sequence[AgentBase]) -> None:
-        """Let further agents take part; who does already is not added again."""
+        """Add participants. An agent that already takes part is not added again."""
         self.participants = _once_each([*self.participants, *_as_list(new_participant)])
         self._refresh()
 
     def delete(self, participant: AgentBase | Sequence[AgentBase]) -> None:
-        """Let agents leave: they neither hear nor are heard. An unknown one is logged."""
+        """Remove participants. An unknown agent is logged."""
         for agent in _as_list(participant):
             if not _is_among(agent, self.participants):
                 logger.warning("agent %r does not take part in hub %r", agent.id, self.name)
@@ -69,26 +81,30 @@ class MsgHub:
         self._refresh()
 
     async def broadcast(self, msg: Msg | list[Msg]) -> None:
-        """Tell every participant.
+        """Send messages to every participant.
 
-        One that fails does not keep the others from hearing it; afterwards the errors are raised as
-        an ``ExceptionGroup``.
+        Raises:
+            ExceptionGroup: If participants failed to observe; the others have observed by then.
         """
-        errors = await tell([*self.participants], msg)
+        errors = await publish([*self.participants], msg)
         if errors:
             raise ExceptionGroup(f"participants of hub {self.name!r} could not observe", errors)
 
     def set_auto_broadcast(self, enable: bool) -> None:
-        """Say whether replies are heard by themselves, or only what is ``broadcast``."""
+        """Set whether replies are broadcast automatically, or only by ``broadcast``."""
         self.enable_auto_broadcast = enable
         self._refresh()
+
+    def __repr__(self) -> str:
+        state = "open" if self._is_open else "closed"
+        return f"MsgHub(name={self.name!r}, participants={self.participants}, {state})"
 
     def _close(self) -> None:
         self._is_open = False
         self._refresh()
 
     def _refresh(self) -> None:
-        """Connect exactly those who hear each other now. The one door to the agents."""
+        """Connect exactly the current participants. The only place that changes agents."""
         is_on = self._is_open and self.enable_auto_broadcast
         wanted = [*self.participants] if is_on else []
         for agent in self._connected:

@@ -1,4 +1,4 @@
-"""Agents one after another, and agents side by side."""
+"""Pipelines: agents in sequence, and agents in parallel."""
 
 from __future__ import annotations
 
@@ -14,7 +14,15 @@ from ..message import Msg
 async def sequential_pipeline(
     agents: Sequence[AgentBase], msg: Msg | list[Msg] | None = None
 ) -> Msg | list[Msg] | None:
-    """Ask one agent after another, each with the reply of the one before."""
+    """Call agents in sequence, each with the reply of the one before.
+
+    Args:
+        agents: The agents, in order.
+        msg: The input of the first agent.
+
+    Returns:
+        The reply of the last agent.
+    """
     for agent in agents:
         msg = await agent(msg)
     return msg
@@ -24,12 +32,21 @@ async def fanout_pipeline(
     agents: Sequence[AgentBase],
     msg: Msg | list[Msg] | None = None,
     enable_gather: bool = True,
-    **kwargs: Any,  # further arguments of the agents, which are their own affair
+    **kwargs: Any,  # further arguments of the agents
 ) -> list[Any]:
-    """Ask all agents the same, each with a copy of its own; their replies in the agents' order.
+    """Call all agents with the same input.
 
-    With ``enable_gather`` all at once, otherwise in turn. The first error is raised; by then the
-    others are cancelled and have ended: no task is left behind.
+    The first error is raised after the other calls have been cancelled and have ended: no task is
+    left behind.
+
+    Args:
+        agents: The agents.
+        msg: The input; each agent gets its own copy.
+        enable_gather: Whether to call them concurrently, or one after another.
+        **kwargs: Further arguments of the agents.
+
+    Returns:
+        The replies, in the order of the agents.
     """
     if not enable_gather:
         return [await agent(copied(msg), **kwargs) for agent in agents]
@@ -37,25 +54,25 @@ async def fanout_pipeline(
 
 
 class SequentialPipeline:
-    """``sequential_pipeline`` of always the same agents."""
+    """A reusable ``sequential_pipeline``."""
 
     def __init__(self, agents: Sequence[AgentBase]) -> None:
         self.agents = [*agents]
 
     async def __call__(self, msg: Msg | list[Msg] | None = None) -> Msg | list[Msg] | None:
-        """Ask one agent after another."""
+        """Call the agents in sequence."""
         return await sequential_pipeline(self.agents, msg)
 
 
 class FanoutPipeline:
-    """``fanout_pipeline`` of always the same agents."""
+    """A reusable ``fanout_pipeline``."""
 
     def __init__(self, agents: Sequence[AgentBase], enable_gather: bool = True) -> None:
         self.agents = [*agents]
         self.enable_gather = enable_gather
 
     async def __call__(self, msg: Msg | list[Msg] | None = None, **kwargs: Any) -> list[Any]:
-        """Ask all agents the same."""
+        """Call all agents with the same input."""
         return await fanout_pipeline(self.agents, msg, self.enable_gather, **kwargs)
 
 

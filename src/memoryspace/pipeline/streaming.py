@@ -1,4 +1,4 @@
-"""``stream_printing_messages``: what agents print while they work, as a stream of messages."""
+"""``stream_printing_messages``: a stream of the messages that agents print."""
 
 from __future__ import annotations
 
@@ -18,14 +18,20 @@ async def stream_printing_messages(
     end_signal: str = "[END]",
     yield_speech: bool = False,
 ) -> AsyncGenerator[Any, None]:
-    """Run ``coroutine_task`` and yield ``(msg, last)`` for all that the agents print meanwhile.
+    """Run ``coroutine_task`` and yield everything that the agents print meanwhile.
 
-    ``last`` marks the last piece of a message; with ``yield_speech`` there is a third item. The
-    task's error is raised after what it printed. Who leaves early (``break``, ``aclose``) cancels
-    the task. In any case nothing runs afterwards and the agents' queues are off again.
+    Leaving the stream early (``break``, ``aclose``) cancels the task. In any case no task keeps
+    running, and the agents' queues are disabled again. An agent prints into one stream at a time.
 
-    A ``queue`` of one's own may be bounded: the agents wait for the reader. ``end_signal`` put into
-    it from elsewhere ends the stream. An agent prints into one stream at a time.
+    Args:
+        agents: The agents to watch.
+        coroutine_task: The work, such as ``agent(msg)``. Its error is raised after its output.
+        queue: A queue to use. If it is bounded, the agents wait for the reader.
+        end_signal: Put into the queue from elsewhere, this ends the stream.
+        yield_speech: Whether to yield the speech as a third item.
+
+    Yields:
+        ``(msg, last)``, where ``last`` says whether the message is complete.
     """
     queue = asyncio.Queue() if queue is None else queue
     for agent in agents:
@@ -43,7 +49,7 @@ async def stream_printing_messages(
 
 
 async def _next(queue: asyncio.Queue[Any], task: asyncio.Future[Any]) -> Any:
-    """Return what comes next, or ``_OVER`` when the task has ended and nothing is left.
+    """Return the next item, or ``_OVER`` when the task has ended and the queue is empty.
 
     A task that waits for an item and is cancelled leaves it in the queue.
     """
@@ -60,7 +66,7 @@ async def _next(queue: asyncio.Queue[Any], task: asyncio.Future[Any]) -> Any:
 
 def _turn_off(agents: Sequence[AgentBase], queue: asyncio.Queue[Any]) -> None:
     for agent in agents:
-        if agent.msg_queue is queue:  # it may print into another stream by now
+        if agent.msg_queue is queue:  # it may belong to another stream by now
             agent.set_msg_queue_enabled(False)
 
 

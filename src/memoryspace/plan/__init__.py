@@ -1,4 +1,4 @@
-"""Plans: what an agent wants to do, kept beside what it remembers."""
+"""Plans of an agent, kept beside its memory."""
 
 from .notebook import PlanNotebook, plan_to_hint
 from .plan import Plan, SubTask

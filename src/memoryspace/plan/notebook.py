@@ -1,4 +1,4 @@
-"""``PlanNotebook``: an agent's plan, kept beside its memory and shown to its model at each step."""
+"""``PlanNotebook``: the plan of an agent, shown to its model at each step."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PlanToHint: TypeAlias = Callable[[Plan], str | None]
 
 
 def plan_to_hint(plan: Plan) -> str:
-    """Return what a model should keep in mind of its plan: all of it, and what comes next."""
+    """Return the default hint about a plan: the whole plan, and the next step."""
     if plan.current is not None:
         step = plan.step(plan.current)
         what = _AT_WORK.format(
@@ -46,7 +46,16 @@ def plan_to_hint(plan: Plan) -> str:
 
 
 class PlanNotebook(StateModule):
-    """One plan at a time. Its functions are tools for the model; its plan is its state."""
+    """Holds one plan at a time. Its methods are tools for the model; the plan is its state.
+
+    Args:
+        max_subtasks: The largest number of subtasks of a plan; None for no limit.
+        plan_to_hint: Makes the hint that the model sees at each step.
+
+    Example:
+        >>> [tool.__name__ for tool in PlanNotebook().list_tools()][:2]
+        ['create_plan', 'update_subtask_state']
+    """
 
     def __init__(
         self, max_subtasks: int | None = None, plan_to_hint: PlanToHint = plan_to_hint
@@ -57,8 +66,12 @@ class PlanNotebook(StateModule):
         self.current_plan: Plan | None = None
         self.register_state("current_plan", msgspec.to_builtins, _plan_of)
 
+    def __repr__(self) -> str:
+        plan = self.current_plan
+        return f"PlanNotebook({'no plan' if plan is None else f'plan={plan.name!r}'})"
+
     def list_tools(self) -> list[Callable[..., Any]]:
-        """Return the functions that a model may call."""
+        """Return the functions that the model can call."""
         return [
             self.create_plan,
             self.update_subtask_state,
@@ -68,7 +81,7 @@ class PlanNotebook(StateModule):
         ]
 
     async def get_current_hint(self) -> Msg | None:
-        """Return what the model is to be told of the plan at this step; None without a plan."""
+        """Return the hint about the plan for this step; None without a plan."""
         hint = None if self.current_plan is None else self.plan_to_hint(self.current_plan)
         if not hint:
             return None

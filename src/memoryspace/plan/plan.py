@@ -1,4 +1,4 @@
-"""``Plan``: what an agent wants to do, step by step. A change makes a new plan."""
+"""``Plan``: a task in steps. Plans are immutable; a change makes a new plan."""
 
 from __future__ import annotations
 
@@ -40,26 +40,26 @@ class Plan(Struct, frozen=True):
 
     @property
     def current(self) -> int | None:
-        """The place of the step in progress."""
+        """The index of the step in progress, or None."""
         states = [step.state for step in self.subtasks]
         return states.index("in_progress") if "in_progress" in states else None
 
     @property
     def next(self) -> int | None:
-        """The place of the first step that is still to be done."""
+        """The index of the first step to do, or None."""
         states = [step.state for step in self.subtasks]
         return states.index("todo") if "todo" in states else None
 
     def step(self, place: int) -> SubTask:
-        """Return the step at a place, counted from 0."""
+        """Return the step with this index, from 0."""
         if not 0 <= place < len(self.subtasks):
             raise InvalidInput(
-                f"there is no subtask {place}; there are those from 0 to {len(self.subtasks) - 1}"
+                f"there is no subtask {place}; they are numbered from 0 to {len(self.subtasks) - 1}"
             )
         return self.subtasks[place]
 
     def with_state(self, place: int, state: State, outcome: str = "") -> Plan:
-        """Return the plan with a step in another state."""
+        """Return a copy of the plan with one step in another state."""
         if state == "in_progress" and self.current not in (None, place):
             raise InvalidInput(f"subtask {self.current} is in progress; finish or abandon it first")
         step = replace(self.step(place), state=state, outcome=outcome)

@@ -1,4 +1,4 @@
-"""Sessions: the state of several modules, saved and restored together."""
+"""Sessions: save and restore the state of several modules together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Saving and restoring the state of several modules together."""
+"""``SessionBase``: saves and restores the state of several modules together."""
 
 from __future__ import annotations
 
@@ -14,15 +14,25 @@ logger = logging.getLogger(__name__)
 
 
 class SessionBase:
-    """Keeps states by user and session. Loading restores every module or none.
+    """Stores states by user and session. Loading restores every module or none.
 
-    A session of one's own implements ``_write`` and ``_read``, or the two public methods.
+    To write your own session, implement ``_write`` and ``_read``, or override the two public
+    methods.
     """
 
     async def save_session_state(
         self, session_id: str, user_id: str = "", **state_modules_mapping: StateModule
     ) -> None:
-        """Save the state of the named modules; what was saved before is replaced in one step."""
+        """Save the state of the named modules, and replace an earlier state atomically.
+
+        Args:
+            session_id: The session to save.
+            user_id: The user it belongs to, if any.
+            **state_modules_mapping: The modules, by the name to restore them under.
+
+        Raises:
+            NotSerializable: If a state cannot be written as JSON.
+        """
         self._check(session_id, user_id)
         states = {name: module.state_dict() for name, module in state_modules_mapping.items()}
         try:
@@ -38,22 +48,35 @@ class SessionBase:
         allow_not_exist: bool = True,
         **state_modules_mapping: StateModule,
     ) -> None:
-        """Restore the named modules; one that was not saved is left as it is."""
+        """Restore the named modules. A module that was not saved keeps its state.
+
+        Args:
+            session_id: The session to load.
+            user_id: The user it belongs to, if any.
+            allow_not_exist: Whether a session without saved state is ignored.
+            **state_modules_mapping: The modules, by the name they were saved under.
+
+        Raises:
+            SessionNotFound: If nothing is saved and ``allow_not_exist`` is false.
+            CorruptData: If the saved state cannot be read.
+        """
         self._check(session_id, user_id)
         text = await self._read(session_id, user_id)
         if text is None:
             if not allow_not_exist:
-                raise SessionNotFound(f"no state of session {session_id!r}, user {user_id!r}")
-            logger.info("no state of session %r, user %r to load", session_id, user_id)
+                raise SessionNotFound(
+                    f"no state is saved for session {session_id!r}, user {user_id!r}"
+                )
+            logger.info("no state is saved for session %r, user %r", session_id, user_id)
             return
         load_together(state_modules_mapping, _states(session_id, user_id, text))
 
     async def _write(self, session_id: str, user_id: str, text: str) -> None:
-        """Keep the text, whole or not at all."""
+        """Store the text atomically."""
         raise NotImplementedError(f"{type(self).__name__} implements neither _write nor saving")
 
     async def _read(self, session_id: str, user_id: str) -> str | bytes | None:
-        """Return the text kept last, or ``None``."""
+        """Return the text stored last, or ``None``."""
         raise NotImplementedError(f"{type(self).__name__} implements neither _read nor loading")
 
     def _check(self, session_id: str, user_id: str) -> None:

@@ -1,4 +1,4 @@
-"""``RedisSession``: states in Redis."""
+"""``RedisSession``: session states in Redis."""
 
 from __future__ import annotations
 
@@ -16,10 +16,17 @@ DEFAULT_USER = "default_user"
 
 
 class RedisSession(SessionBase, Closing):
-    """Keeps states in a Redis server, each under one key.
+    """Stores states in a Redis server, one key per session.
 
-    Connections are given as to ``RedisMemory``. With ``key_ttl``, a state is gone so many seconds
-    after it was last saved or loaded. No user means the user ``default_user``.
+    Without a user id, the user is ``default_user``.
+
+    Args:
+        host: Host of the server; ``port``, ``db``, ``password`` and further options of the client
+            as for ``RedisMemory``.
+        connection_pool: A pool to use instead of an address.
+        key_ttl: Seconds after the last save or load until a state expires; None for never.
+        key_prefix: Put before every key.
+        client: A client to use instead; it stays open on ``close``.
     """
 
     def __init__(
@@ -46,7 +53,7 @@ class RedisSession(SessionBase, Closing):
         return self._client
 
     async def close(self) -> None:
-        """Close the client if it was made here."""
+        """Close the client, unless it was passed in."""
         if self._owns_client:
             await self._client.aclose()
 

@@ -1,4 +1,4 @@
-"""``SQLSession``: states in a relational database."""
+"""``SQLSession``: session states in a relational database."""
 
 from __future__ import annotations
 
@@ -17,9 +17,12 @@ NO_USER = ""
 
 
 class SQLSession(SessionBase):
-    """Keeps states in the table ``memoryspace_state``, one row a session.
+    """Stores states in the table ``memoryspace_state``, one row per session.
 
-    Engine and session are used as by ``AsyncSQLAlchemyMemory``.
+    Args:
+        engine_or_session: An engine or a session of SQLAlchemy, used as in
+            ``AsyncSQLAlchemyMemory``.
+        clock: Source of the time at which a state was saved.
     """
 
     def __init__(

@@ -1,8 +1,7 @@
 """Token counters."""
 
 from .base import TokenCounterBase
-from .char import CharTokenCounter
-from .estimate import EstimatedTokenCounter, estimate_tokens
+from .estimate import CharTokenCounter, EstimatedTokenCounter, estimate_tokens
 from .openai import OpenAITokenCounter
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""How counters are called: on formatted messages, the dicts that go to a model."""
+"""``TokenCounterBase``: the interface of token counters, which count formatted prompts."""
 
 from __future__ import annotations
 
@@ -8,17 +8,22 @@ from typing import Any
 
 
 class TokenCounterBase(ABC):
-    """Counts the tokens of a prompt."""
+    """Counts the tokens of a prompt: formatted messages and tool schemas."""
 
     @abstractmethod
     async def count(
         self, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None = None
     ) -> int:
-        """Return the number of tokens of the formatted messages and tool schemas."""
+        """Return the number of tokens in a prompt.
+
+        Args:
+            messages: Formatted messages, as a provider takes them.
+            tools: JSON schemas of the tools.
+        """
 
 
 def texts_in(value: Any) -> Iterator[str]:
-    """Yield every string inside JSON-like data, keys and values, and numbers as written."""
+    """Yield every string in JSON-like data, keys and values, and numbers as text."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""An exact count with OpenAI's byte-pair vocabulary, which ships inside a package: no download."""
+"""A token count with OpenAI's byte-pair vocabulary, which ships in a package: no download."""
 
 from __future__ import annotations
 
@@ -15,14 +15,20 @@ TOKENS_PER_MESSAGE = 3
 TOKENS_PER_NAME = 1
 TOKENS_PER_REPLY = 3
 TOKENS_PER_SMALL_IMAGE = 85
-TOKENS_PER_IMAGE = 765  # four tiles: a picture of 1024 x 1024; nothing is fetched to look
+TOKENS_PER_IMAGE = 765  # four tiles: an image of 1024 x 1024; images are not fetched
 
 
 class OpenAITokenCounter(TokenCounterBase):
     """Counts with the cl100k vocabulary (needs the extra ``tokens``).
 
-    Exact for the text of GPT-3.5 and GPT-4; later models have another vocabulary, for which this
-    is a close estimate. A picture counts as 1024 x 1024 unless its detail is low.
+    Exact for the text of GPT-3.5 and GPT-4. Later models have another vocabulary, for which this is
+    a close estimate. An image counts as 1024 x 1024 unless its detail is low.
+
+    Args:
+        model_name: Kept for reference; the vocabulary is the same for all names.
+
+    Raises:
+        MissingExtra: If the extra ``tokens`` is not installed.
     """
 
     def __init__(self, model_name: str = "gpt-4") -> None:
@@ -32,7 +38,7 @@ class OpenAITokenCounter(TokenCounterBase):
     async def count(
         self, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None = None
     ) -> int:
-        """Return the number of tokens, with what the chat format adds to each message."""
+        """Return the number of tokens, with the overhead of the chat format per message."""
         total = TOKENS_PER_REPLY if messages else 0
         for message in messages:
             total += TOKENS_PER_MESSAGE + self._count_fields(message)

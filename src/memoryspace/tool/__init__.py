@@ -1,4 +1,4 @@
-"""Tools: functions that a model may call, and what they answer."""
+"""Tools: Python functions that a model can call, and their responses."""
 
 from .meta import ToolChooser
 from .response import ToolResponse, as_response, failed, told

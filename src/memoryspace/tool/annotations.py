@@ -1,7 +1,7 @@
-"""Types of arguments: as JSON schemas for a model, and as values made of what it sends.
+"""Argument types: converted to JSON schemas, and back from what a model sends to values.
 
-Whatever msgspec knows is known here, pydantic classes too, by the methods they have. An argument
-of any other type is described as anything and handed on as it came.
+Supports every type that msgspec supports, and pydantic classes through their methods. An argument
+of any other type gets an empty schema and is passed on unchanged.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import msgspec
 
 from ..model.schemas import Schema, mapped
 
-_UNKNOWN = (TypeError, NotImplementedError)  # what msgspec raises for a type it cannot do
+_UNKNOWN = (TypeError, NotImplementedError)  # raised by msgspec for an unsupported type
 
 
 def schema_of(annotation: Any) -> Schema:
-    """Return a JSON schema; the ``$defs`` of all its parts stand at its root."""
+    """Return the JSON schema of a type, with the ``$defs`` of all its parts at the root."""
     parts: Schema = {}
 
     def tidy(part: Schema) -> Schema:
@@ -29,9 +29,9 @@ def schema_of(annotation: Any) -> Schema:
 
 
 def value_of(given: Any, annotation: Any) -> Any:
-    """Return what a model sent as a value of the type; raise ``ValidationError`` if it is none.
+    """Convert what a model sent to a value of the type; raise ``ValidationError`` if impossible.
 
-    Numbers and truths may come as text: models send them so.
+    Numbers and booleans may be sent as text, as models often do.
     """
     try:
         return msgspec.convert(given, annotation, strict=False, dec_hook=_built)
@@ -41,7 +41,7 @@ def value_of(given: Any, annotation: Any) -> Any:
 
 
 def description_of(annotation: Any) -> str:
-    """Return the description that stands in an ``Annotated``, or ""."""
+    """Return the description in an ``Annotated`` type, or ""."""
     if get_origin(annotation) is not Annotated:
         return ""
     notes = [getattr(note, "description", None) for note in get_args(annotation)[1:]]
@@ -81,7 +81,7 @@ def _members(annotation: Any) -> tuple[Any, ...]:
 
 
 def _first_that_fits(given: Any, members: tuple[Any, ...]) -> Any:
-    trouble = msgspec.ValidationError("It is of none of the types it may have")
+    trouble = msgspec.ValidationError("It matches none of the allowed types")
     for member in members:
         try:
             return value_of(given, member)
@@ -91,7 +91,7 @@ def _first_that_fits(given: Any, members: tuple[Any, ...]) -> Any:
 
 
 def _plain(part: Schema) -> Schema:
-    """Leave out titles, which classes get by themselves; say that the words of an enum are text."""
+    """Remove generated titles; add the type ``string`` to enums of strings."""
     plain = {key: value for key, value in part.items() if key not in ("title", "$defs")}
     if "enum" in plain and all(isinstance(each, str) for each in plain["enum"]):
         plain.setdefault("type", "string")

@@ -1,7 +1,7 @@
-"""One call of a tool by a model: whatever comes of it, the model is told in words.
+"""Runs one tool call. Every outcome, errors included, becomes a response for the model.
 
-A function's own error is told with its type and its own words: they are what helps the model to
-do better. The log holds only the type: the words may be a user's.
+The response to an exception contains its type and message, which help the model to correct the
+call. The log contains only the type: the message may quote a user.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ logger = logging.getLogger(__name__)
 
 
 def arguments_in(tool_call: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the arguments of a call; None if they cannot be read or are not whole.
+    """Return the arguments of a call; None if they are unreadable or incomplete.
 
-    What a model sent (``raw_input``) decides: of arguments that were cut off in the middle, some
-    may read well.
+    The text that the model sent (``raw_input``) decides, because truncated arguments may still
+    parse.
     """
     raw, given = tool_call.get("raw_input"), tool_call.get("input")
     sent = raw if isinstance(raw, str) and raw.strip() else given
@@ -44,14 +44,14 @@ def arguments_in(tool_call: Mapping[str, Any]) -> Mapping[str, Any] | None:
 async def called(
     tool: ToolFunction, given: Mapping[str, Any]
 ) -> AsyncGenerator[ToolResponse, None]:
-    """Call a tool and yield its answer as it grows; the last one is the whole of it.
+    """Call a tool and yield its response as it grows; the last one is complete.
 
-    If the caller is cancelled, the last response is an interrupted one, and the cancellation goes
-    on after it.
+    If the caller is cancelled, the last response is an interrupted one; then the cancellation is
+    raised.
     """
-    arguments, troubles = tool.arguments(given)
-    if troubles:
-        yield _refused(tool, troubles)
+    arguments, problems = tool.arguments(given)
+    if problems:
+        yield _refused(tool, problems)
         return
     so_far: ToolResponse | None = None
     try:
@@ -60,7 +60,7 @@ async def called(
                 so_far = as_response(answer)
                 yield so_far
     except asyncio.CancelledError as error:
-        if not _is_cancelled():  # something within the tool was, which is the tool's own trouble
+        if not _is_cancelled():  # the tool's own task was cancelled, not ours
             yield _ended(so_far, _error(tool, error))
             return
         yield interrupted(so_far)
@@ -75,7 +75,7 @@ async def once(response: ToolResponse) -> AsyncGenerator[ToolResponse, None]:
 
 
 def interrupted(so_far: ToolResponse | None) -> ToolResponse:
-    """Return what there is of an answer, and that it was interrupted."""
+    """Return the response so far, marked as interrupted."""
     return replace(_ended(so_far, INTERRUPTED), is_interrupted=True)
 
 
@@ -84,8 +84,8 @@ def _is_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-def _refused(tool: ToolFunction, troubles: list[str]) -> ToolResponse:
-    what = "; ".join(troubles)
+def _refused(tool: ToolFunction, problems: list[str]) -> ToolResponse:
+    what = "; ".join(problems)
     return told(f"Error: {tool.name} was not called, its arguments are wrong: {what}.")
 
 

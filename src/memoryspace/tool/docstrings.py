@@ -1,4 +1,4 @@
-"""Docstrings in Google's style: what a function does, and what each argument means."""
+"""A parser for Google-style docstrings: summary, description and arguments."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ENTRY = re.compile(r"^\*{0,2}(\w+)\s*(?:\(.*?\))?\s*:\s*(.*)$")
 
 
 class Doc(NamedTuple):
-    """What a docstring says: in a sentence, at length, and of each argument."""
+    """A parsed docstring: the summary, the description, and a text per argument."""
 
     short: str = ""
     long: str = ""
@@ -23,7 +23,7 @@ class Doc(NamedTuple):
 
 
 def read_docstring(docstring: str | None) -> Doc:
-    """Read a docstring; what is not there is empty."""
+    """Parse a docstring; missing parts are empty."""
     if not docstring:
         return Doc()
     sections = _sections(inspect.cleandoc(docstring).splitlines())
@@ -46,7 +46,7 @@ def _sections(lines: list[str]) -> dict[str, list[str]]:
 
 
 def _entries(lines: list[str]) -> dict[str, str]:
-    """Entries stand at the first line's depth; what stands deeper goes on with the last one."""
+    """Entries have the first line's indentation; deeper lines continue the last entry."""
     found: dict[str, list[str]] = {}
     depth, name = None, ""
     for line in lines:

@@ -1,4 +1,4 @@
-"""``ToolFunction``: a function as a model sees it, and the model's arguments as it takes them."""
+"""``ToolFunction``: a function with its JSON schema and the conversion of its arguments."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ from .signatures import AnyFunction, annotations_of, inner, parameters_of
 
 BASIC = "basic"  # the group that is always active
 
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")  # what all providers take
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")  # accepted by all providers
 
 
 class Arguments(NamedTuple):
-    """Arguments to call a function with, and what is wrong with them: then it is not called."""
+    """Converted arguments, and the problems with them. With problems, do not call the function."""
 
     values: dict[str, Any]
-    troubles: list[str]
+    problems: list[str]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ToolFunction:
-    """A registered function. ``preset`` arguments are given by the program, not by the model."""
+    """A registered function. The program, not the model, sets the ``preset`` arguments."""
 
     name: str
     function: AnyFunction
-    json_schema: Schema  # as providers take it: {"type": "function", "function": {…}}
+    json_schema: Schema  # {"type": "function", "function": {…}}
     group: str = BASIC
     preset: Mapping[str, Any] = field(default_factory=dict)
-    annotations: Mapping[str, Any] | None = None  # None: the schema is the caller's own
+    annotations: Mapping[str, Any] | None = None  # None: the schema was passed in
 
     def arguments(self, given: Mapping[str, Any]) -> Arguments:
-        """Return the arguments of a call, each as a value of the type that the function asks."""
+        """Convert the arguments of a call to the types that the function declares."""
         parameters = self.json_schema["function"]["parameters"]
         if self.annotations is None:
-            values, troubles = _checked(parameters, given)
+            values, problems = _checked(parameters, given)
         else:
-            values, troubles = _read(self.annotations, given)
+            values, problems = _converted(self.annotations, given)
             absent = [name for name in parameters.get("required", ()) if name not in given]
-            troubles += [f"{name} is missing" for name in absent]
-        return Arguments({**values, **self.preset}, troubles)
+            problems += [f"{name} is missing" for name in absent]
+        return Arguments({**values, **self.preset}, problems)
 
 
 def tool_function(
@@ -59,7 +59,7 @@ def tool_function(
     json_schema: Mapping[str, Any] | None = None,
     is_long: bool = True,
 ) -> ToolFunction:
-    """Return a function with the schema of its signature and docstring, or with the one given."""
+    """Return a tool with the given schema, or one made from its signature and docstring."""
     preset = dict(preset) if preset is not None else {}
     given = _function_in(json_schema)
     name = _checked_name(name if name is not None else given.get("name", _name_of(function)))
@@ -90,20 +90,20 @@ def _checked(parameters: Schema, given: Mapping[str, Any]) -> tuple[dict[str, An
         return {}, [str(error)]
 
 
-def _read(
+def _converted(
     annotations: Mapping[str, Any], given: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[str]]:
     values: dict[str, Any] = {}
-    troubles: list[str] = []
+    problems: list[str] = []
     for name, value in given.items():
         if name not in annotations:
-            troubles.append(f"there is no argument {name!r}")
+            problems.append(f"there is no argument {name!r}")
             continue
         try:
             values[name] = value_of(value, annotations[name])
-        except Exception as error:  # a type's own checks may raise anything
-            troubles.append(f"{name}: {error}")
-    return values, troubles
+        except Exception as error:  # a type's own validation may raise anything
+            problems.append(f"{name}: {error}")
+    return values, problems
 
 
 def _checked_name(name: str) -> str:
@@ -128,7 +128,7 @@ def _function_in(json_schema: Mapping[str, Any] | None) -> Mapping[str, Any]:
 
 
 def _without(parameters: Mapping[str, Any], preset: Mapping[str, Any]) -> Schema:
-    """Return a schema of the caller's own without the arguments that are preset."""
+    """Return a schema without the preset arguments."""
     known = parameters.get("properties", {})
     left = {key: part for key, part in known.items() if key not in preset}
     required = [key for key in parameters.get("required", ()) if key not in preset]

@@ -1,4 +1,4 @@
-"""The tool by which a model chooses its tools: groups are put at hand, the others away."""
+"""``ToolChooser``: a tool by which a model activates groups of tools."""
 
 from __future__ import annotations
 
@@ -10,14 +10,18 @@ META_TOOL = "reset_equipped_tools"
 
 
 class ToolChooser:
-    """Lets a model choose among the groups of a toolkit."""
+    """Lets a model choose which groups of a toolkit are active.
+
+    Args:
+        toolkit: The toolkit whose groups the model may choose.
+    """
 
     def __init__(self, toolkit: Toolkit) -> None:
         self._toolkit = toolkit
 
     @property
     def json_schema(self) -> Schema:
-        """The schema of the tool, with the groups there are now."""
+        """The schema of the tool, with the current groups."""
         groups = self._toolkit.groups.values()
         described = "".join(f"\n- {group.name}: {group.description}" for group in groups)
         chosen = {

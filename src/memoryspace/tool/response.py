@@ -1,4 +1,4 @@
-"""``ToolResponse``: what a tool function answers an agent. AgentScope v1's shape."""
+"""``ToolResponse``: the result of a tool function, in AgentScope v1's format."""
 
 from __future__ import annotations
 
@@ -17,7 +17,16 @@ OutputBlock: TypeAlias = TextBlock | ImageBlock | AudioBlock | VideoBlock
 
 @dataclass(slots=True)
 class ToolResponse:
-    """Blocks for the model in ``content``; ``metadata`` is for the program alone."""
+    """The result of a tool call.
+
+    Args:
+        content: Blocks for the model.
+        metadata: Data for the program; the model does not see it.
+        stream: Whether more responses follow that extend this one.
+        is_last: Whether this response is complete.
+        is_interrupted: Whether the call was interrupted.
+        id: A random id.
+    """
 
     content: list[OutputBlock]
     metadata: dict[str, Any] | None = None
@@ -28,19 +37,19 @@ class ToolResponse:
 
     @property
     def text(self) -> str:
-        """All text blocks, one after another."""
+        """The text blocks, joined by newlines."""
         return "\n".join(block["text"] for block in self.content if block["type"] == "text")
 
 
 def told(text: str, **metadata: Any) -> ToolResponse:
-    """Return a response of one text. ``metadata`` are its items."""
+    """Return a response with one text block; the keywords become its metadata."""
     return ToolResponse([TextBlock(type="text", text=text)], metadata or None)
 
 
 def failed(what: str, error: Exception) -> ToolResponse:
-    """Return a response that says clearly that nothing was done, and never looks like a memory.
+    """Return a response that reports a failure and cannot be mistaken for a memory.
 
-    The error's own words are left out: they may hold a user's.
+    It contains the type of the error but not its message, which may quote a user.
     """
     kind = type(error).__name__
     logger.warning("%s failed: %s", what, kind)
@@ -50,12 +59,13 @@ def failed(what: str, error: Exception) -> ToolResponse:
 
 
 def as_response(value: Any) -> ToolResponse:
-    """Return what a function gave as a response: text as it is, other data as JSON.
+    """Return a function's return value as a response: text unchanged, other data as JSON.
 
-    Raises ``TypeError`` for what cannot be shown to a model.
+    Raises:
+        TypeError: If the value cannot be written as JSON.
     """
     if isinstance(value, ToolResponse):
-        is_text = isinstance(value.content, str)  # as some write it
+        is_text = isinstance(value.content, str)  # not valid, but common
         return replace(value, content=told(str(value.content)).content) if is_text else value
     if isinstance(value, str):
         return told(value)

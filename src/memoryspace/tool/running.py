@@ -1,7 +1,7 @@
-"""Calling functions of every kind: plain or async, answering once or in a stream.
+"""Calls functions of every kind: synchronous or async, returning once or yielding a stream.
 
-A plain function runs in a thread, so that it cannot hold up the event loop. When its call is
-cancelled, the thread runs on to its end and what it answers is dropped: Python cannot stop it.
+A synchronous function runs in a thread, so it does not block the event loop. If its call is
+cancelled, the thread runs to its end and the result is dropped: Python cannot stop a thread.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _END = object()
 async def answers_of(
     function: AnyFunction, arguments: Mapping[str, Any]
 ) -> AsyncGenerator[Any, None]:
-    """Call a function and yield whatever it answers, one thing or many."""
+    """Call a function and yield its result, or each of its results."""
     answer = await _called(function, arguments)
     if inspect.isasyncgen(answer):
         async with aclosing(answer):
@@ -39,15 +39,15 @@ async def _called(function: AnyFunction, arguments: Mapping[str, Any]) -> Any:
     answer = (
         function(**arguments)
         if _is_quick(function)
-        else await asyncio.to_thread(_plainly, function, arguments)
+        else await asyncio.to_thread(_call_in_thread, function, arguments)
     )
     return await answer if inspect.isawaitable(answer) else answer
 
 
-def _plainly(function: AnyFunction, arguments: Mapping[str, Any]) -> Any:
-    """Call a function in a thread, out of which no ``StopIteration`` may come.
+def _call_in_thread(function: AnyFunction, arguments: Mapping[str, Any]) -> Any:
+    """Call a function and convert ``StopIteration``.
 
-    Asyncio cannot pass one on, and would wait for ever.
+    Asyncio cannot pass a ``StopIteration`` out of a thread and would wait forever.
     """
     try:
         return function(**arguments)
@@ -56,7 +56,7 @@ def _plainly(function: AnyFunction, arguments: Mapping[str, Any]) -> Any:
 
 
 def _is_quick(function: AnyFunction) -> bool:
-    """Whether calling it only makes a coroutine or a generator, and does nothing yet."""
+    """Return whether a call only creates a coroutine or a generator, without running it."""
     called = inner(function)
     if not inspect.isroutine(called):
         called = type(called).__call__
@@ -72,5 +72,5 @@ async def _in_thread(answers: GeneratorType[Any, Any, Any]) -> AsyncGenerator[An
         while (each := await asyncio.to_thread(next, answers, _END)) is not _END:
             yield each
     finally:
-        if not answers.gi_running:  # a cancelled call may still be in it, in its thread
+        if not answers.gi_running:  # a cancelled call may still be running in its thread
             answers.close()

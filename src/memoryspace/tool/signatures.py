@@ -1,4 +1,4 @@
-"""What a function's signature and docstring tell a model about its arguments."""
+"""JSON schemas of arguments, from a function's signature and docstring."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ def inner(function: AnyFunction) -> AnyFunction:
 
 
 def annotations_of(function: AnyFunction, preset: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the type of each argument that a model may give; what cannot be found is ``Any``.
+    """Return the type of each argument that a model may pass; ``Any`` where it is unknown.
 
-    ``self``, ``*args``, ``**kwargs`` and what is preset, by a ``partial`` too, are not for models.
+    ``self``, ``*args``, ``**kwargs`` and preset arguments, also those of a ``partial``, are left
+    out.
     """
     hints, fixed = _hints(inner(function)), {**_fixed(function), **preset}
     parameters = inspect.signature(function).parameters
@@ -73,7 +74,7 @@ def _hint(annotation: Any, names: dict[str, Any]) -> Any:
     written = SimpleNamespace(__annotations__={"it": annotation})
     try:
         return get_type_hints(written, names, include_extras=True)["it"]
-    except Exception:  # a name that only type checkers know, or whatever else is written there
+    except Exception:  # an annotation that cannot be evaluated at run time
         return Any
 
 

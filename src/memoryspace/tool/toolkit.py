@@ -1,4 +1,4 @@
-"""``Toolkit``: the functions that a model may call, in groups that can be put away."""
+"""``Toolkit``: the functions that a model can call, in groups that can be deactivated."""
 
 from __future__ import annotations
 
@@ -20,7 +20,14 @@ NamesakeStrategy: TypeAlias = Literal["raise", "override", "skip"]
 
 @dataclass(frozen=True, kw_only=True)
 class ToolGroup:
-    """Tools that are at hand together, or not. ``notes`` tell the model how to use them."""
+    """A group of tools that are active together.
+
+    Args:
+        name: The name of the group.
+        description: What the group is for.
+        active: Whether the model can call its tools.
+        notes: Instructions for the model, added to the system prompt while the group is active.
+    """
 
     name: str
     description: str
@@ -29,10 +36,18 @@ class ToolGroup:
 
 
 class Toolkit(StateModule):
-    """Functions by name. Its state says which groups are active; the functions are the program's.
+    """The functions that a model can call, by name.
 
-    A function may be plain (it then runs in a thread) or async, and may yield its answer as it
-    grows: each time all of it so far. It answers a ``ToolResponse``, text, or data for JSON.
+    A function may be synchronous (it then runs in a thread) or async. It returns a
+    ``ToolResponse``, text, or JSON-serializable data. It may also yield its response as it grows,
+    each time complete so far. The state of a toolkit is the set of active groups, not the
+    functions.
+
+    Example:
+        >>> def add(a: int, b: int) -> str:
+        ...     return str(a + b)
+        >>> toolkit = Toolkit()
+        >>> toolkit.register_tool_function(add)
     """
 
     def __init__(self) -> None:
@@ -53,11 +68,22 @@ class Toolkit(StateModule):
         func_name: str | None = None,
         namesake_strategy: NamesakeStrategy = "raise",
     ) -> None:
-        """Let models call a function of a group.
+        """Register a function as a tool.
 
-        What it does and what its arguments mean is read from its signature and its docstring (in
-        Google's style) unless ``json_schema`` says it. ``preset_kwargs`` are not shown to models.
-        A name that is taken: an error, or the new one stands in for the old, or is left out.
+        Args:
+            tool_func: The function.
+            group_name: The group it belongs to; ``"basic"`` is always active.
+            preset_kwargs: Arguments that the program sets; models do not see them.
+            func_description: Replaces the description in the docstring.
+            json_schema: Replaces the schema made from the signature and the Google-style
+                docstring.
+            include_long_description: Whether to use the whole docstring, not only its summary.
+            func_name: Replaces the function's name.
+            namesake_strategy: What to do if the name is taken: raise an error, override the old
+                tool, or skip the new one.
+
+        Raises:
+            InvalidInput: If the group is unknown, or the name is taken or invalid.
         """
         if group_name != BASIC and group_name not in self.groups:
             raise InvalidInput(f"there is no tool group {group_name!r}; create_tool_group() first")
@@ -78,7 +104,7 @@ class Toolkit(StateModule):
             self.tools[tool.name] = tool
 
     def remove_tool_function(self, tool_name: str, allow_not_exist: bool = True) -> None:
-        """Take a function away from models."""
+        """Remove a tool. An unknown name is an error unless ``allow_not_exist``."""
         if tool_name not in self.tools and not allow_not_exist:
             raise InvalidInput(f"there is no tool {tool_name!r}")
         self.tools.pop(tool_name, None)
@@ -86,7 +112,7 @@ class Toolkit(StateModule):
     def create_tool_group(
         self, group_name: str, description: str, active: bool = False, notes: str | None = None
     ) -> None:
-        """Make a group to register functions in."""
+        """Create a group of tools."""
         if group_name == BASIC or group_name in self.groups:
             raise InvalidInput(f"there is a tool group {group_name!r} already")
         self.groups[group_name] = ToolGroup(
@@ -94,7 +120,7 @@ class Toolkit(StateModule):
         )
 
     def update_tool_groups(self, group_names: Iterable[str], active: bool) -> None:
-        """Put groups at hand, or away. ``basic`` is always at hand."""
+        """Activate or deactivate groups. ``basic`` is always active."""
         for name in set(group_names) - {BASIC}:
             if name not in self.groups:
                 raise InvalidInput(f"there is no tool group {name!r}")
@@ -110,7 +136,7 @@ class Toolkit(StateModule):
 
     @property
     def active_groups(self) -> list[str]:
-        """The names of the groups that are active; ``basic`` always is and is not named."""
+        """The names of the active groups, without ``basic``, which is always active."""
         return [group.name for group in self.groups.values() if group.active]
 
     @active_groups.setter
@@ -121,11 +147,11 @@ class Toolkit(StateModule):
 
     @property
     def json_schemas(self) -> list[Schema]:
-        """The schemas of the functions that are at hand."""
+        """The schemas of the active tools."""
         return [tool.json_schema for tool in self.tools.values() if self._is_active(tool)]
 
     def get_json_schemas(self) -> list[Schema]:
-        """Return the schemas of the functions that are at hand, as a model takes them."""
+        """Return the schemas of the active tools, as a model takes them."""
         return self.json_schemas
 
     def get_activated_notes(self) -> str:
@@ -136,10 +162,13 @@ class Toolkit(StateModule):
     async def call_tool_function(
         self, tool_call: ToolUseBlock
     ) -> AsyncGenerator[ToolResponse, None]:
-        """Return a generator of the answer as it grows.
+        """Call a tool and return a generator of its response as it grows.
 
-        Whatever goes wrong is an answer in words. If the caller is cancelled, the last one is
-        ``is_interrupted`` and the cancellation goes on after it.
+        Every error becomes a response. If the caller is cancelled, the last response has
+        ``is_interrupted`` set; then the cancellation is raised.
+
+        Args:
+            tool_call: The model's call: id, name and arguments.
         """
         name = str(tool_call.get("name", ""))
         tool = self.tools.get(name)
@@ -154,6 +183,9 @@ class Toolkit(StateModule):
             )
         arguments = arguments_in(tool_call)
         return once(told(UNREADABLE)) if arguments is None else called(tool, arguments)
+
+    def __repr__(self) -> str:
+        return f"Toolkit(tools={[*self.tools]}, active_groups={self.active_groups})"
 
     def _is_active(self, tool: ToolFunction) -> bool:
         return tool.group == BASIC or self.groups[tool.group].active

@@ -1,4 +1,4 @@
-"""Finding leaks: what agents leave behind that should be gone, and what keeps it."""
+"""Leak detection: objects that agents leave behind, and what keeps them alive."""
 
 from .check import LeakCheck, leaks_of
 from .report import Growth, Kept, LeakFound, LeakReport

@@ -1,4 +1,4 @@
-"""What there is right now: agents, memories, what hangs on them, tasks, threads, open files."""
+"""A count of live agents, memories, their hooks and queues, tasks, threads and open files."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from ..base import AgentBase
 from ..hooks import Hookable
 
 Kinds: TypeAlias = tuple[type[Any], ...]
-STATEFUL: Kinds = (StateModule,)  # agents, memories, toolkits and whatever else has a state
+STATEFUL: Kinds = (StateModule,)  # agents, memories, toolkits and other stateful objects
 
 _OPEN_FILES = "/proc/self/fd"
-_POOL = "asyncio_"  # threads of an event loop's own pool: a few, which stay
+_POOL = "asyncio_"  # threads of an event loop's executor, which stay
 
 
 @dataclass(frozen=True)
 class Census:
-    """One count. It keeps nothing alive that it has counted, except tasks and threads."""
+    """One count. It keeps none of the counted objects alive, except tasks and threads."""
 
     things: dict[int, weakref.ref[Any]]
     ties: Counter[str]
@@ -34,13 +34,13 @@ class Census:
     files: Counter[str]
 
     def knew(self, thing: object) -> bool:
-        """Tell whether this very object was there; an id alone may have been used again."""
+        """Return whether this very object was counted; its id alone may have been reused."""
         known = self.things.get(id(thing))
         return known is not None and known() is thing
 
 
 def count(kinds: Kinds) -> Census:
-    """Count what there is of these kinds, and the rest."""
+    """Count the live objects of these classes, and everything else in a census."""
     things = living(kinds)
     return Census(
         {id(each): weakref.ref(each) for each in things},
@@ -52,22 +52,22 @@ def count(kinds: Kinds) -> Census:
 
 
 def living(kinds: Kinds) -> list[Any]:
-    """Return all objects of these kinds that the collector knows."""
+    """Return all objects of these classes that the garbage collector tracks."""
     return [each for each in gc.get_objects() if issubclass(type(each), kinds)]
 
 
 def full_name(kind: type[Any]) -> str:
-    """Return a class's name with its module's."""
+    """Return the qualified name of a class, with its module."""
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _ties() -> Iterator[str]:
-    """Yield what hangs on agents and on their classes: hooks, subscribers, queues."""
+    """Yield what is attached to agents and their classes: hooks, subscribers, queues."""
     for kind in _classes(Hookable):
         yield from _hooks(f"class {full_name(kind)}", kind._class_hooks)
     for agent in living((AgentBase,)):
         if "_subscribers" not in agent.__dict__:
-            continue  # its making has failed
+            continue  # its constructor failed
         who = f"agent {full_name(type(agent))}"
         yield from _hooks(who, agent._instance_hooks)
         yield from (f"subscribers of hub {hub!r} of {who}" for hub in agent._subscribers.hubs)
@@ -87,11 +87,11 @@ def _classes(root: type[Any]) -> Iterator[type[Any]]:
 
 
 def _open_files() -> Iterator[str]:
-    """Yield what the open file descriptors lead to, where the system tells."""
+    """Yield the targets of the open file descriptors, where the system provides them."""
     if not os.path.isdir(_OPEN_FILES):
         return
     for number in os.listdir(_OPEN_FILES):
         try:
             yield os.readlink(f"{_OPEN_FILES}/{number}")
-        except OSError:  # the one that read the folder is closed by now
+        except OSError:  # the descriptor of the listing itself is closed by now
             continue

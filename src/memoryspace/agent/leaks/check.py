@@ -1,4 +1,4 @@
-"""``LeakCheck``: a block of code, and what it leaves behind. ``leaks_of``: the same of a function.
+"""``LeakCheck`` finds what a block of code leaves behind; ``leaks_of`` does so for a function.
 
 report = await leaks_of(a_conversation, times=100)
 report.check()
@@ -20,20 +20,31 @@ from .census import STATEFUL, Census, Kinds, count, full_name, living
 from .keepers import keepers_of
 from .report import Growth, Kept, LeakReport
 
-_TURNS = 20  # of the event loop, for what is ending by itself
-_EXPLAINED = 2  # objects of each class: every look goes through all objects there are
+_TURNS = 20  # iterations of the event loop, for tasks that are about to end
+_EXPLAINED = 2  # objects per class: each search visits every object in the process
 _PLACES = 5
 _ROUNDS = 5
 
 
 class LeakCheck:
-    """Counts before and after a block, and tells the difference.
+    """Counts objects before and after a block and reports the difference.
 
-    Counted are objects of ``kinds`` (by default agents, memories and all else with a state), hooks,
-    subscribers and queues of agents that live on, tasks, threads and, where the system tells, open
-    files. What the block's own variables still hold is counted as kept: let a function do the work.
-    With ``trace_memory`` the memory in use is noted at each ``round()``, and may grow from one to
-    the next by ``tolerance`` bytes; tracing makes all slower.
+    It counts objects of ``kinds``, the hooks, subscribers and queues of surviving agents, tasks,
+    threads and, where the system provides them, open files. Objects that the block's own variables
+    still hold count as kept: do the work in a function.
+
+    Args:
+        kinds: The classes to count; by default everything with a state, such as agents and
+            memories.
+        trace_memory: Whether to measure the memory in use at each ``round()``. Tracing slows
+            everything down.
+        tolerance: How many bytes the memory may grow from one round to the next.
+
+    Example:
+        >>> async def check(work: Callable[[], Awaitable[None]]) -> None:
+        ...     async with LeakCheck() as leaks:
+        ...         await work()
+        ...     leaks.report().check()
     """
 
     def __init__(
@@ -64,13 +75,13 @@ class LeakCheck:
     ) -> None:
         assert self._before is not None  # entered
         growth = Growth() if self._trace is None else self._trace.stop()
-        await _quiet(self._before)
+        await _settle(self._before)
         self._report = _compared(self._before, self._kinds, growth, self._tolerance)
 
     def round(self) -> None:
-        """Note how much memory is in use, at the end of one of several equal rounds.
+        """Record the memory in use at the end of one of several equal rounds.
 
-        What only waits for the collector does not count, unless that is switched off.
+        Garbage that awaits collection does not count, unless the collector is switched off.
         """
         if self._trace is not None:
             if gc.isenabled():
@@ -78,9 +89,9 @@ class LeakCheck:
             self._trace.note()
 
     def report(self) -> LeakReport:
-        """Return what the block left behind, once it has ended."""
+        """Return what the block left behind. Call it after the block."""
         if self._report is None:
-            raise RuntimeError("a LeakCheck has a report after its block")
+            raise RuntimeError("a LeakCheck has a report only after its block")
         return self._report
 
 
@@ -93,8 +104,15 @@ async def leaks_of(
 ) -> LeakReport:
     """Call a coroutine function many times and report what it leaves behind.
 
-    It is called once before, so that what is made only once does not count. Memory may grow by
-    ``tolerance`` bytes with each call.
+    Args:
+        make_and_use: The function. It is called once before the check, so that objects that are
+            created only once do not count.
+        times: How often to call it.
+        kinds: The classes to count.
+        tolerance: How many bytes the memory may grow per call.
+
+    Returns:
+        The report; ``report.check()`` raises ``LeakFound`` if anything was left behind.
     """
     calls = max(1, times // _ROUNDS)
     await make_and_use()
@@ -108,11 +126,11 @@ async def leaks_of(
 
 
 class _Trace:
-    """The memory in use, round by round."""
+    """The memory in use after each round."""
 
     def __init__(self) -> None:
         self._was_on = False
-        self._sizes = array("q")  # numbers of its own would be counted with the rest
+        self._sizes = array("q")  # an array: Python ints would be counted as well
         self._first: tracemalloc.Snapshot | None = None
 
     def start(self) -> None:
@@ -143,8 +161,8 @@ def _growing(before: tracemalloc.Snapshot, after: tracemalloc.Snapshot) -> list[
     ]
 
 
-async def _quiet(before: Census) -> None:
-    """Let what is ending by itself end: cancelled tasks, generators that are closed."""
+async def _settle(before: Census) -> None:
+    """Let cancelled tasks and closing generators end."""
     for _ in range(_TURNS):
         if not _new_tasks(before):
             break
@@ -176,7 +194,7 @@ def _compared(before: Census, kinds: Kinds, growth: Growth, tolerance: int) -> L
 
 
 def _new_things(before: Census, kinds: Kinds) -> list[Any]:
-    """Return the things that were not there before."""
+    """Return the objects that were not counted before."""
     return [each for each in living(kinds) if not before.knew(each)]
 
 

@@ -1,4 +1,4 @@
-"""What keeps an object alive, told by names and types: never by what stands in it."""
+"""Finds what keeps an object alive; described by names and types, never by content."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from typing import Any
 
 from .census import full_name
 
-# What says little by itself: who holds it says more.
+# Containers without a name: report their holder instead.
 _NAMELESS = (dict, list, tuple, set, frozenset, deque, CellType, MethodType)
 _WORDS = {CellType: "closure", MethodType: "bound method"}
-_DEEPEST = 4  # a closure has a cell in a tuple in a function, which may stand in a dict
+_DEEPEST = 4  # a closure is a cell in a tuple in a function, which may be in a dict
 
 
 def keepers_of(thing: Any, found_in: list[list[Any]]) -> list[str]:
-    """Return what refers to ``thing``, apart from the lists it was found in."""
+    """Return descriptions of what refers to ``thing``, apart from the lists in ``found_in``."""
     ignored = {id(each) for each in found_in}
     return [*dict.fromkeys(_holders(thing, ignored, _DEEPEST) + _variables(thing))]
 
 
 def _variables(thing: Any) -> list[str]:
-    """Return the variables of functions that run right now; the collector may not know those."""
+    """Return the variables of running functions, which the collector may not track."""
     found = []
     frame: FrameType | None = sys._getframe()
     while frame is not None:
@@ -41,21 +41,21 @@ def _variables(thing: Any) -> list[str]:
     return found
 
 
-# The search must not find itself: it closes over nothing, and knows its own lists by their ids.
+# The search must not find itself: it has no closures, and ignores its own lists by id.
 
 
 def _holders(thing: Any, ignored: set[int], depth: int) -> list[str]:
-    """Return who holds ``thing``, through as many nameless containers as ``depth``."""
+    """Return the holders of ``thing``, through up to ``depth`` nameless containers."""
     referrers = gc.get_referrers(thing)
     ignored = {*ignored, id(referrers), id(thing)}
     found = []
     for each in referrers:
         if id(each) not in ignored:
-            found += _told(each, thing, ignored, depth)
+            found += _described(each, thing, ignored, depth)
     return found
 
 
-def _told(holder: Any, thing: Any, ignored: set[int], depth: int) -> list[str]:
+def _described(holder: Any, thing: Any, ignored: set[int], depth: int) -> list[str]:
     if isinstance(holder, dict) and (owners := _owners(holder, thing)):
         return owners
     if not isinstance(holder, _NAMELESS):
@@ -66,7 +66,7 @@ def _told(holder: Any, thing: Any, ignored: set[int], depth: int) -> list[str]:
 
 
 def _owners(attributes: dict[Any, Any], thing: Any) -> list[str]:
-    """Return whose these are: a module's, a class's, an object's, or a function's that runs."""
+    """Return the owner of a namespace: a module, a class, an object or a running function."""
     for each in gc.get_referrers(attributes):
         if isinstance(each, FrameType):
             return _named(each, thing)
@@ -80,7 +80,7 @@ def _owners(attributes: dict[Any, Any], thing: Any) -> list[str]:
 
 
 def _named(holder: Any, thing: Any) -> list[str]:
-    """Return what a function, a coroutine or an object holds ``thing`` as."""
+    """Return the name under which a function, coroutine or object holds ``thing``."""
     if isinstance(holder, FunctionType):
         return [f"function {holder.__qualname__}"]
     frame = _frame(holder)

@@ -1,4 +1,4 @@
-"""What a leak check found."""
+"""The report of a leak check."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ...errors import MemorySpaceError
 
 
 class LeakFound(MemorySpaceError, AssertionError):
-    """Something was left behind."""
+    """A leak check found objects that should be gone."""
 
 
 @dataclass(frozen=True)
 class Kept:
-    """Objects of one class that are still there, and what refers to some of them."""
+    """Surviving objects of one class, and what refers to some of them."""
 
     kind: str
     count: int
@@ -28,18 +28,18 @@ class Kept:
 
 @dataclass(frozen=True)
 class Growth:
-    """Bytes that Python had in use after each round, and the lines that took the most."""
+    """Bytes in use after each round, and the source lines that allocated the most."""
 
     sizes: tuple[int, ...] = ()
     places: tuple[str, ...] = ()
 
     @property
     def per_round(self) -> int:
-        """How many bytes were left behind in each round, at the very least.
+        """The bytes left behind in each round, at the least.
 
-        A leak grows in every round; what is filled once, such as a cache, does not. The first round
-        is there to fill such things and does not count. Nor does what was in use for a moment, as
-        another thread may take it: a size counts only as far as it never falls below that again.
+        A leak grows in every round; a cache that is filled once does not. The first round fills
+        such caches and does not count. Neither does memory in temporary use, for example by another
+        thread: a size counts only as far as later sizes never fall below it.
         """
         lasting = [*accumulate(reversed(self.sizes), min)][::-1]
         steps = [after - before for before, after in pairwise(lasting)]
@@ -48,11 +48,11 @@ class Growth:
 
 @dataclass(frozen=True)
 class LeakReport:
-    """What was there at the end and not at the beginning.
+    """What exists at the end and did not at the beginning.
 
-    ``kept`` are objects that the collector could not free; ``cycles`` those that only it could,
-    because they refer to each other. ``ties`` are hooks, subscribers and queues on agents and
-    classes. Cycles are no leak: they cost time and go late.
+    ``kept`` are objects that the garbage collector could not free; ``cycles`` are objects that only
+    the collector could free, because they refer to each other. ``ties`` are hooks, subscribers and
+    queues of agents and classes. Cycles are not leaks: they cost time and are freed late.
     """
 
     kept: tuple[Kept, ...] = ()
@@ -66,7 +66,7 @@ class LeakReport:
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing was left behind, and memory grew no more than was allowed."""
+        """Whether nothing was left behind and memory grew within the tolerance."""
         left = (self.kept, self.ties, self.tasks, self.threads, self.files)
         return not any(left) and self.growth.per_round <= self.tolerance
 

@@ -1,8 +1,8 @@
-"""An answer that grows: pieces of text, thoughts and tool calls as they come, blocks at any time.
+"""Assembles a streamed answer: takes pieces of text, reasoning and tool calls, gives blocks.
 
-The arguments of a call are read again only when they have grown by a quarter, so that a long
-stream of them costs no more than a few readings of the whole. Until a call is complete its
-``input`` holds the members that are whole; a text that is cut off is never taken for a whole one.
+The arguments of a call are parsed again only when they have grown by a quarter, so a long stream
+costs no more than a few parses of the whole. Until a call is complete, its ``input`` contains the
+complete members; a truncated string is never taken for a complete one.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from .parsing import arguments_of
 
 Block: TypeAlias = TextBlock | ThinkingBlock | ToolUseBlock
 
-_LITTLE = 32  # characters of new arguments that are not worth another reading
-_ALONE = -1  # the key of pieces that no index tells apart
+_LITTLE = 32  # characters of new arguments that are not worth another parse
+_ALONE = -1  # the key of pieces without an index
 
 
-class Gathering:
-    """What a model has said so far. Blocks stand in the order in which each of them began.
+class ResponseBuilder:
+    """An answer so far. Blocks are in the order of their first piece.
 
-    Calls of the tool ``answer`` are shown as text: nobody is to run it.
+    Calls of the tool ``answer`` are returned as text, because that tool never runs.
     """
 
     def __init__(self, answer: str = "", *, reads_early: bool = True) -> None:
@@ -38,21 +38,21 @@ class Gathering:
 
     @property
     def is_counted(self) -> bool:
-        """Whether the model has said what the answer took."""
+        """Whether the model has reported token counts."""
         return self.input_tokens is not None or self.output_tokens is not None
 
     def add_text(self, text: str, key: Hashable = "text") -> None:
-        """Take a piece of text."""
+        """Add a piece of text."""
         self._said("text", key).text += text
 
     def add_thinking(self, text: str, key: Hashable = "thinking", signature: str = "") -> None:
-        """Take a piece of a thought, or the signature it needs when it is sent back."""
+        """Add a piece of reasoning, or its signature, which is needed to send it back."""
         thought = self._said("thinking", key)
         thought.text += text
         thought.signature += signature
 
     def add_call(self, index: int | None, id: str, name: str, arguments: Any) -> None:
-        """Take a piece of a call: an id that is new begins one, whatever its index."""
+        """Add a piece of a tool call; a new id starts a new call, whatever its index."""
         place = _ALONE if index is None else index
         call = self._current.get(place)
         if call is None or (id and id != call.id):
@@ -62,13 +62,13 @@ class Gathering:
         call.add(arguments)
 
     def content(self, *, is_last: bool = False) -> list[Block]:
-        """Return everything so far. The last time, arguments are read to their end."""
+        """Return all blocks so far. With ``is_last``, arguments are parsed to their end."""
         blocks = (self._block(part, is_last) for part in self._parts.values())
         return [block for block in blocks if block is not None]
 
     def _said(self, kind: str, key: Hashable) -> _Said:
         part = self._parts.setdefault(key, _Said(kind))
-        assert isinstance(part, _Said)  # calls have keys of their own
+        assert isinstance(part, _Said)  # calls have different keys
         return part
 
     def _block(self, part: _Said | _Call, is_last: bool) -> Block | None:
@@ -106,10 +106,10 @@ class _Call:
         self.name = ""
         self.raw = ""
         self._input: dict[str, Any] = {}
-        self._read = 0  # characters of raw that the input was read from
+        self._read = 0  # characters of raw that the input was parsed from
 
     def add(self, arguments: Any) -> None:
-        """Take a piece; some servers give the arguments as an object at once."""
+        """Add a piece; some servers send the arguments as one object."""
         if arguments is not None:
             self.raw += arguments if isinstance(arguments, str) else json.dumps(arguments)
 

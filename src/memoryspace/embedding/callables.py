@@ -1,4 +1,4 @@
-"""A function of one's own as an embedder."""
+"""``CallableEmbedder``: adapts a function to the ``Embedder`` protocol."""
 
 from __future__ import annotations
 
@@ -12,9 +12,21 @@ from .contract import Vectors, check_texts, unit_rows
 
 
 class CallableEmbedder:
-    """Any function from a list of texts to a vector for each. ``name`` names the vector space.
+    """An embedder that calls a function. Blank texts are not passed to it and get zeros.
 
-    The function never sees blank texts: these get zeros.
+    Args:
+        function: Returns one vector for each text of a list.
+        name: The name of the vector space.
+        dimensions: The length of the vectors.
+        scripts: The scripts that the vectors rank; None for all.
+
+    Raises:
+        InvalidInput: If the name is empty or ``dimensions`` is less than 1.
+
+    Example:
+        >>> lengths = CallableEmbedder(lambda texts: [[len(text)] for text in texts], "length", 1)
+        >>> lengths.embed(["soil"]).tolist()
+        [[1.0]]
     """
 
     def __init__(
@@ -27,15 +39,18 @@ class CallableEmbedder:
     ) -> None:
         if not name or dimensions < 1:
             raise InvalidInput(
-                f"a name and 1 or more dimensions are needed, got {name!r} and {dimensions}"
+                f"name must not be empty and dimensions 1 or more, got {name!r} and {dimensions}"
             )
         self._function = function
         self.name = name
         self.dimensions = dimensions
         self.scripts = scripts
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """Return what the function gives, at length 1."""
+        """Return the function's vectors, scaled to length 1."""
         checked = check_texts(texts)
         said = [number for number, text in enumerate(checked) if text.strip()]
         rows = np.zeros((len(checked), self.dimensions), np.float32)

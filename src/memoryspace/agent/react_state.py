@@ -1,4 +1,4 @@
-"""What one reply is about, as long as it is worked on."""
+"""The state of one reply while it is worked on."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _EMPTY = "Your last answer was empty. Go on with the task, or give your answer."
 
 
 @dataclass
-class Question:
-    """What was asked, what is remembered about it, and in which form the answer is to be.
+class ReplyState:
+    """The messages to answer, the memories about them, and the schema of the answer.
 
-    ``nudge`` is what the model is told before its next step, once.
+    ``nudge`` is a hint for the model's next step only.
     """
 
     asked: Sequence[Msg] = ()
@@ -34,7 +34,7 @@ class Question:
         return None if self.structured is None else "required"
 
     def answer(self, said: Msg) -> Msg | None:
-        """Return the answer if it is there now, or None if the model is to go on."""
+        """Return the answer if there is one, or None if the model must continue."""
         if self.structured is not None:
             return self._structured_answer(said)
         if calls_in(said):
@@ -45,7 +45,7 @@ class Question:
         return None
 
     def _structured_answer(self, said: Msg) -> Msg | None:
-        assert self.structured is not None  # or this would not be asked
+        assert self.structured is not None  # the caller has checked
         text = said.get_text_content()
         has_calls = bool(calls_in(said))
         if self.structured.value is None and not has_calls and self.structured.read(text or ""):
@@ -54,16 +54,16 @@ class Question:
             words = text if text else self.structured.text
             return Msg(said.name, words, "assistant", self.structured.value)
         if not has_calls:
-            self.nudge = self.structured.please
+            self.nudge = self.structured.reminder
         return None
 
 
 def hint(text: str) -> Msg:
-    """Return something that the model is told by the program, and not by a user."""
+    """Return a message to the model from the program, not from a user."""
     return Msg("user", tagged(HINT_TAG, text), "user", metadata={IS_HINT: True})
 
 
 def says_something(msg: Msg) -> bool:
-    """Tell whether a message has words, calls or media, and not thoughts alone."""
+    """Return whether a message has text, tool calls or media, not only thinking blocks."""
     words = (msg.get_text_content() or "").strip()
     return bool(words or calls_in(msg) or msg.has_content_blocks(("image", "audio", "video")))

@@ -1,4 +1,4 @@
-"""One broken block or message, made whole. What is whole already comes back as it is."""
+"""Repair of a single block or message. An intact one is returned unchanged."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 from .msg import Msg, Role, peek_metadata
 from .tool_blocks import TOOL_TYPES, Block, json_text
 
-_DEEPEST = 64  # levels that are copied; who nests deeper shares the rest
+_DEEPEST = 64  # levels that are copied; anything deeper is shared
 
 
 def is_block(block: Any) -> bool:
-    """Tell whether this is a dict that says what kind of block it is."""
+    """Return whether this is a dict with a block type."""
     return isinstance(block, dict) and isinstance(block.get("type"), str)
 
 
 def as_block(junk: Any) -> Block:
-    """Return what is no block as a text that says all that it said."""
+    """Return a value that is not a block as a text block with all of its content."""
     return {"type": "text", "text": junk if isinstance(junk, str) else json_text(junk)}
 
 
@@ -37,13 +37,13 @@ def whole_call(call: Block, fallback_id: str) -> Block:
 
 
 def named_id(block: Block) -> str:
-    """Return the id of a call or result, also where it is a number; empty if there is none."""
+    """Return the id of a call or result as text, also if it is a number; "" if there is none."""
     id = block.get("id")
     return str(id) if isinstance(id, str | int) else ""
 
 
 def whole_result(result: Block, call: Block) -> Block:
-    """Return a result that names its call, with a text or blocks for its output."""
+    """Return a result with its call's id, a name, and text or blocks as output."""
     name, output = result.get("name"), result.get("output")
     whole = output if _is_output(output) else _as_output(output)
     if result.get("id") == call["id"] and isinstance(name, str) and whole is output:
@@ -53,23 +53,23 @@ def whole_result(result: Block, call: Block) -> Block:
 
 
 def blocks_of_output(output: Any) -> list[Block]:
-    """Return a tool's output as blocks that may stand in any message."""
+    """Return a tool's output as blocks that any message may contain."""
     if not isinstance(output, list):
         return [as_block(output)]
     return [item if _may_stand_anywhere(item) else as_block(item) for item in output]
 
 
 def with_content(msg: Msg, content: list[Any], role: Role | None = None, id: str = "") -> Msg:
-    """Return a message like another one, with other content. It shares nothing changeable."""
+    """Return a copy of a message with other content. The two share no mutable part."""
     new = Msg(msg.name, _own(content), role or msg.role, _own(peek_metadata(msg)), msg.timestamp)
     new.id, new.invocation_id = id or msg.id, msg.invocation_id
     return new
 
 
 def _unread_arguments(call: Block) -> list[str]:
-    """Return the arguments as they were said, where that is not what they were read as."""
-    said = [call.get("input"), call.get("raw_input")]
-    unread = [json_text(each) if isinstance(each, list) else each for each in said]
+    """Return the arguments as sent, where they could not be read as an object."""
+    sent = [call.get("input"), call.get("raw_input")]
+    unread = [json_text(each) if isinstance(each, list) else each for each in sent]
     return [*dict.fromkeys(each for each in unread if isinstance(each, str))]
 
 

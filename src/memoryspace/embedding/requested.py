@@ -1,7 +1,8 @@
-"""Models as AgentScope calls them: asked for what a cache does not have, each thing by itself.
+"""Base classes of AgentScope's embedding models, with a cache in front.
 
-Things are asked for once, in batches, and come back in the order they were given in. What is known
-of an answer is kept as soon as it comes, so a request that fails loses none of those before it.
+Only items that the cache lacks are requested, each once and in batches; vectors are returned in the
+order of the input. Each batch is cached as soon as it arrives, so a failed request does not lose
+the earlier ones.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from .agentscope import EmbeddingCacheBase, EmbeddingModelBase, EmbeddingRespons
 from .endpoint import EmbeddingFailed
 
 
-class AskedEmbedding(EmbeddingModelBase):
-    """A model with a cache in front. ``batch_size_limit`` things go into one request."""
+class RequestedEmbedding(EmbeddingModelBase):
+    """A model with a cache in front. A request has up to ``batch_size_limit`` items."""
 
     batch_size_limit: int = 128
 
@@ -38,14 +39,14 @@ class AskedEmbedding(EmbeddingModelBase):
 
     @abstractmethod
     def _ask(self, things: Sequence[Any]) -> tuple[list[Embedding], int]:
-        """Return a vector for each thing and the tokens they took. It runs in a thread."""
+        """Return a vector for each item, and the number of tokens. It runs in a thread."""
 
     @abstractmethod
     def _identifier(self, thing: Any) -> JSONSerializableObject:
-        """Name everything that the vector of a thing depends on."""
+        """Return everything that the vector of an item depends on, as a cache key."""
 
     async def _embedded(self, things: Sequence[Any]) -> EmbeddingResponse:
-        """Return a vector for each thing; ``source`` is "cache" if nothing had to be asked for."""
+        """Return a vector for each item; ``source`` is "cache" if nothing was requested."""
         with operation("embedder.embed", on=self.model_name) as done:
             done.count(given=len(things))
             found = await self._found(things)
@@ -82,8 +83,8 @@ class AskedEmbedding(EmbeddingModelBase):
         length = next((len(each) for each in vectors if len(each) != self.dimensions), None)
         if length is not None:
             raise EmbeddingFailed(
-                f"model {self.model_name!r} gave a vector of {length} numbers, not of "
-                f"{self.dimensions}; set dimensions to what it gives"
+                f"model {self.model_name!r} returned a vector of {length} numbers, not of "
+                f"{self.dimensions}; set dimensions to {length}"
             )
         if self.embedding_cache is not None:
             for thing, vector in zip(things, vectors, strict=True):
@@ -91,13 +92,13 @@ class AskedEmbedding(EmbeddingModelBase):
         return vectors, tokens
 
 
-class TextEmbedding(AskedEmbedding):
-    """Such a model for texts."""
+class TextEmbedding(RequestedEmbedding):
+    """A text embedding model with a cache in front."""
 
     supported_modalities: ClassVar[tuple[str, ...]] = ("text",)
 
     async def __call__(self, text: list[str | TextBlock]) -> EmbeddingResponse:
-        """Return a vector for each text (or text block), as the model gave it."""
+        """Return the model's vector for each text or text block."""
         return await self._embedded([_text_of(item) for item in text])
 
 
@@ -106,4 +107,4 @@ def _text_of(item: str | TextBlock) -> str:
         return item
     if isinstance(item, dict) and isinstance(item.get("text"), str):
         return item["text"]
-    raise ValueError(f"a text or a text block is needed, got {type(item).__name__}")
+    raise ValueError(f"expected a text or a text block, got {type(item).__name__}")

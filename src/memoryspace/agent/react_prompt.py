@@ -1,4 +1,4 @@
-"""What an agent's model is shown: its instructions, what is resident of its memory, hints."""
+"""Prompts of a ReAct agent: instructions, the resident part of its memory, hints."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from ..memory.pages import COMPRESSED
 from ..message import Msg
 from ..model.schemas import Schema
 from ..token import TokenCounterBase
-from .react_question import Question
+from .react_state import ReplyState
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Sight:
-    """Makes prompts. With a window they fit it: what else is in them counts, too."""
+class PromptBuilder:
+    """Builds prompts. With a window they fit its budget, instructions and tools included."""
 
     memory: MemoryBase
     formatter: FormatterBase
     window: ContextWindow | None
     counter: TokenCounterBase
 
-    async def prompt(
+    async def build(
         self,
         instructions: str,
-        question: Question,
+        state: ReplyState,
         hints: Sequence[Msg],
         tools: Sequence[Schema],
     ) -> list[dict[str, Any]]:
-        """Return a prompt. What is remembered stands before what was asked, hints at the end."""
+        """Return a prompt, with retrieved memories before the question and hints at the end."""
         system = [Msg("system", instructions, "system")] if instructions else []
-        recalled = [question.recalled] if question.recalled is not None else []
+        recalled = [state.recalled] if state.recalled is not None else []
         resident = await self._resident([*system, *recalled, *hints], tools)
-        at = _place_of({msg.id for msg in question.asked}, resident)
+        at = _place_of({msg.id for msg in state.asked}, resident)
         return await self.formatter.format(
             [*system, *resident[:at], *recalled, *resident[at:], *hints]
         )
@@ -50,7 +50,7 @@ class Sight:
             prompt = await self.formatter.format(around)
             reserved = await self.counter.count(prompt, [*tools])
             return await self.window.messages(reserved=reserved)
-        except Exception as error:  # too long a prompt is better than no reply
+        except Exception as error:  # a prompt that is too long is better than no reply
             logger.warning("the context could not be compacted: %s", type(error).__name__)
             return await self.memory.get_memory(exclude_mark=COMPRESSED)
 
