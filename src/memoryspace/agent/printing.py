@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from typing import Any, TypeAlias
+from typing import Any, TextIO, TypeAlias
 
 from ..message import Msg
 from ..message.msg import peek_content
@@ -42,14 +42,17 @@ class Console:
 
 
 class _Line:
-    """The console's current line, which all agents share."""
+    """The console's current line, which all agents share. A new ``sys.stdout`` starts a new line."""
 
     def __init__(self) -> None:
         self._stream: Stream | None = None
+        self._output: TextIO | None = None
 
     def write(self, stream: Stream, header: str, text: str) -> None:
         if not text:
             return
+        if self._output is not sys.stdout:
+            self._output, self._stream = sys.stdout, None
         if stream != self._stream:
             text = f"{'' if self._stream is None else chr(10)}{header}: {text}"
             self._stream = stream
