@@ -20,13 +20,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memoryspace.bench import CannotRun, Options, catalogue, run_experiment
-from memoryspace.bench.asking import HITS
-from memoryspace.bench.baselines import SampleMemory, SlidingMemory, WordCounts
-from memoryspace.bench.footprint import Footprint
-from memoryspace.bench.hotpot import HotpotOptions, samples_of
-from memoryspace.bench.memories import COLLECTORS, managed, uncollected
-from memoryspace.bench.playing import OverBudget, play
-from memoryspace.bench.streams import (
+from memoryspace.bench.experiments.hotpot import HotpotOptions, samples_of
+from memoryspace.bench.memories.baselines import SampleMemory, SlidingMemory, WordCounts
+from memoryspace.bench.memories.footprint import Footprint
+from memoryspace.bench.memories.managed import COLLECTORS, managed, uncollected
+from memoryspace.bench.memories.systems import QUICK, SYSTEMS
+from memoryspace.bench.streams.asking import HITS
+from memoryspace.bench.streams.playing import OverBudget, play
+from memoryspace.bench.streams.queries import (
     Query,
     Stream,
     Targets,
@@ -35,7 +36,6 @@ from memoryspace.bench.streams import (
     text_stream,
     words_of,
 )
-from memoryspace.bench.systems import QUICK, SYSTEMS
 from memoryspace.errors import CorruptData, InvalidInput
 
 SMALL: Mapping[str, Any] = {

@@ -14,11 +14,11 @@ import pytest
 
 from memoryspace.bench import catalogue, run_experiment
 from memoryspace.bench.command import main
-from memoryspace.bench.drawing import draw
-from memoryspace.bench.front import write_front
-from memoryspace.bench.quoting import MARK, quote, quoted
-from memoryspace.bench.reading import Redrawn, read_findings
-from memoryspace.bench.tables import claims, grids
+from memoryspace.bench.report.drawing import draw
+from memoryspace.bench.report.front import write_front
+from memoryspace.bench.report.quoting import MARK, quote, quoted
+from memoryspace.bench.report.reading import Redrawn, read_findings
+from memoryspace.bench.report.tables import claims, grids
 from memoryspace.errors import CorruptData, InvalidInput
 
 from bench_toy import TOY, ToyOptions
@@ -156,10 +156,10 @@ def test_every_quotation_is_of_something_that_there_is() -> None:
 
 
 def test_the_notebook_is_what_its_script_writes_and_holds_no_outputs(tmp_path: Path) -> None:
-    script = [sys.executable, str(ROOT / "bench" / "notebook.py"), str(tmp_path / "new.ipynb")]
+    script = [sys.executable, "-m", "memoryspace", "bench", "notebook", str(tmp_path / "new.ipynb")]
     subprocess.run(script, check=True, capture_output=True)
     assert (tmp_path / "new.ipynb").read_text("utf-8") == NOTEBOOK.read_text("utf-8"), (
-        "run bench/notebook.py"
+        "run memoryspace bench notebook"
     )
     document = json.loads(NOTEBOOK.read_text("utf-8"))
     assert document["nbformat"] == 4

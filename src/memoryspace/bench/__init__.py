@@ -41,8 +41,8 @@ and the plots.
 
 from __future__ import annotations
 
-from .data import Data
-from .experiment import (
+from .harness.data import Data
+from .harness.experiment import (
     Asked,
     CannotRun,
     Cell,
@@ -55,9 +55,9 @@ from .experiment import (
     Where,
     integer,
 )
-from .findings import Estimate, Findings, Group
-from .intervals import bootstrap
-from .options import Options, option
+from .harness.findings import Estimate, Findings, Group
+from .harness.intervals import bootstrap
+from .harness.options import Options, option
 from .running import run_experiment
 
 __all__ = [

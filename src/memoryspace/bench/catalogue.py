@@ -6,25 +6,25 @@ from collections.abc import Mapping
 from importlib import import_module
 
 from ..errors import InvalidInput
-from .experiment import Experiment
+from .harness.experiment import Experiment
 
 MODULES: Mapping[str, str] = {
-    "capacity-sweep": "capacity_sweep",
-    "hotpot": "hotpot",
-    "long-context": "long_context",
-    "tiered": "tiered",
-    "gc-ablation": "gc_ablation",
-    "locomo": "locomo",
-    "longmemeval": "longmemeval",
-    "beam": "beam",
-    "zh": "zh",
-    "system": "system",
-    "workloads": "workloads",
-    "crash": "crash",
-    "concurrency": "concurrency",
-    "stores": "stores",
-    "policies": "policies",
-    "compaction": "compaction",
+    "capacity-sweep": "experiments.capacity_sweep",
+    "hotpot": "experiments.hotpot",
+    "long-context": "experiments.long_context",
+    "tiered": "experiments.tiered",
+    "gc-ablation": "experiments.gc_ablation",
+    "locomo": "boards.locomo",
+    "longmemeval": "boards.longmemeval",
+    "beam": "boards.beam",
+    "zh": "boards.zh",
+    "system": "studies.system",
+    "workloads": "studies.workloads",
+    "crash": "studies.crash",
+    "concurrency": "studies.concurrency",
+    "stores": "studies.stores",
+    "policies": "policies.policies",
+    "compaction": "experiments.compaction",
 }
 
 

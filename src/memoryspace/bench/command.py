@@ -9,13 +9,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..errors import MemorySpaceError
-from . import catalogue, tables
-from .experiment import Experiment
-from .fetching import SOURCES, fetch
-from .front import write_front
-from .options import add_flags, chosen
-from .progress import Progress
-from .quoting import quote
+from . import catalogue
+from .harness.experiment import Experiment
+from .harness.fetching import SOURCES, fetch
+from .harness.options import add_flags, chosen
+from .harness.progress import Progress
+from .report import tables
+from .report.front import write_front
+from .report.notebook import NOTEBOOK, write_notebook
+from .report.quoting import quote
 from .running import Outcome, run_experiment
 
 OUT = "results/bench"
@@ -38,6 +40,8 @@ def main(arguments: Sequence[str]) -> None:
             _all(rest)
         elif name == "quote":
             _quote(rest)
+        elif name == "notebook":
+            print(write_notebook(Path(rest[0]) if rest else NOTEBOOK))
         elif name in ("-h", "--help"):
             _top_parser().print_help()
         else:
@@ -48,9 +52,8 @@ def main(arguments: Sequence[str]) -> None:
 
 def main_of(experiment: Experiment) -> None:
     """Run an experiment as the program of its module."""
-    module = catalogue.MODULES[experiment.name]
     try:
-        _one(experiment, f"python -m {__package__}.{module}", sys.argv[1:])
+        _one(experiment, f"memoryspace bench {experiment.name}", sys.argv[1:])
     except MemorySpaceError as error:
         raise SystemExit(f"{experiment.name}: {error}") from error
 

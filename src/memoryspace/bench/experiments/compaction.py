@@ -1,0 +1,198 @@
+"""What each way to keep a context within a budget still knows, on recorded runs of agents.
+
+A step that calls a tool shows in its arguments what it had to know (``evaluation.needs``). Before
+each step whose history is over the budget, every way is asked for what the model would be shown:
+is the fact in it, or behind a handle that is named in it, or would a search of what was kept find
+it. A prompt that is over the budget itself would be refused, and knows nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ...evaluation.keeping import KEEPERS, Judged, judge
+from ...evaluation.trajectories import Trajectory, load_trajectories
+from ..harness.data import Data
+from ..harness.experiment import Cell, CellResult, Claim, Experiment, Plot, Table, integer
+from ..harness.findings import Findings, NotMeasured, part_name
+from ..harness.options import Options, option
+
+FILE = "agent_trajectories.jsonl.gz"
+OLD = 10  # messages after which a fact is old
+ALL = 1 << 30  # runs
+ROUNDS = 1000  # of the bootstrap
+
+WAYS: dict[str, Callable[[Judged], bool]] = {
+    "resident": lambda fact: fact.is_resident,
+    "named": lambda fact: fact.is_named,
+    "found": lambda fact: fact.is_stored,
+}
+AGES = ((5, "1 to 5"), (10, "6 to 10"), (20, "11 to 20"), (50, "21 to 50"), (ALL, "over 50"))
+
+
+@dataclass(frozen=True)
+class CompactionOptions(Options):
+    """Which ways, with how much room."""
+
+    seeds: tuple[int, ...] = option((1,), "not used: nothing here is drawn at random")
+    keepers: tuple[str, ...] = option(tuple(KEEPERS), "ways to keep", choices=tuple(KEEPERS))
+    budgets: tuple[int, ...] = option((1000, 2000, 4000, 8000), "tokens", quick=(1000, 2000))
+    runs: int = option(ALL, "at most", quick=4)
+
+
+def cells(options: CompactionOptions, data: Data) -> list[Cell]:
+    """Return a cell for each way and budget."""
+    return [
+        {"data": data.label, "runs": options.runs, "keeper": keeper, "budget": budget}
+        for budget in options.budgets
+        for keeper in options.keepers
+    ]
+
+
+def run(cell: Cell, data: Data) -> CellResult:
+    """Go through all runs, step by step."""
+    runs = data.once("runs", lambda: load_trajectories(data.path_of(FILE)))
+    started = time.perf_counter()
+    facts = asyncio.run(_judged(cell, runs[: integer(cell, "runs")], data))
+    return _result(facts, time.perf_counter() - started)
+
+
+async def _judged(cell: Cell, runs: Sequence[Trajectory], data: Data) -> list[list[Judged]]:
+    found = []
+    for number, each in enumerate(runs):
+        keeper = KEEPERS[str(cell["keeper"])](integer(cell, "budget"))
+        found.append(await judge(each, keeper))
+        data.tick(number + 1, len(runs))
+    return [facts for facts in found if facts]
+
+
+def _result(runs: Sequence[Sequence[Judged]], seconds: float) -> CellResult:
+    """Return shares of the facts with intervals over runs, of which no two are about the same."""
+    facts = [fact for run in runs for fact in run]
+    steps = {(fact.run, fact.at): fact.tokens for fact in facts}
+    figures: dict[str, float] = {"runs": len(runs), "steps": len(steps), "n": len(facts)}
+    if not facts:
+        return CellResult(figures)
+    figures |= {"tokens": statistics.fmean(steps.values()), "longest": max(steps.values())}
+    old = [[fact for fact in run if fact.age > OLD] for run in runs]
+    figures["n_old"] = sum(map(len, old))
+    intervals = {}
+    for name, has in WAYS.items():
+        for title, chosen in ((name, runs), (f"old_{name}", old)):
+            counts = [(sum(map(has, run)), len(run)) for run in chosen if run]
+            if counts:
+                figures[title] = share(counts)
+                intervals[title] = share_interval(counts)
+        for age, part in _by_age(facts).items():
+            figures[part_name(name, age)] = sum(map(has, part)) / len(part)
+    for age, part in _by_age(facts).items():
+        figures[part_name("n", age)] = len(part)
+    timings = {"ms_a_step": seconds / len(steps) * 1e3}
+    series = {"tokens shown": sorted(steps.values())}
+    return CellResult(figures, timings, series, intervals=intervals)
+
+
+def share(counts: Sequence[tuple[int, int]]) -> float:
+    """Return how many of all there were."""
+    return sum(had for had, _ in counts) / sum(of for _, of in counts)
+
+
+def share_interval(counts: Sequence[tuple[int, int]], seed: int = 0) -> tuple[float, float]:
+    """Return the 95 % interval of a share: whole runs are drawn, with replacement."""
+    import numpy as np
+
+    rng = np.random.default_rng(seed)
+    both = np.asarray(counts, np.float64)
+    drawn = both[rng.integers(0, len(both), (ROUNDS, len(both)))].sum(axis=1)
+    shares = np.sort(drawn[:, 0] / drawn[:, 1])
+    return float(shares[int(ROUNDS * 0.025)]), float(shares[int(ROUNDS * 0.975)])
+
+
+def _by_age(facts: Sequence[Judged]) -> dict[str, list[Judged]]:
+    found: dict[str, list[Judged]] = {}
+    for bound, name in AGES:
+        before = [other for other, _ in AGES if other < bound]
+        part = [fact for fact in facts if max(before, default=0) < fact.age <= bound]
+        if part:
+            found[f"{name} messages"] = part
+    return found
+
+
+def _nothing_is_lost(found: Findings) -> bool:
+    groups = found.where({"keeper": "memoryspace"})
+    if not groups or "found" not in groups[0].figures:
+        raise NotMeasured("memoryspace")
+    return all(group.figures["found"].mean == 1 for group in groups)
+
+
+def _knows_more(found: Findings) -> bool:
+    """At each budget, more of the old facts are within reach than any other way shows."""
+    budgets = dict.fromkeys(group.cell["budget"] for group in found.groups)
+    for budget in budgets:
+        ours = found.mean("old_named", {"keeper": "memoryspace", "budget": budget})
+        others = [
+            group.figures["old_resident"].mean
+            for group in found.where({"budget": budget})
+            if group.cell["keeper"] != "memoryspace" and "old_resident" in group.figures
+        ]
+        if not others:
+            raise NotMeasured("others")
+        if ours <= max(others):
+            return False
+    return True
+
+
+EXPERIMENT = Experiment(
+    "compaction",
+    "what each way to keep a context within a budget still knows of an agent's run",
+    CompactionOptions,
+    cells,
+    run,
+    files=lambda options: (FILE,),
+    tables=(
+        Table(
+            "Facts that a step needed, and where they were before it",
+            columns=("runs", "steps", "n", "tokens", "longest", "resident", "named", "found",
+                     "ms_a_step"),
+            rows=("budget", "keeper"),
+            note="resident: in the prompt. named: or behind a handle that the prompt names. found: "
+            "or in what a search goes through. Intervals: bootstrap over whole runs.",
+        ),
+        Table(
+            f"Facts last said more than {OLD} messages before",
+            columns=("n_old", "old_resident", "old_named", "old_found"),
+            rows=("budget", "keeper"),
+        ),
+    ),
+    plots=(
+        *(
+            Plot(f"compaction-{name.replace('_', '-')}", title, "lines", name, "budget", "keeper",
+                 x_label="tokens", log_x=True)
+            for name, title in (
+                ("resident", "Facts in the prompt"),
+                ("named", "Facts in the prompt or behind a handle in it"),
+                ("found", "Facts in the prompt or found by a search"),
+                ("old_resident", "Old facts in the prompt"),
+                ("old_named", "Old facts in the prompt or behind a handle in it"),
+            )
+        ),
+        Plot("compaction-ages", "Facts in the prompt or behind a handle, by age", "bars", "named",
+             "age", "keeper", facet="budget", parts="age"),
+        Plot("compaction-heat", "Old facts within reach", "heat", "old_named", "budget", "keeper"),
+        Plot("compaction-tokens", "Tokens shown before a step", "cdf", "tokens shown",
+             group="keeper", facet="budget", x_label="tokens"),
+    ),
+    claims=(
+        Claim("of what leaves the prompt, everything is found by a search", _nothing_is_lost),
+        Claim("more old facts are within reach of the prompt than any other way shows",
+              _knows_more),
+    ),
+    notes=(
+        "Judged without a model: a fact that was not copied word for word is not seen, so this is "
+        "a lower bound of what was needed, the same for every way."
+    ),
+)  # fmt: skip
