@@ -413,7 +413,7 @@ def test_an_unknown_experiment_is_told_which_there_are() -> None:
 def test_the_list_names_every_experiment(capsys: pytest.CaptureFixture[str]) -> None:
     main(["list"])
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == list(catalogue.MODULES)
+    assert [line.split()[0] for line in lines] == [*catalogue.MODULES, *catalogue.BENCHMARKS]
     main(["--help"])
     assert "fetch NAME" in capsys.readouterr().out
 

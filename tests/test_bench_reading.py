@@ -171,6 +171,7 @@ def test_the_notebook_s_cells_run_on_the_results_of_a_quick_run(
 ) -> None:
     experiment = catalogue.experiment("tiered")
     options = replace(experiment.options.quick(), seeds=(1,), limit=60, fair_limit=60,
+                      settings=("seed", "fair"),
                       paging_strategy=("lru",))  # type: ignore[call-arg]  # it has these  # fmt: skip
     run_experiment(experiment, options, out=tmp_path)
     monkeypatch.setenv("MEMORYSPACE_RESULTS", str(tmp_path))

@@ -1,4 +1,4 @@
-"""Every experiment by name: the module that holds it as ``EXPERIMENT``, loaded when asked for."""
+"""Every experiment and benchmark by name, and the module that holds it, loaded when asked for."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from importlib import import_module
 
 from ..errors import InvalidInput
+from .harness.benchmark import Benchmark
 from .harness.experiment import Experiment
 
 MODULES: Mapping[str, str] = {
@@ -27,10 +28,49 @@ MODULES: Mapping[str, str] = {
     "compaction": "experiments.compaction",
 }
 
+BENCHMARKS: Mapping[str, str] = {
+    "kernel": "speed.kernel.benchmark",
+    "working-memory": "speed.working_memory",
+    "embedding-cache": "speed.embedding_cache",
+    "service": "speed.service",
+    "service-postgres": "speed.service_postgres",
+    "compaction-speed": "speed.compaction",
+    "agent-lifecycle": "speed.agent_lifecycle",
+    "dense": "speed.dense",
+    "recall-speed": "speed.recall_speed",
+    "deriving-speed": "speed.deriving",
+    "events": "speed.events",
+    "restart": "speed.restart",
+    "recall": "quality.recall",
+    "service-recall": "quality.service_recall",
+    "summaries": "quality.summaries",
+    "lessons": "quality.lessons",
+    "token-estimate": "quality.token_estimate",
+    "orders": "quality.orders",
+    "secrets": "quality.secrets",
+    "personal-rules": "quality.personal_rules",
+}
+_ENVIRONMENTS = {  # packages that are measured beside ours, and what installs them in a checkout
+    "agentscope": "make bench",
+    "agentscope_runtime": "make bench-service",
+}
+
 
 def experiment(name: str) -> Experiment:
     """Return an experiment by its name."""
     if name not in MODULES:
-        raise InvalidInput(f"there is no experiment {name!r}; there are: {', '.join(MODULES)}")
+        there = ", ".join([*MODULES, *BENCHMARKS])
+        raise InvalidInput(f"there is no experiment {name!r}; there are: {there}")
     found: Experiment = import_module(f".{MODULES[name]}", __package__).EXPERIMENT
+    return found
+
+
+def benchmark(name: str) -> Benchmark:
+    """Return a benchmark by its name; what it is measured beside must be installed."""
+    try:
+        found: Benchmark = import_module(f".{BENCHMARKS[name]}", __package__).BENCHMARK
+    except ImportError as error:
+        missing = (error.name or "").partition(".")[0]
+        how = _ENVIRONMENTS.get(missing, f"pip install {missing}")
+        raise InvalidInput(f"{name} needs {missing}, which is not installed: {how}") from error
     return found

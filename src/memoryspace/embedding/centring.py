@@ -2,7 +2,7 @@
 
 All vectors of multilingual-e5-small point roughly the same way, those of one language still more:
 unrelated texts have a cosine of about 0.8. Without the mean of their script it is about 0, so that
-a cosine says something, and texts of two languages can be compared. ``bench/e5_means.py`` measured
+a cosine says something, and texts of two languages can be compared. ``tools/e5_means.py`` measured
 the means, on everyday sentences and questions of our own. Both kinds lose the same mean: what a
 question has of its own points to answers, and losing it made rankings worse.
 """

@@ -73,7 +73,7 @@ def cells_of(board: RecallBoard, options: BoardOptions) -> list[Cell]:
     embedder = embedder_of(options.embedder, None)
     name = None if embedder is None else embedder.name
     kept = {"task": "recall", "board": board.name, "embedder": name}
-    cells: list[Cell] = [{**kept, "arm": "sparse"}]
+    cells: list[Cell] = [{**kept, "embedder": None, "arm": "sparse"}]
     if embedder is not None:
         cells.append({**kept, "arm": "dense"})
     reranker, _ = reranker_of(board, embedder)

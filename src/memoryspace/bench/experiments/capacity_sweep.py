@@ -53,7 +53,9 @@ ASKED_WORDS = 4
 class SweepOptions(Options):
     """The prototype's flags, and those of the fair version."""
 
-    settings: tuple[str, ...] = option(("seed", "fair"), "which", choices=("seed", "fair"))
+    settings: tuple[str, ...] = option(
+        ("seed",), "which; bench all runs both", choices=("seed", "fair"), full=("seed", "fair")
+    )
     dataset: str = option("novels", "which file of a folder", choices=tuple(FILES))
     chunk_size: int = option(512, "characters of a chunk")
     limit: int = option(80_000, "chunks in the seed's setting", quick=600)
@@ -66,8 +68,9 @@ class SweepOptions(Options):
         ("ttl_mark", "ttl_mark_gen"), "in the seed's setting", choices=tuple(COLLECTORS)
     )
     indexes: tuple[str, ...] = option(
-        tuple(INDEXES), "in the seed's setting", choices=tuple(INDEXES)
-    )
+        ("word counts",), "in the seed's setting; word counts are the seed's own",
+        choices=tuple(INDEXES), full=tuple(INDEXES),
+    )  # fmt: skip
     fair_limit: int = option(10_000, "chunks in the fair setting", quick=600)
     budgets: tuple[int, ...] = option(
         (65_536, 262_144, 1_048_576), "bytes in the fair setting", quick=(16_384, 65_536)

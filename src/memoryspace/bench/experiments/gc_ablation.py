@@ -45,7 +45,9 @@ ASK_EVERY = 10
 class AblationOptions(Options):
     """How much, and which collectors."""
 
-    settings: tuple[str, ...] = option(("seed", "fair"), "which", choices=("seed", "fair"))
+    settings: tuple[str, ...] = option(
+        ("seed",), "which; bench all runs both", choices=("seed", "fair"), full=("seed", "fair")
+    )
     limit: int = option(600, "reports in the seed's setting")
     collector_variants: tuple[str, ...] = option(VARIANTS, "which", choices=VARIANTS)
     fair_limit: int = option(20_000, "reports in the fair setting", quick=1000)

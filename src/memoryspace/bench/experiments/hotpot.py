@@ -80,14 +80,17 @@ class HotpotOptions(BoardOptions):
     """The prototype's flags, those of the fair version, and those of recall."""
 
     seeds: tuple[int, ...] = option((1, 2, 3), "how many seeds, or which", quick=(1, 2))
-    settings: tuple[str, ...] = option(SETTINGS, "which", choices=SETTINGS)
+    settings: tuple[str, ...] = option(
+        ("seed",), "which; bench all runs every one", choices=SETTINGS, full=SETTINGS
+    )
     dataset_split: str = option("", "as in train[:5000]: only the number counts")
     max_samples: int = option(5000, "questions, at most", quick=50)
     hot_capacity: int = option(32_768, "bytes of the manager in the seed's setting")
     sliding_window: int = option(4096, "paragraphs of the window in the seed's setting")
     indexes: tuple[str, ...] = option(
-        tuple(INDEXES), "in the seed's setting", choices=tuple(INDEXES)
-    )
+        ("word counts",), "in the seed's setting; word counts are the seed's own",
+        choices=tuple(INDEXES), full=tuple(INDEXES),
+    )  # fmt: skip
     budgets: tuple[int, ...] = option(
         (65_536, 262_144, 1_048_576), "bytes in the fair setting", quick=(32_768,)
     )

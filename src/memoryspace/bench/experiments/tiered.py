@@ -47,7 +47,9 @@ STRATEGIES = tuple(POLICIES)
 class TieredOptions(Options):
     """The prototype's flags, and those of the fair version."""
 
-    settings: tuple[str, ...] = option(("seed", "fair"), "which", choices=("seed", "fair"))
+    settings: tuple[str, ...] = option(
+        ("seed",), "which; bench all runs both", choices=("seed", "fair"), full=("seed", "fair")
+    )
     limit: int = option(600, "reports in the seed's setting")
     query_interval: int = option(15, "reports between two queries")
     fragmentation_threshold: float = option(0.4, "when to collect")

@@ -84,11 +84,12 @@ def unpacked(path: Path) -> bytes:
 
 
 def _in_folder(folder: Path, name: str) -> Path:
-    """Return a file of a folder; a development part of it, with ``_dev`` in its name, will do."""
+    """Return a file of a folder, packed or plain; a development part, with ``_dev``, will do."""
     stem, dot, rest = name.partition(".")
-    for candidate in (name, f"{stem}_dev{dot}{rest}"):
-        if (folder / candidate).is_file():
-            return folder / candidate
+    for whole in (name, f"{stem}_dev{dot}{rest}"):
+        for candidate in (folder / whole, (folder / whole).with_suffix("")):
+            if candidate.is_file():
+                return candidate
     raise InvalidInput(f"there is no {name} in {folder}; pass the folder or the file that holds it")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -27,8 +28,8 @@ PACKAGES = (
 )
 
 
-def environment() -> dict[str, object]:
-    """Return what to say beside every figure."""
+def environment(packages: Sequence[str] = PACKAGES) -> dict[str, object]:
+    """Return what to say beside every figure; packages that are not installed are left out."""
     return {
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
         "cpu": _cpu(),
@@ -36,7 +37,7 @@ def environment() -> dict[str, object]:
         "memory_bytes": _memory(),
         "system": platform.platform(),
         "python": f"{platform.python_implementation()} {platform.python_version()}",
-        "packages": {name: found for name in PACKAGES if (found := installed(name)) is not None},
+        "packages": {name: found for name in packages if (found := installed(name)) is not None},
         "commit": commit(),
     }
 

@@ -77,6 +77,7 @@ class Plot:
     ``series``: the series ``y`` over its steps, or over the series ``x``; ``cdf``: how its values
     are distributed. ``heat``: the figure ``y`` for each ``x`` (across) and ``group`` (down).
     With ``parts``, the parts are a parameter of that name: see ``Findings.in_parts``.
+    ``beside`` are other figures, each a panel of its own: names and titles; ``y`` is among them.
     ``better`` says which way is better, ``caption`` what else a reader should know.
     """
 
@@ -88,6 +89,7 @@ class Plot:
     group: str = ""
     facet: str = ""
     parts: str = ""
+    beside: Mapping[str, str] = field(default_factory=dict)
     where: Where = field(default_factory=dict)
     x_label: str = ""
     y_label: str = ""

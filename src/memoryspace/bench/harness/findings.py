@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from ...errors import MemorySpaceError
 from .cells import Finished
 from .experiment import SEED, Cell, Experiment, Parameter, Where, chosen_by
-from .intervals import student
+from .intervals import interval
 
 
 class NotMeasured(MemorySpaceError):
@@ -142,7 +142,8 @@ def _estimates(
 ) -> dict[str, Estimate]:
     names = dict.fromkeys(name for run in runs for name in run)
     return {
-        name: _estimate(
+        name: estimate_of(
+            name,
             tuple(float(run[name]) for run in runs if name in run),
             intervals[0].get(name) if len(intervals) == 1 else None,
         )
@@ -150,6 +151,7 @@ def _estimates(
     }
 
 
-def _estimate(values: tuple[float, ...], own: tuple[float, float] | None) -> Estimate:
-    low, high = student(values) or own or (None, None)
+def estimate_of(name: str, values: tuple[float, ...], own: tuple[float, float] | None) -> Estimate:
+    """Return the mean of a figure; ``own`` is the interval that a single run gave."""
+    low, high = interval(name, values) or (own if len(values) == 1 else None) or (None, None)
     return Estimate(statistics.fmean(values), low, high, values)

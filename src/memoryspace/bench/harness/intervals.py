@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import statistics
 from collections.abc import Sequence
 
@@ -16,6 +17,27 @@ _T = (
 )  # fmt: skip
 _NORMAL = 1.959964
 _DRAWN = 100  # rounds of a bootstrap at once
+LEAST = 3  # seeds of which an interval is told
+
+
+_SHARE = re.compile(r"@|MRR|\bEM\b|\bF1\b|success|rate\b|share|resident|named|found")
+
+
+def is_share(name: str) -> bool:
+    """Tell by its name whether a figure lies between 0 and 1."""
+    return _SHARE.search(name) is not None
+
+
+def interval(name: str, values: Sequence[float]) -> tuple[float, float] | None:
+    """Return the 95 % interval of the mean of a figure over seeds, if it makes sense.
+
+    Two seeds have none: Student's t of one degree of freedom says nothing. Nor has a figure that
+    is never negative an interval that begins below 0, or a share one that ends above 1.
+    """
+    found = student(values) if len(values) >= LEAST else None
+    if found is None or (found[0] < 0 <= min(values)):
+        return None
+    return None if is_share(name) and max(values) <= 1 < found[1] else found
 
 
 def student(values: Sequence[float]) -> tuple[float, float] | None:
@@ -40,6 +62,18 @@ def bootstrap(values: Sequence[float], *, rounds: int = 1000, seed: int = 0) -> 
         means += array[drawn].mean(axis=1).tolist()
     means.sort()
     return means[int(rounds * 0.025)], means[min(rounds - 1, int(rounds * 0.975))]
+
+
+def over_queries(values: Sequence[float]) -> tuple[float, float]:
+    """Return the 95 % interval of the mean over queries.
+
+    Where all were hits, or none was, a bootstrap would find no doubt: then it is the exact
+    interval of Clopper and Pearson.
+    """
+    bound = 0.025 ** (1 / max(1, len(values)))
+    if set(values) == {1.0}:
+        return bound, 1.0
+    return (0.0, 1 - bound) if set(values) == {0.0} else bootstrap(values)
 
 
 def _t(freedom: int) -> float:

@@ -19,17 +19,19 @@ def option(
     help: str,
     *,
     quick: Any = _SAME,
+    full: Any = _SAME,
     choices: Sequence[str] = (),
     flags: Sequence[str] = (),
     private: bool = False,
 ) -> _Value:
-    """Return a field: what it is, what a quick run has instead, and other names of its flag.
+    """Return a field: what it is, what a quick or full run has instead, other names of its flag.
 
     What is ``private`` says where somebody's things are: no result mentions it.
     """
     metadata = {
         "help": help,
         "quick": quick,
+        "full": full,
         "choices": tuple(choices),
         "flags": tuple(flags),
         "private": private,
@@ -39,32 +41,45 @@ def option(
 
 
 @dataclass(frozen=True)
-class Options:
-    """What every experiment takes. A field's type says what its flag takes: a tuple, several."""
-
-    seeds: tuple[int, ...] = option((1, 2, 3), "how many seeds, or which", quick=(1, 2))
+class Flags:
+    """Options as a frozen dataclass. A field's type says what its flag takes: a tuple, several."""
 
     @classmethod
     def quick(cls) -> Self:
         """Return the smaller set: enough to see whether it works."""
-        smaller = {
-            each.name: each.metadata["quick"]
-            for each in fields(cls)
-            if each.metadata.get("quick", _SAME) is not _SAME
-        }
-        return cls(**smaller)
+        return cls(**_varied(cls, "quick"))
+
+    @classmethod
+    def full(cls) -> Self:
+        """Return the larger set: what ``memoryspace bench all`` runs."""
+        return cls(**_varied(cls, "full"))
 
 
-_Options = TypeVar("_Options", bound=Options)
+@dataclass(frozen=True)
+class Options(Flags):
+    """What every experiment takes."""
+
+    seeds: tuple[int, ...] = option((1, 2, 3), "how many seeds, or which", quick=(1, 2))
 
 
-def public(options: Options) -> dict[str, Any]:
+_Options = TypeVar("_Options", bound=Flags)
+
+
+def _varied(kind: type[Flags], how: str) -> dict[str, Any]:
+    return {
+        each.name: each.metadata[how]
+        for each in fields(kind)
+        if each.metadata.get(how, _SAME) is not _SAME
+    }
+
+
+def public(options: Flags) -> dict[str, Any]:
     """Return the options that results may tell."""
     shown = [each.name for each in fields(options) if not each.metadata.get("private")]
     return {name: getattr(options, name) for name in shown}
 
 
-def add_flags(parser: argparse.ArgumentParser, kind: type[Options]) -> None:
+def add_flags(parser: argparse.ArgumentParser, kind: type[Flags]) -> None:
     """Give a parser one flag a field. What is not given is left out, for ``chosen`` to fill in."""
     hints = get_type_hints(kind)
     for each in fields(kind):
@@ -76,15 +91,18 @@ def add_flags(parser: argparse.ArgumentParser, kind: type[Options]) -> None:
         parser.add_argument(*names, dest=each.name, **arguments, **_taking(hints[each.name]))
 
 
-def chosen(kind: type[_Options], given: argparse.Namespace, *, quick: bool) -> _Options:
-    """Return the options: the defaults or those of a quick run, and what was given."""
+def chosen(
+    kind: type[_Options], given: argparse.Namespace, *, quick: bool, full: bool = False
+) -> _Options:
+    """Return the options: the defaults, those of a quick or a full run, and what was given."""
     said = {each.name: getattr(given, each.name) for each in fields(kind) if each.name in given}
     for name, value in said.items():
         if isinstance(value, list):
             said[name] = tuple(value)
     if "seeds" in said:
         said["seeds"] = seeds_of(said["seeds"])
-    return replace(kind.quick() if quick else kind(), **said)
+    base = kind.quick() if quick else kind.full() if full else kind()
+    return replace(base, **said)
 
 
 def seeds_of(given: Sequence[int]) -> tuple[int, ...]:

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from ..harness.benchmark import Grid
 from ..harness.findings import Findings
 from .drawing import Picture
-from .tables import Grid, claims, grids
+from .tables import claims, grids
 
 _STYLE = """
 :root { color-scheme: light; }
@@ -75,7 +76,8 @@ def head(title: str) -> list[str]:
 def _notes(found: Findings, document: Mapping[str, Any]) -> Iterator[str]:
     label = document["data"]["label"]
     source = "a generated sample" if label == "sample" else label
-    text = f"Data: {source}. Intervals are {document['interval']}."
+    ran = ", ".join(document.get("embedders", ())) or "none"
+    text = f"Data: {source}. Embedder: {ran}. Intervals are {document['interval']}."
     for each in (found.experiment.notes, text, SAMPLE_NOTE if label == "sample" else ""):
         if each:
             yield f'<p class="note">{escape(each)}</p>'

@@ -9,7 +9,7 @@ In a notebook ``Redrawn(found)`` as the last line of a cell shows claims, tables
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,10 @@ from ...errors import CorruptData, InvalidInput
 from .. import catalogue
 from ..harness.cells import Finished
 from ..harness.experiment import CellResult
-from ..harness.findings import Estimate, Findings, Group
+from ..harness.findings import Estimate, Findings, Group, estimate_of
 from .drawing import NoPlots, Picture, draw
 from .page import claims_list, figure_of, table_of
+from .saving import SERIES, save_pages
 from .tables import grids
 
 
@@ -39,14 +40,34 @@ def read_document(results: Path, name: str) -> dict[str, Any]:
 
 
 def read_findings(results: Path, name: str) -> Findings:
-    """Return the findings of a run, without its raw ranks."""
+    """Return the findings of a run, without raw ranks; with curves where they were kept."""
     document = read_document(results, name)
     try:
-        groups = tuple(_group(each) for each in document["groups"])
+        curves = _series(results / name / SERIES, len(document["groups"]))
+        pairs = zip(document["groups"], curves, strict=True)
+        groups = tuple(_group(each, series) for each, series in pairs)
         skipped = tuple((each["cell"], each["why"]) for each in document["skipped"])
     except (KeyError, TypeError) as error:
         raise CorruptData(f"the JSON of {name} lacks {error}: run it again") from error
     return Findings(catalogue.experiment(name), groups, skipped)
+
+
+def remake(results: Path, name: str) -> Iterator[Path]:
+    """Write an experiment's document, plots and page anew from its figures; yield the files.
+
+    A plot of curves that are not kept stays as it is.
+    """
+    document, found = read_document(results, name), read_findings(results, name)
+    drawn = draw(found)
+    if isinstance(drawn, NoPlots):
+        raise InvalidInput(drawn.reason)
+    names = {picture.name for picture in drawn}
+    kept = [
+        Picture(plot.name, plot.title, path.read_text("utf-8"), b"", plot.caption)
+        for plot in found.experiment.plots
+        if plot.name not in names and (path := results / name / f"{plot.name}.svg").is_file()
+    ]
+    yield from save_pages(found, document, results / name, [*drawn, *kept], "")
 
 
 @dataclass(frozen=True)
@@ -69,8 +90,17 @@ class Redrawn:
         return "\n".join(shown)
 
 
-def _group(told: Mapping[str, Any]) -> Group:
+def _series(path: Path, groups: int) -> list[dict[str, Any]]:
+    """Return the curves of each group; where the file is not kept, none."""
+    if not path.is_file():
+        return [{}] * groups
+    found: list[dict[str, Any]] = json.loads(path.read_bytes())["groups"]
+    return found
+
+
+def _group(told: Mapping[str, Any], curves: Mapping[str, Any]) -> Group:
     timed = told["timed"]
+    none: list[dict[str, Any]] = [{} for _ in told["seeds"]]
     runs = tuple(
         Finished(
             "",
@@ -79,17 +109,22 @@ def _group(told: Mapping[str, Any]) -> Group:
             seconds,
         )
         for seed, series, timed_series, seconds in zip(
-            told["seeds"], told["series"], timed["series"], timed["seconds"], strict=True
+            told["seeds"],
+            curves.get("series", none),
+            curves.get("timed", none),
+            timed["seconds"],
+            strict=True,
         )
     )
     return Group(
         told["cell"],
         runs,
-        {name: _estimate(each) for name, each in told["figures"].items()},
-        {name: _estimate(each) for name, each in timed["timings"].items()},
+        {name: _estimate(name, each) for name, each in told["figures"].items()},
+        {name: _estimate(name, each) for name, each in timed["timings"].items()},
         told["published"],
     )
 
 
-def _estimate(told: Mapping[str, Any]) -> Estimate:
-    return Estimate(told["mean"], told["low"], told["high"], tuple(told["values"]))
+def _estimate(name: str, told: Mapping[str, Any]) -> Estimate:
+    own = None if told["low"] is None else (told["low"], told["high"])
+    return estimate_of(name, tuple(told["values"]), own)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
+from ..harness.benchmark import Grid
 from ..harness.experiment import Parameter, Table
 from ..harness.findings import Estimate, Findings, Group, NotMeasured
 
@@ -17,17 +18,6 @@ _UNITS = {  # by the ending of a name, the longest first
     "_kb": "kB",
     "_s": "s",
 }
-
-
-@dataclass(frozen=True)
-class Grid:
-    """A title, the head of each column, rows of text; the first ``names`` columns are names."""
-
-    title: str
-    names: int
-    head: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    note: str = ""
 
 
 def grids(found: Findings) -> Iterator[Grid]:
@@ -86,10 +76,13 @@ def number(value: float) -> str:
 
 
 def estimate(value: Estimate | None) -> str:
-    """Return a mean with half the width of its interval."""
+    """Return a mean with half the width of its interval; without one, with its range."""
     if value is None:
         return ""
-    if value.low is None or value.high is None or value.low == value.high:
+    if value.low is None or value.high is None:
+        least, most = number(min(value.values)), number(max(value.values))
+        return number(value.mean) if least == most else f"{number(value.mean)} ({least}–{most})"
+    if value.low == value.high:
         return number(value.mean)
     if value.n == 1:  # its interval need not be symmetric
         return f"{number(value.mean)} [{number(value.low)}, {number(value.high)}]"
@@ -119,6 +112,21 @@ def text_of(value: Parameter) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     return "–" if value is None else str(value)
+
+
+def records(title: str, rows: Sequence[Mapping[str, Any]], names: int, note: str = "") -> Grid:
+    """Return rows of plain values as a table; the first ``names`` columns are names."""
+    head = list(dict.fromkeys(name for row in rows for name in row))
+    body = tuple(tuple(_plain(row.get(name)) for name in head) for row in rows)
+    return Grid(title, names, tuple(map(words, head)), body, note)
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, list):
+        return " / ".join(map(_plain, value))
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return number(value)
+    return "" if value is None else str(value)
 
 
 def _ordered(table: Table, groups: Sequence[Group]) -> Sequence[Group]:

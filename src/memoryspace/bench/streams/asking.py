@@ -9,7 +9,7 @@ from ...evaluation.boards import METRICS
 from ...evaluation.metrics import any_at
 from ..harness.experiment import Asked, CellResult
 from ..harness.findings import part_name
-from ..harness.intervals import bootstrap
+from ..harness.intervals import over_queries
 
 Metric = Callable[[Sequence[str], frozenset[str]], float]
 
@@ -44,16 +44,23 @@ def judged(asked: Sequence[Asked], metrics: Mapping[str, Metric] = METRICS) -> C
 def measured(queries: Sequence[Measured]) -> CellResult:
     """Return ``n`` and the mean of each metric over the queries that have it, and by category."""
     figures = _means(queries)
-    names = [name for name in figures if name != "n"]
-    intervals = {
-        name: bootstrap([each.values[name] for each in queries if name in each.values])
-        for name in names
-    }
+    intervals = _intervals(queries, "")
     for category in dict.fromkeys(each.category for each in queries if each.category):
         chosen = [each for each in queries if each.category == category]
         for name, mean in _means(chosen).items():
             figures[part_name(name, category)] = mean
+        intervals |= _intervals(chosen, category)
     return CellResult(figures, intervals=intervals)
+
+
+def _intervals(queries: Sequence[Measured], category: str) -> dict[str, tuple[float, float]]:
+    names = dict.fromkeys(name for each in queries for name in each.values)
+    return {
+        part_name(name, category) if category else name: over_queries(
+            [each.values[name] for each in queries if name in each.values]
+        )
+        for name in names
+    }
 
 
 def _means(queries: Sequence[Measured]) -> dict[str, float]:

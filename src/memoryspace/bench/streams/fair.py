@@ -10,6 +10,10 @@ from ..harness.findings import Findings, NotMeasured
 FAIR = {"setting": "fair"}
 _COSTS = ("kept", "store_us", "retrieve_us")
 _USED = ("bytes_peak", "resident_bytes", "index_bytes", "disk_bytes", "kept")
+_VECTORS = (
+    "langchain and mem0 search by vectors, which our static embedder (WordLlama) makes for them; "
+    "all others search by words."
+)
 _USED_NOTE = (
     "bytes_peak is what the budget bounds: the UTF-8 of the texts that are held, and for the "
     "tiered manager the bytes of its hot tier. resident_bytes is everything in memory at the end, "
@@ -20,7 +24,7 @@ _USED_NOTE = (
 
 def compared(title: str, figures: tuple[str, ...]) -> Table:
     """Return the table of all systems by their budgets, with what a store and a search cost."""
-    return Table(title, FAIR, ("n", *figures, *_COSTS), ("system", "capacity"))
+    return Table(title, FAIR, ("n", *figures, *_COSTS), ("system", "capacity"), note=_VECTORS)
 
 
 def really_used(*by: str) -> Table:
