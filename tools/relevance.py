@@ -8,7 +8,7 @@ or to another conversation. What is printed was fitted with a sixth of all memor
 turn: how often an answerable question stands above another (AUC), how many questions without an
 answer are above the score that keeps nine of ten right first hits (false recall), and how often
 hits of each score are right. ``--write`` writes the weights, and with matplotlib a plot,
-``results/speed/relevance.svg``.
+``results/benchmarks/relevance.svg``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from memoryspace.retrieval.conditions import ANYTHING
 from memoryspace.retrieval.recall import _Asked
 
 WEIGHTS = Path(relevance.__file__).with_name("relevance.json")
-PLOT = Path(__file__).parent.parent / "results" / "speed" / "relevance.svg"
+PLOT = Path(__file__).parent.parent / "results" / "benchmarks" / "relevance.svg"
 SIGNS = {
     "words": ("words", "words around it", "never mentioned", "none"),
     "words and vectors": ("nearness", "nearest", "words", "never mentioned", "none"),

@@ -31,7 +31,7 @@ from .report.reading import remake
 from .running import Outcome, run_experiment
 
 OUT = "results/bench"
-MEASURED = "results/speed"
+MEASURED = "results/benchmarks"
 _ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
 _SHARED = {  # options of several experiments that make sense for all
     "--embedder": "who makes vectors where there are any",

@@ -2,8 +2,8 @@
 
 Against the cl100k vocabulary the sum over a collection is off by at most 14 % on each of fourteen:
 novels, encyclopaedia, chat, wiki mark-up, tables and agent traces, in English and Chinese
-(``bench/token_estimate.py`` measures it). A quarter of the characters would be off by 79 % on
-Chinese.
+(``memoryspace bench token-estimate`` measures it). A quarter of the characters would be off by
+79 % on Chinese.
 """
 
 from __future__ import annotations

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ... import MemoryStore
 from ...record import Origin
 from ...service import (
     MemoryHit,
@@ -29,6 +28,7 @@ from ...service import (
 )
 from ...service.deriving.contract import Add, Decision, Job, Known
 from ...service.memory import Draft, MemoryItem
+from ...store import MemoryStore
 from ..boards.recall_boards import embedder_of
 from ..harness.benchmark import Benchmark, Chart, Grid, Raw, Run
 from ..harness.data import unpacked

@@ -40,6 +40,7 @@ _PANELS = 3  # side by side
 _ASIDE = 1.012  # lines on a logarithmic axis stand beside each other, so that whiskers are seen
 _TICKS = 8  # at most, one at each value
 _LONG_NUMBER = re.compile(r"(\d\.\d\d)\d+")  # of points: a hundredth cannot be seen
+_PADDING = re.compile(r"\n\s+|\s*<!--(?!\w).*?-->")  # and names of labels, twice told
 _NAMED = "named"  # an x axis with names on it
 _SLOPE = 1.7  # what a turned line of text needs of its height
 _WIDE = 1e3  # of a logarithmic axis, from which on only powers of ten are labelled
@@ -167,7 +168,7 @@ def _spread(axis: Any, turn: bool) -> None:
     if turn:
         for label in labels:
             label.set(rotation=40, ha="right", rotation_mode="anchor")
-    elif axis.axes.get_gid() == _NAMED and axis.axis_name == "x":
+    elif axis.axes.get_label() == _NAMED and axis.axis_name == "x":
         axis.set_tick_params(labelsize=6)  # no name is left out
     else:
         names = [label.get_text() for label in labels]
@@ -211,7 +212,7 @@ def _bars(axes: Axes, plot: Plot, groups: Sequence[Group], colours: Mapping[str,
         )  # fmt: skip
         _published(axes, at, members, plot.y)
     axes.set_xticks(range(len(places)), [_safe(text_of(value)) for value in places])
-    axes.set_gid(_NAMED)
+    axes.set_label(_NAMED)
     axes.grid(axis="x", visible=False)
 
 
@@ -434,7 +435,7 @@ def _safe(text: str) -> str:
 def _svg(figure: Any) -> str:
     file = io.StringIO()
     figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
-    return _LONG_NUMBER.sub(r"\1", file.getvalue())
+    return _PADDING.sub("\n", _LONG_NUMBER.sub(r"\1", file.getvalue()))
 
 
 def _png(figure: Any) -> bytes:

@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import CorruptData, InvalidInput
+from ...files import write_atomic
 from .. import catalogue
 from ..harness.cells import Finished
 from ..harness.experiment import CellResult
 from ..harness.findings import Estimate, Findings, Group, estimate_of
 from .drawing import NoPlots, Picture, draw
 from .page import claims_list, figure_of, table_of
-from .saving import SERIES, save_pages
+from .saving import SERIES, json_of, judged, save_pages
 from .tables import grids
 
 
@@ -58,6 +59,8 @@ def remake(results: Path, name: str) -> Iterator[Path]:
     A plot of curves that are not kept stays as it is.
     """
     document, found = read_document(results, name), read_findings(results, name)
+    document["claims"] = judged(found)
+    write_atomic(results / name / f"{name}.json", json_of(document))
     drawn = draw(found)
     if isinstance(drawn, NoPlots):
         raise InvalidInput(drawn.reason)

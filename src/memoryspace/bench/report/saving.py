@@ -92,8 +92,8 @@ def markdown_of(found: Findings, document: Mapping[str, Any]) -> str:
     for grid in tables.grids(found):
         note = f"\n{grid.note}\n" if grid.note else ""
         parts.append(f"## {grid.title}\n\n{tables.markdown(grid)}{note}")
-    judged = {True: "holds", False: "does not hold", None: "was not measured"}
-    lines = [f"- {text}: {judged[holds]}" for text, holds in tables.claims(found)]
+    said = {True: "holds", False: "does not hold", None: "was not measured"}
+    lines = [f"- {text}: {said[holds]}" for text, holds in tables.claims(found)]
     if lines:
         parts.append("## Claims\n\n" + "\n".join(lines) + "\n")
     return "\n".join([*parts, f"## How it was run\n\n{_how(document)}"])
@@ -156,13 +156,18 @@ def document_of(found: Findings, data: Data) -> dict[str, Any]:
             {"where": dict(each.where), "figures": dict(each.figures), "source": each.source}
             for each in found.experiment.published
         ],
-        "claims": [{"claim": text, "holds": holds} for text, holds in tables.claims(found)],
+        "claims": judged(found),
         "skipped": [{"cell": dict(cell), "why": why} for cell, why in found.skipped],
         "environment": {
             **environment(),
             "commits": sorted({run.code for run in _runs(found)} - {""}),
         },
     }
+
+
+def judged(found: Findings) -> list[dict[str, Any]]:
+    """Return each claim, and whether it holds."""
+    return [{"claim": text, "holds": holds} for text, holds in tables.claims(found)]
 
 
 def series_of(found: Findings) -> dict[str, Any]:

@@ -19,20 +19,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ... import (
-    EventStream,
-    InMemoryMemory,
-    InMemoryMemoryService,
-    MemoryStore,
-    Msg,
-    Scope,
-    SpaceStore,
-    Store,
-)
+from ...events import EventStream
 from ...kernel import Durability
-from ...message import new_id
-from ...record import Record
-from ...service import ServiceSettings
+from ...memory import InMemoryMemory
+from ...message import Msg, new_id
+from ...record import Record, Scope
+from ...service import InMemoryMemoryService, ServiceSettings
+from ...store import MemoryStore, SpaceStore, Store
 from ...testing import capture
 from ...verbs import Observed, is_operation
 from ..harness.benchmark import Benchmark, Grid, Raw, Run

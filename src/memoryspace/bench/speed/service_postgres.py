@@ -22,12 +22,13 @@ from typing import Any
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
-from ... import Record, Scope, SQLStore
 from ...embedding import StaticEmbedder
+from ...record import Record, Scope
 from ...retrieval import Entry
 from ...retrieval.text.stopwords import STOP_WORDS
 from ...service.search import Query
 from ...service.search.postgres import PostgresSearcher
+from ...store import SQLStore
 from ..harness.benchmark import Benchmark, Grid, Raw, Run
 from ..harness.measuring import percentile
 from ..harness.options import Flags, option
