@@ -14,14 +14,11 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import gzip
 import json
 import os
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from functools import cache
+from datetime import datetime
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -29,19 +26,13 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryspace.embedding import (
-    CachedEmbedder,
-    Embedder,
-    FileEmbeddingCache,
-    MiniLMEmbedder,
-    StaticEmbedder,
-    best_embedder,
-)
-from memoryspace.retrieval import AllOf, Only, Recall
+from memoryspace.bench.boards.recall_boards import embedder_of
+from memoryspace.bench.quality.people import filled, is_right, read_people
+from memoryspace.embedding import Embedder
+from memoryspace.retrieval import AllOf, Only
 from memoryspace.retrieval.personal import currency, reader
 from memoryspace.retrieval.personal.signals import SIGNALS, signals
 from memoryspace.retrieval.ranking import Ranker, ask
-from memoryspace.service import PersonalMemoryService, ServiceSettings
 
 PEOPLE = Path(__file__).with_name("people.jsonl.gz")
 WEIGHTS = Path(reader.__file__).with_name("weights.json")
@@ -66,7 +57,7 @@ class Asked:
 
 def main() -> None:
     options = _options()
-    embedder = chosen_embedder(options.embedder, options.cache)
+    embedder = embedder_of(options.embedder, options.cache)
     people = [*read_people(options.data_path / "personal_dev.jsonl"), *read_people(PEOPLE)]
     every = [each for person in people for each in looked_at(person, embedder)]
     folds = {name: at % FOLDS for at, name in enumerate(sorted({each.person for each in every}))}
@@ -102,29 +93,6 @@ def _raised(each: Asked, every: Sequence[Asked], folds: dict[str, int], least: f
     )
 
 
-def read_people(path: Path) -> Iterator[dict]:
-    data = path.read_bytes()
-    text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode()
-    yield from (json.loads(line) for line in text.splitlines() if line.strip())
-
-
-async def filled(person: dict, embedder: Embedder | None) -> Recall:
-    """Tell a service all that a person said; return the index it searches."""
-    service = PersonalMemoryService(settings=ServiceSettings(embedder=embedder))
-    async with service:
-        for session in person["sessions"]:
-            start = datetime.fromisoformat(session["time"])
-            messages = [
-                {"id": turn["id"], "role": turn["role"], "content": turn["text"],
-                 "timestamp": (start + timedelta(seconds=40 * at)).isoformat(),
-                 **({"name": turn["name"]} if "name" in turn else {})}
-                for at, turn in enumerate(session["turns"])
-            ]  # fmt: skip
-            await service.add_memory(person["id"], messages, session_id=session["session"])
-        await service.search(person["id"], "hello")
-        return service.searcher._seats[person["id"]].index.recall
-
-
 def looked_at(person: dict, embedder: Embedder | None) -> Iterator[Asked]:
     recall = asyncio.run(filled(person, embedder))
     only = AllOf(
@@ -154,21 +122,6 @@ def looked_at(person: dict, embedder: Embedder | None) -> Iterator[Asked]:
             each in question["stale_turns"] and each not in question["gold_turns"] for each in ids
         ]
         yield Asked(person["id"], question, table, np.array(right), np.array(stale), look)
-
-
-def is_right(question: dict, turn: str, text: str) -> bool:
-    is_old = turn in question["stale_turns"] and turn not in question["gold_turns"]
-    return has(text, question["answer"]) and not has(text, question["wrong"]) and not is_old
-
-
-def has(text: str, strings: Sequence[str]) -> bool:
-    return any(_pattern(each).search(text.lower()) for each in strings)
-
-
-@cache
-def _pattern(string: str) -> re.Pattern[str]:
-    before = r"(?<![a-z0-9])" if re.match(r"[a-z0-9]", string) else ""
-    return re.compile(before + re.escape(string) + (r"(?!\d)" if string[-1].isdigit() else ""))
 
 
 def fit_signals(every: Sequence[Asked]) -> NDArray[np.float64]:
@@ -256,18 +209,6 @@ def write(embedder: str, every: Sequence[Asked]) -> None:
     chosen = {"signals": {k: v for k, v in fitted.items() if v}, "signs": fit_signs(every)}
     data["words" if embedder == "none" else "words and vectors"] = chosen
     WEIGHTS.write_text(json.dumps(data, indent=1) + "\n", "utf-8")
-
-
-def chosen_embedder(name: str, cache: Path | None) -> Embedder | None:
-    embedder = {
-        "none": lambda: None,
-        "static": StaticEmbedder,
-        "minilm": MiniLMEmbedder,
-        "best": best_embedder,
-    }[name]()
-    if embedder is None or cache is None:
-        return embedder
-    return CachedEmbedder(embedder, FileEmbeddingCache(str(cache)))
 
 
 def _options() -> argparse.Namespace:

@@ -27,5 +27,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     tour = commands.add_parser("tour", help="see working memory at work, with no server and no key")
     tour.add_argument("--folder", help="keep what the tour writes here (default: a temporary one)")
-    commands.add_parser("bench", help="run an experiment; `memoryspace bench list` names them")
+    commands.add_parser(
+        "bench", help="run an experiment or a benchmark; `memoryspace bench list` names them"
+    )
     return parser

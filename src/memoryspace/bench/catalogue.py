@@ -45,6 +45,7 @@ BENCHMARKS: Mapping[str, str] = {
     "service-recall": "quality.service_recall",
     "summaries": "quality.summaries",
     "lessons": "quality.lessons",
+    "relevance": "quality.relevance",
     "token-estimate": "quality.token_estimate",
     "orders": "quality.orders",
     "secrets": "quality.secrets",
@@ -69,8 +70,10 @@ def benchmark(name: str) -> Benchmark:
     """Return a benchmark by its name; what it is measured beside must be installed."""
     try:
         found: Benchmark = import_module(f".{BENCHMARKS[name]}", __package__).BENCHMARK
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         missing = (error.name or "").partition(".")[0]
         how = _ENVIRONMENTS.get(missing, f"pip install {missing}")
         raise InvalidInput(f"{name} needs {missing}, which is not installed: {how}") from error
+    except ImportError as error:
+        raise InvalidInput(f"{name} cannot be loaded: {error}") from error
     return found

@@ -97,7 +97,8 @@ def _benchmark(benchmark: Benchmark, arguments: Sequence[str]) -> None:
     run = Run(given.data_path, given.quick, before, lambda line: print(line, file=sys.stderr))
     raw = benchmark.measure(options, run)
     for grid in benchmark.tables(raw):
-        print(tables.plain(grid), end="\n\n")
+        if grid.rows:
+            print(tables.plain(grid), end="\n\n")
     if given.out is None and (given.quick or getattr(given, "only", None)):
         print("nothing was saved: a part, or a quick run; pass --out FOLDER to keep it")
         return

