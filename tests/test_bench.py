@@ -24,14 +24,14 @@ from memoryspace.bench import (
     catalogue,
     run_experiment,
 )
-from memoryspace.bench.cells import CellFile, Finished
 from memoryspace.bench.command import main
-from memoryspace.bench.intervals import student
-from memoryspace.bench.options import seeds_of
-from memoryspace.bench.progress import Progress
+from memoryspace.bench.harness.cells import CellFile, Finished
+from memoryspace.bench.harness.intervals import student
+from memoryspace.bench.harness.options import seeds_of
+from memoryspace.bench.harness.progress import Progress
+from memoryspace.bench.harness.samples import MAKERS
+from memoryspace.bench.report.tables import grids, markdown, number, plain
 from memoryspace.bench.running import open_data
-from memoryspace.bench.samples import MAKERS
-from memoryspace.bench.tables import grids, markdown, number, plain
 from memoryspace.errors import CorruptData, InvalidInput, MemorySpaceError
 from memoryspace.kernel import FolderInUse, FolderLock
 
@@ -413,7 +413,7 @@ def test_an_unknown_experiment_is_told_which_there_are() -> None:
 def test_the_list_names_every_experiment(capsys: pytest.CaptureFixture[str]) -> None:
     main(["list"])
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == list(catalogue.MODULES)
+    assert [line.split()[0] for line in lines] == [*catalogue.MODULES, *catalogue.BENCHMARKS]
     main(["--help"])
     assert "fetch NAME" in capsys.readouterr().out
 

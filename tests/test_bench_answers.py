@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from memoryspace.bench import CannotRun, Findings, catalogue, run_experiment
-from memoryspace.bench.answering import Examiner, Task, prompt_of
-from memoryspace.bench.board_answers import KEY, chosen_questions
-from memoryspace.bench.recall_boards import BoardOptions
-from memoryspace.bench.said import SaidBefore
-from memoryspace.bench.samples import MAKERS
+from memoryspace.bench.boards.answering import Examiner, Task, prompt_of
+from memoryspace.bench.boards.board_answers import KEY, chosen_questions
+from memoryspace.bench.boards.recall_boards import BoardOptions
+from memoryspace.bench.boards.said import SaidBefore
+from memoryspace.bench.harness.samples import MAKERS
 from memoryspace.errors import ModelFailed, ModelUnavailable
 from memoryspace.evaluation.datasets import Corpus, Item, Question
 from memoryspace.retrieval import Entry

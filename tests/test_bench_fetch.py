@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from memoryspace.bench.command import main
-from memoryspace.bench.fetching import SOURCES, CannotFetch, Source, fetch
-from memoryspace.bench.forms import FORMS
+from memoryspace.bench.harness.fetching import SOURCES, CannotFetch, Source, fetch
+from memoryspace.bench.harness.forms import FORMS
 from memoryspace.errors import CorruptData, InvalidInput
 from memoryspace.evaluation import load_hotpot_own, load_locomo, load_longmemeval
 

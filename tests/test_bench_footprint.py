@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memoryspace.bench.capacity_sweep import EXPERIMENT, falls
-from memoryspace.bench.cells import Finished
-from memoryspace.bench.experiment import CellResult
-from memoryspace.bench.findings import NotMeasured, findings
-from memoryspace.bench.footprint import folder_bytes, reachable_bytes
-from memoryspace.bench.systems import QUICK, SYSTEMS
-from memoryspace.bench.tables import claims
+from memoryspace.bench.experiments.capacity_sweep import EXPERIMENT, falls
+from memoryspace.bench.harness.cells import Finished
+from memoryspace.bench.harness.experiment import CellResult
+from memoryspace.bench.harness.findings import NotMeasured, findings
+from memoryspace.bench.memories.footprint import folder_bytes, reachable_bytes
+from memoryspace.bench.memories.systems import QUICK, SYSTEMS
+from memoryspace.bench.report.tables import claims
 from memoryspace.retrieval import SparseIndex
 
 

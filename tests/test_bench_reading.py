@@ -14,11 +14,11 @@ import pytest
 
 from memoryspace.bench import catalogue, run_experiment
 from memoryspace.bench.command import main
-from memoryspace.bench.drawing import draw
-from memoryspace.bench.front import write_front
-from memoryspace.bench.quoting import MARK, quote, quoted
-from memoryspace.bench.reading import Redrawn, read_findings
-from memoryspace.bench.tables import claims, grids
+from memoryspace.bench.report.drawing import draw
+from memoryspace.bench.report.front import write_front
+from memoryspace.bench.report.quoting import MARK, quote, quoted, selected
+from memoryspace.bench.report.reading import Redrawn, read_findings, remake
+from memoryspace.bench.report.tables import claims, grids
 from memoryspace.errors import CorruptData, InvalidInput
 
 from bench_toy import TOY, ToyOptions
@@ -141,9 +141,15 @@ def test_the_command_says_which_results_are_missing(
 
 
 def test_every_quotation_is_of_something_that_there_is() -> None:
-    marks = [(mark[2], mark[3]) for mark in MARK.finditer(DOCUMENT.read_text("utf-8"))]
-    assert {name for name, _ in marks} >= set(catalogue.MODULES)
+    text = DOCUMENT.read_text("utf-8")
+    marks = [(mark[2], mark[3].split(" | ")[0]) for mark in MARK.finditer(text)]
+    assert [
+        name for name in catalogue.MODULES if f"results/bench/{name}/{name}.md" not in text
+    ] == []
+    assert ("all", "Claims that failed") in marks
     for name, title in marks:
+        if name == "all":
+            continue
         experiment = catalogue.experiment(name)
         titles = {table.title for table in experiment.tables}
         titles |= {f"plot {plot.name}" for plot in experiment.plots}
@@ -152,14 +158,54 @@ def test_every_quotation_is_of_something_that_there_is() -> None:
         assert title in titles, f"{name} has no {title!r}; it has {sorted(titles)}"
 
 
+def test_the_document_says_what_the_committed_results_say() -> None:
+    text = DOCUMENT.read_text("utf-8")
+    assert quoted(text, ROOT / "results" / "bench", DOCUMENT.parent) == text
+    assert len(text.split()) <= 1500  # a page that a person reads
+
+
+def test_rows_and_columns_of_a_table_are_quoted() -> None:
+    table = "| a | b | c |\n| --- | ---: | ---: |\n| x | 1 | 2 |\n| y | 3 | 4 |\n\nA note.\n"
+    assert selected(table, []) == table
+    assert selected(table, ["only a=y/z", "show a; c"]) == "| a | c |\n| --- | ---: |\n| y | 4 |\n"
+    with pytest.raises(InvalidInput, match="no column 'd'"):
+        selected(table, ["show d"])
+    with pytest.raises(InvalidInput, match="no row"):
+        selected(table, ["only a=z"])
+
+
+def test_pages_are_made_again_of_the_figures_alone(results: Path) -> None:
+    folder = results / "toy"
+    before = (folder / "toy.md").read_text("utf-8")
+    pictures = {path: path.read_text("utf-8") for path in folder.glob("*.svg")}
+    kept = {"toy.json", *(path.name for path in pictures)}
+    for path in folder.iterdir():
+        if path.name not in kept:
+            path.unlink()
+    assert (folder / "toy.html") in set(remake(results, "toy"))
+    assert (folder / "toy.md").read_text("utf-8") == before
+    assert {path: path.read_text("utf-8") for path in folder.glob("*.svg")} == pictures
+
+
+def test_committed_results_are_small_and_plain() -> None:
+    listed = subprocess.run(
+        ["git", "-C", str(ROOT), "ls-files", "results"], capture_output=True, text=True, check=False
+    )
+    if listed.returncode != 0:
+        pytest.skip("this is no checkout")
+    paths = [ROOT / line for line in listed.stdout.splitlines()]
+    assert {path.suffix for path in paths} <= {".md", ".csv", ".json", ".svg"}
+    assert sum(path.stat().st_size for path in paths if path.exists()) <= 5_000_000
+
+
 # -- the notebook --------------------------------------------------------------------------------
 
 
 def test_the_notebook_is_what_its_script_writes_and_holds_no_outputs(tmp_path: Path) -> None:
-    script = [sys.executable, str(ROOT / "bench" / "notebook.py"), str(tmp_path / "new.ipynb")]
+    script = [sys.executable, "-m", "memoryspace", "bench", "notebook", str(tmp_path / "new.ipynb")]
     subprocess.run(script, check=True, capture_output=True)
     assert (tmp_path / "new.ipynb").read_text("utf-8") == NOTEBOOK.read_text("utf-8"), (
-        "run bench/notebook.py"
+        "run memoryspace bench notebook"
     )
     document = json.loads(NOTEBOOK.read_text("utf-8"))
     assert document["nbformat"] == 4
@@ -171,6 +217,7 @@ def test_the_notebook_s_cells_run_on_the_results_of_a_quick_run(
 ) -> None:
     experiment = catalogue.experiment("tiered")
     options = replace(experiment.options.quick(), seeds=(1,), limit=60, fair_limit=60,
+                      settings=("seed", "fair"),
                       paging_strategy=("lru",))  # type: ignore[call-arg]  # it has these  # fmt: skip
     run_experiment(experiment, options, out=tmp_path)
     monkeypatch.setenv("MEMORYSPACE_RESULTS", str(tmp_path))

@@ -23,29 +23,24 @@ from memoryspace.bench import (
     catalogue,
     run_experiment,
 )
-from memoryspace.bench.accesses import WORKLOADS, Load
-from memoryspace.bench.agent_trace import recorded
-from memoryspace.bench.agents import Order, Worked, text_of
-from memoryspace.bench.crash import tear
-from memoryspace.bench.crash_writer import Order as CrashOrder
-from memoryspace.bench.crash_writer import Writer, open_space
-from memoryspace.bench.intervals import share, share_interval
-from memoryspace.bench.measuring import histogram, percentile, spread
-from memoryspace.bench.off_policy import (
+from memoryspace.bench.harness.intervals import share, share_interval
+from memoryspace.bench.harness.measuring import histogram, percentile, spread
+from memoryspace.bench.memories.shelves import SHELVES, VARIABLE, place_of
+from memoryspace.bench.policies.agent_trace import recorded
+from memoryspace.bench.policies.off_policy import (
     doubly_robust,
     inverse_propensity,
     self_normalised,
     weighed,
 )
-from memoryspace.bench.replaying import (
+from memoryspace.bench.policies.replaying import (
     FARTHEST,
     GCReplay,
     PolicyPaged,
     paged,
     replay_paging,
 )
-from memoryspace.bench.shelves import SHELVES, VARIABLE, place_of
-from memoryspace.bench.traces import (
+from memoryspace.bench.policies.traces import (
     ENDED,
     STORED,
     USED,
@@ -55,6 +50,11 @@ from memoryspace.bench.traces import (
     read_trace,
     write_trace,
 )
+from memoryspace.bench.studies.accesses import WORKLOADS, Load
+from memoryspace.bench.studies.agents import Order, Worked, text_of
+from memoryspace.bench.studies.crash import tear
+from memoryspace.bench.studies.crash_writer import Order as CrashOrder
+from memoryspace.bench.studies.crash_writer import Writer, open_space
 from memoryspace.errors import CorruptData, InvalidInput
 from memoryspace.kernel import BanditGCPolicy, MemoryManager, PeriodicGCPolicy
 from memoryspace.kernel.gc.policies import GCPolicy, Heapwatch
@@ -286,7 +286,7 @@ def test_agents_of_every_kind_lose_and_double_nothing(studied: Callable[[str], S
 
 
 def test_what_is_lost_doubled_strange_or_out_of_order_is_counted() -> None:
-    from memoryspace.bench.concurrency import _result
+    from memoryspace.bench.studies.concurrency import _result
 
     worked = [Worked(0.0, 1.0, [0.1, 0.2], wrong=1), Worked(0.5, 2.0, [0.1, 0.3])]
     found = ["0000-000001", "0000-000000", "0000-000000", "0001-000000", "0009-000000"]
@@ -565,7 +565,7 @@ def test_the_interval_of_a_share_draws_whole_runs() -> None:
 
 
 def test_an_agent_process_says_what_it_did(tmp_path: Path) -> None:
-    from memoryspace.bench.concurrency import in_processes
+    from memoryspace.bench.studies.concurrency import in_processes
 
     (worked,) = in_processes(Order(0, 3, "space", str(tmp_path), "os"), 1)
     assert len(worked.waits) == 3

@@ -215,8 +215,16 @@ def test_a_malformed_line_is_named_by_its_number_in_the_file(write):
         load_locomo(write({"id": "x", "qa": []}))
 
 
-def test_a_file_that_is_not_gzip_or_is_cut_off_says_so(tmp_path, write):
+def test_a_plain_file_is_read_like_a_packed_one(tmp_path, write):
+    packed = write(talk())
     plain = tmp_path / "plain.jsonl"
+    plain.write_bytes(gzip.decompress(packed.read_bytes()))
+    assert load_locomo(plain) == load_locomo(packed)
+    assert load_locomo(tmp_path / "plain.jsonl.gz") == load_locomo(packed)  # where it is unpacked
+
+
+def test_a_file_that_is_not_gzip_or_is_cut_off_says_so(tmp_path, write):
+    plain = tmp_path / "not-packed.jsonl.gz"
     plain.write_text("{}")
     cut = write(talk())
     cut.write_bytes(cut.read_bytes()[:-12])

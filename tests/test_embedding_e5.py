@@ -23,7 +23,7 @@ from memoryspace.embedding.quantised import BLOCK_BYTES, Quantised
 from memoryspace.embedding.unigram import Unigram
 from memoryspace.errors import CorruptData, MissingExtra
 
-BENCH = Path(__file__).parents[1] / "bench"
+TOOLS = Path(__file__).parents[1] / "tools"
 
 
 @pytest.fixture(scope="module")
@@ -203,7 +203,7 @@ def test_a_mixed_text_loses_each_mean_by_its_share() -> None:
 
 
 def test_the_means_are_those_of_the_sentences_that_are_shown(e5: E5Embedder) -> None:
-    spec = importlib.util.spec_from_file_location("e5_means", BENCH / "e5_means.py")
+    spec = importlib.util.spec_from_file_location("e5_means", TOOLS / "e5_means.py")
     assert spec is not None
     assert spec.loader is not None
     measuring = importlib.util.module_from_spec(spec)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from memoryspace.bench.samples import families
-from memoryspace.bench.tasks import result_of
+from memoryspace.bench.boards.tasks import result_of
+from memoryspace.bench.harness.samples import families
 from memoryspace.errors import CorruptData
 from memoryspace.evaluation.lessons import Family, Value, holds, judge, read_lessons
 from memoryspace.service import ServiceSettings

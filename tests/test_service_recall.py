@@ -1,18 +1,17 @@
 """A memory service finds what a ``Recall`` finds: the same entries, in the same order.
 
-The comparison is that of ``bench/service_recall.py``, on a small corpus of our own.
+The comparison is that of ``memoryspace bench service-recall``, on a small corpus of our own.
 """
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 
 import msgspec
 import pytest
 
+from memoryspace.bench.quality import service_recall
 from memoryspace.embedding import CallableEmbedder, Embedder
 from memoryspace.evaluation.boards import Answer, Board, Result, filled
 from memoryspace.evaluation.datasets import Corpus, Item, Question
@@ -20,10 +19,6 @@ from memoryspace.record import Scope
 from memoryspace.retrieval import Recall
 from memoryspace.service import InMemoryMemoryService, ServiceSettings
 from memoryspace.service.values.envelope import entry_of
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "bench"))
-
-import service_recall  # after the path
 
 WORDS = ServiceSettings(embedder=None)
 BACKENDS = ["memory", "sqlite"]
@@ -221,13 +216,13 @@ def test_rankings_that_differ_are_counted_and_named() -> None:
     }
 
 
-async def test_a_run_takes_the_place_of_the_one_before_it(tmp_path: Path) -> None:
-    path = tmp_path / "results" / "runs.json"
+async def test_a_run_takes_the_place_of_the_one_before_it() -> None:
     by_words = await service_recall.compare(BOARD, [CORPUS], None, "memory")
     by_both = await service_recall.compare(BOARD, [PAGES], letters(), "memory")
+    runs: list[dict[str, object]] = []
     for report in (by_words, by_both, by_words):
-        service_recall.keep(report, path)
-    assert msgspec.json.decode(path.read_bytes()) == [by_words, by_both]
-    table = path.with_suffix(".md").read_text()
-    assert table.count("| a corpus of our own |") == 2
-    assert "| 100.00 % |" in table
+        runs = service_recall.kept(runs, report)
+    assert runs == [by_words, by_both]
+    [grid] = service_recall.tables({"runs": runs})
+    assert [row[0] for row in grid.rows] == ["a corpus of our own"] * 2
+    assert "100.00 %" in grid.rows[0]

@@ -42,7 +42,7 @@ class Console:
 
 
 class _Line:
-    """The console's current line, which all agents share. A new ``sys.stdout`` starts a new line."""
+    """The console's current line, which all agents share; a new ``sys.stdout`` has a new line."""
 
     def __init__(self) -> None:
         self._stream: Stream | None = None

@@ -1,4 +1,4 @@
-"""Every experiment by name: the module that holds it as ``EXPERIMENT``, loaded when asked for."""
+"""Every experiment and benchmark by name, and the module that holds it, loaded when asked for."""
 
 from __future__ import annotations
 
@@ -6,32 +6,76 @@ from collections.abc import Mapping
 from importlib import import_module
 
 from ..errors import InvalidInput
-from .experiment import Experiment
+from .harness.benchmark import Benchmark
+from .harness.experiment import Experiment
 
 MODULES: Mapping[str, str] = {
-    "capacity-sweep": "capacity_sweep",
-    "hotpot": "hotpot",
-    "long-context": "long_context",
-    "tiered": "tiered",
-    "gc-ablation": "gc_ablation",
-    "locomo": "locomo",
-    "longmemeval": "longmemeval",
-    "beam": "beam",
-    "zh": "zh",
-    "system": "system",
-    "workloads": "workloads",
-    "crash": "crash",
-    "concurrency": "concurrency",
-    "stores": "stores",
-    "policies": "policies",
-    "compaction": "compaction",
-    "tasks": "tasks",
+    "capacity-sweep": "experiments.capacity_sweep",
+    "hotpot": "experiments.hotpot",
+    "long-context": "experiments.long_context",
+    "tiered": "experiments.tiered",
+    "gc-ablation": "experiments.gc_ablation",
+    "locomo": "boards.locomo",
+    "longmemeval": "boards.longmemeval",
+    "beam": "boards.beam",
+    "zh": "boards.zh",
+    "system": "studies.system",
+    "workloads": "studies.workloads",
+    "crash": "studies.crash",
+    "concurrency": "studies.concurrency",
+    "stores": "studies.stores",
+    "policies": "policies.policies",
+    "compaction": "experiments.compaction",
+    "tasks": "boards.tasks",
+}
+
+BENCHMARKS: Mapping[str, str] = {
+    "kernel": "speed.kernel.benchmark",
+    "working-memory": "speed.working_memory",
+    "embedding-cache": "speed.embedding_cache",
+    "service": "speed.service",
+    "service-postgres": "speed.service_postgres",
+    "compaction-speed": "speed.compaction",
+    "agent-lifecycle": "speed.agent_lifecycle",
+    "dense": "speed.dense",
+    "recall-speed": "speed.recall_speed",
+    "deriving-speed": "speed.deriving",
+    "events": "speed.events",
+    "restart": "speed.restart",
+    "loop-blocking": "speed.loop_blocking",
+    "recall": "quality.recall",
+    "service-recall": "quality.service_recall",
+    "summaries": "quality.summaries",
+    "lessons": "quality.lessons",
+    "relevance": "quality.relevance",
+    "token-estimate": "quality.token_estimate",
+    "orders": "quality.orders",
+    "secrets": "quality.secrets",
+    "personal-rules": "quality.personal_rules",
+}
+_ENVIRONMENTS = {  # packages that are measured beside ours, and what installs them in a checkout
+    "agentscope": "make bench",
+    "agentscope_runtime": "make bench-service",
 }
 
 
 def experiment(name: str) -> Experiment:
     """Return an experiment by its name."""
     if name not in MODULES:
-        raise InvalidInput(f"there is no experiment {name!r}; there are: {', '.join(MODULES)}")
+        there = ", ".join([*MODULES, *BENCHMARKS])
+        raise InvalidInput(f"there is no experiment {name!r}; there are: {there}")
     found: Experiment = import_module(f".{MODULES[name]}", __package__).EXPERIMENT
+    return found
+
+
+def benchmark(name: str) -> Benchmark:
+    """Return a benchmark by its name; what it is measured beside must be installed."""
+    try:
+        found: Benchmark = import_module(f".{BENCHMARKS[name]}", __package__).BENCHMARK
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        how = _ENVIRONMENTS.get(missing, f"pip install {missing}")
+        raise InvalidInput(f"{name} needs {missing}, which is not installed: {how}") from error
+    except ImportError as error:
+        raise InvalidInput(f"{name} cannot be loaded: {error}") from error
     return found

@@ -1,24 +1,38 @@
-"""The command ``memoryspace bench``, and that of each experiment's own module."""
+"""The command ``memoryspace bench``, and the prototype's command lines."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from ..errors import MemorySpaceError
-from . import catalogue, tables
-from .experiment import Experiment
-from .fetching import SOURCES, fetch
-from .front import write_front
-from .options import add_flags, chosen
-from .progress import Progress
-from .quoting import quote
+from ..errors import InvalidInput, MemorySpaceError
+from . import catalogue
+from .harness.benchmark import Benchmark, Run
+from .harness.experiment import Experiment
+from .harness.fetching import SOURCES, fetch
+from .harness.options import add_flags, chosen
+from .harness.progress import Progress
+from .report import tables
+from .report.benchmarks import (
+    document_of,
+    last_run,
+    save_benchmark,
+    save_benchmark_pages,
+)
+from .report.front import write_front
+from .report.notebook import NOTEBOOK, write_notebook
+from .report.quoting import quote
+from .report.reading import remake
 from .running import Outcome, run_experiment
 
 OUT = "results/bench"
+MEASURED = "results/benchmarks"
+_ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
 _SHARED = {  # options of several experiments that make sense for all
     "--embedder": "who makes vectors where there are any",
     "--model-url": "an OpenAI-compatible server that answers questions",
@@ -38,21 +52,88 @@ def main(arguments: Sequence[str]) -> None:
             _all(rest)
         elif name == "quote":
             _quote(rest)
+        elif name == "pages":
+            _pages(rest)
+        elif name == "notebook":
+            print(write_notebook(Path(rest[0]) if rest else NOTEBOOK))
         elif name in ("-h", "--help"):
             _top_parser().print_help()
         else:
-            _one(catalogue.experiment(name), f"memoryspace bench {name}", rest)
+            _named(name, rest)
     except MemorySpaceError as error:
         raise SystemExit(f"memoryspace bench: {error}") from error
 
 
 def main_of(experiment: Experiment) -> None:
     """Run an experiment as the program of its module."""
-    module = catalogue.MODULES[experiment.name]
     try:
-        _one(experiment, f"python -m {__package__}.{module}", sys.argv[1:])
+        _one(experiment, f"memoryspace bench {experiment.name}", sys.argv[1:])
     except MemorySpaceError as error:
         raise SystemExit(f"{experiment.name}: {error}") from error
+
+
+def _named(name: str, arguments: Sequence[str]) -> None:
+    if name in catalogue.BENCHMARKS:
+        for variable in _ONE_THREAD:
+            os.environ.setdefault(variable, "1")  # before numpy is loaded
+        _benchmark(catalogue.benchmark(name), arguments)
+    else:
+        _one(catalogue.experiment(name), f"memoryspace bench {name}", arguments)
+
+
+def _benchmark(benchmark: Benchmark, arguments: Sequence[str]) -> None:
+    """Run a benchmark. What a quick run measures is kept only where ``--out`` says."""
+    parser = argparse.ArgumentParser(
+        prog=f"memoryspace bench {benchmark.name}", description=benchmark.about
+    )
+    parser.add_argument("--data-path", type=Path, help="the file or the folder of data it reads")
+    parser.add_argument("--quick", action="store_true", help="a smaller run, to see that it works")
+    parser.add_argument("--out", type=Path, help=f"a folder (default: {MEASURED})")
+    add_flags(parser, benchmark.options)
+    given = parser.parse_args(arguments)
+    options = chosen(benchmark.options, given, quick=given.quick)
+    out = given.out if given.out is not None else Path(MEASURED)
+    before = last_run(out, benchmark.name).get("raw", {})
+    run = Run(given.data_path, given.quick, before, lambda line: print(line, file=sys.stderr))
+    raw = benchmark.measure(options, run)
+    for grid in benchmark.tables(raw):
+        if grid.rows:
+            print(tables.plain(grid), end="\n\n")
+    if given.out is None and (given.quick or getattr(given, "only", None)):
+        print("nothing was saved: a part, or a quick run; pass --out FOLDER to keep it")
+        return
+    for path in save_benchmark(benchmark, document_of(benchmark, options, raw), out):
+        print(f"  {path}")
+
+
+def _pages(arguments: Sequence[str]) -> None:
+    """Make documents, plots and pages of figures again; nothing is run."""
+    parser = argparse.ArgumentParser(prog="memoryspace bench pages", description=_pages.__doc__)
+    parser.add_argument("names", nargs="*", help="experiments and benchmarks (default: all)")
+    parser.add_argument("--out", type=Path, default=Path(OUT), help=f"experiments (default: {OUT})")
+    parser.add_argument("--measured", type=Path, default=Path(MEASURED), help="benchmarks")
+    given = parser.parse_args(arguments)
+    for name in catalogue.MODULES:
+        is_there = (given.out / name / f"{name}.json").is_file()
+        if is_there and (not given.names or name in given.names):
+            for path in remake(given.out, name):
+                print(f"  {path}")
+    for name in catalogue.BENCHMARKS:
+        document = last_run(given.measured, name)
+        if document and (not given.names or name in given.names):
+            for path in _benchmark_pages(name, document, given.measured):
+                print(f"  {path}")
+    if given.out.is_dir():
+        print(f"  {write_front(given.out)}")
+
+
+def _benchmark_pages(name: str, document: Mapping[str, Any], folder: Path) -> Iterator[Path]:
+    try:
+        benchmark = catalogue.benchmark(name)
+    except InvalidInput as error:
+        print(f"{name}: left as it is ({error})", file=sys.stderr)
+        return
+    yield from save_benchmark_pages(benchmark, document, folder)
 
 
 def _one(experiment: Experiment, program: str, arguments: Sequence[str]) -> None:
@@ -61,6 +142,9 @@ def _one(experiment: Experiment, program: str, arguments: Sequence[str]) -> None
     parser.add_argument("--output", type=Path, help="write the CSV here as well")
     add_flags(parser, experiment.options)
     given = parser.parse_args(arguments)
+    warning = _stand_in(experiment, given)
+    if warning:
+        print(warning, file=sys.stderr)
     outcome = _run(experiment, given)
     front = write_front(given.out)
     if given.output is not None:
@@ -68,12 +152,27 @@ def _one(experiment: Experiment, program: str, arguments: Sequence[str]) -> None
         shutil.copyfile(given.out / experiment.name / f"{experiment.name}.csv", given.output)
     _show(outcome)
     print(f"  {front}")
+    if warning:
+        print(f"\n{warning}")
 
 
-def _run(experiment: Experiment, given: argparse.Namespace) -> Outcome:
+def _stand_in(experiment: Experiment, given: argparse.Namespace) -> str:
+    """Return a warning if a sample stands in for data, louder if a data set was asked for."""
+    files = experiment.files(chosen(experiment.options, given, quick=given.quick))
+    if given.data_path is not None or not files:
+        return ""
+    asked = [str(getattr(given, name)) for name in ("dataset", "dataset_split") if name in given]
+    wanted = f"{' '.join(asked)} was asked for, but there is" if asked else "there is"
+    return (
+        f"WARNING: {wanted} no --data-path. A GENERATED SAMPLE stands in for {', '.join(files)}: "
+        "figures and claims say nothing about real data."
+    )
+
+
+def _run(experiment: Experiment, given: argparse.Namespace, *, full: bool = False) -> Outcome:
     return run_experiment(
         experiment,
-        chosen(experiment.options, given, quick=given.quick),
+        chosen(experiment.options, given, quick=given.quick, full=full),
         out=given.out,
         data_path=given.data_path,
         fresh=given.fresh,
@@ -95,7 +194,7 @@ def _all(arguments: Sequence[str]) -> None:
     failed: list[str] = []
     for name in catalogue.MODULES:
         try:
-            _show(_run(catalogue.experiment(name), given))
+            _show(_run(catalogue.experiment(name), given, full=True))
         except MemorySpaceError as error:
             failed.append(name)
             print(f"{name}: {error}", file=sys.stderr, flush=True)
@@ -106,9 +205,18 @@ def _all(arguments: Sequence[str]) -> None:
 
 
 def _list() -> None:
-    width = max(map(len, catalogue.MODULES))
+    width = max(map(len, [*catalogue.MODULES, *catalogue.BENCHMARKS]))
     for name in catalogue.MODULES:
         print(f"{name.ljust(width)}  {catalogue.experiment(name).about}")
+    for name in catalogue.BENCHMARKS:
+        print(f"{name.ljust(width)}  {_about(name)}")
+
+
+def _about(name: str) -> str:
+    try:
+        return catalogue.benchmark(name).about
+    except InvalidInput as error:
+        return str(error)
 
 
 def _fetch(arguments: Sequence[str]) -> None:
@@ -158,10 +266,11 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
 
 
 def _top_parser() -> argparse.ArgumentParser:
-    names = "\n".join(f"  {name}" for name in catalogue.MODULES)
+    names = "\n".join(f"  {name}" for name in [*catalogue.MODULES, *catalogue.BENCHMARKS])
     return argparse.ArgumentParser(
         prog="memoryspace bench",
-        usage="memoryspace bench NAME [--help] [options] | list | all | fetch NAME | quote FILE",
-        description=f"Run an experiment:\n{names}",
+        usage="memoryspace bench NAME [--help] [options] | list | all | pages | notebook "
+        "| fetch NAME | quote FILE",
+        description=f"Run an experiment or a benchmark:\n{names}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -1,9 +1,9 @@
-"""The prototype's name for ``long_context``."""
+"""The prototype's command line for ``memoryspace bench long-context``."""
 
 from __future__ import annotations
 
 from .command import main_of
-from .long_context import EXPERIMENT
+from .experiments.long_context import EXPERIMENT
 
 if __name__ == "__main__":
     main_of(EXPERIMENT)

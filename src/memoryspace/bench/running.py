@@ -12,16 +12,16 @@ from pathlib import Path
 
 from ..errors import InvalidInput, MemorySpaceError
 from ..kernel import FolderLock
-from . import samples
-from .cells import CellFile, Finished, key_of
-from .data import SAMPLE, Data, find_files
-from .drawing import NoPlots, draw
-from .environment import commit, installed
-from .experiment import SEED, CannotRun, Cell, CellResult, Experiment
-from .findings import Findings, findings
-from .options import Options
-from .progress import Progress
-from .saving import save
+from .harness import samples
+from .harness.cells import CellFile, Finished, key_of
+from .harness.data import SAMPLE, Data, find_files
+from .harness.environment import commit, installed
+from .harness.experiment import SEED, CannotRun, Cell, CellResult, Experiment
+from .harness.findings import Findings, findings
+from .harness.options import Options
+from .harness.progress import Progress
+from .report.drawing import NoPlots, draw
+from .report.saving import save
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
-"""The prototype's name for ``tiered``."""
+"""The prototype's command line for ``memoryspace bench tiered``."""
 
 from __future__ import annotations
 
 from .command import main_of
-from .tiered import EXPERIMENT
+from .experiments.tiered import EXPERIMENT
 
 if __name__ == "__main__":
     main_of(EXPERIMENT)

@@ -3,7 +3,7 @@
 All vectors of multilingual-e5-small point in roughly the same direction, those of one language even
 more so: unrelated texts have a cosine of about 0.8. Without the mean of their script it is about 0,
 so cosines are meaningful and texts of two languages can be compared.
-``bench/e5_means.py`` measured the means on everyday sentences and questions. Passages and questions
+``tools/e5_means.py`` measured the means on everyday sentences and questions. Passages and questions
 lose the same mean: the mean of questions points to answers, and removing it made rankings worse.
 """
 

@@ -153,7 +153,7 @@ class Page(msgspec.Struct, frozen=True):
 
 
 def read(path: str | Path, line_type: type[Line]) -> list[Line]:
-    """Return the lines of a gzipped JSON Lines file; a missing or malformed one is an error."""
+    """Return the lines of a JSON Lines file, gzipped or plain; a malformed one is an error."""
     decoder = msgspec.json.Decoder(line_type)
     return [
         _decode(decoder, line, number, path)
@@ -179,12 +179,20 @@ def lacking(path: str | Path, what: str) -> CorruptData:
 
 def _lines(path: str | Path) -> list[bytes]:
     try:
-        content = gzip.decompress(Path(path).read_bytes())
+        content = _unpacked(Path(path))
     except FileNotFoundError:
         raise InvalidInput(f"there is no data set at {path}: pass the path of the file") from None
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise CorruptData(f"{path} does not unpack ({error}): fetch it again") from error
     return content.split(b"\n")
+
+
+def _unpacked(path: Path) -> bytes:
+    """Return the content of a file; a plain file will do where a gzipped one is asked for."""
+    plain = path.with_suffix("")
+    if path.suffix == ".gz" and not path.exists() and plain.exists():
+        return plain.read_bytes()
+    return gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
 
 
 def _decode(

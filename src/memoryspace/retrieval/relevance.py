@@ -4,7 +4,7 @@ A ranking always has a first, also where nothing fits. So what is seen of a hit 
 how near it is in meaning, and how much of the question's telling words it and its neighbours have;
 in a personal memory how many points the second look gives it. And it counts against any hit how
 much of what the question is about was never mentioned at all. The weights were fitted to questions
-with and without an answer (``bench/relevance.py``), and are data.
+with and without an answer (``memoryspace bench relevance``), and are data.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ counter of characters.
 
 Compared with the cl100k vocabulary, the total of each of fourteen collections is off by at most
 14 %: novels, encyclopaedia, chat, wiki mark-up, tables and agent traces, in English and Chinese
-(``bench/token_estimate.py`` measures it). A quarter of the characters would be off by 79 % on
+(``memoryspace bench token-estimate``). A quarter of the characters would be off by 79 % on
 Chinese.
 """
 

@@ -267,7 +267,7 @@ def best_told(look: Look, totals: Floats) -> list[int]:
 
 @cache
 def default_weights(*, with_vectors: bool) -> Weights:
-    """Return the weights that come with the package; ``bench/tune_personal.py`` found them."""
+    """Return the weights that come with the package; ``tools/tune_personal.py`` found them."""
     data = json.loads(files(__package__).joinpath("weights.json").read_text("utf-8"))
     chosen = data["words and vectors" if with_vectors else "words"]
     return Weights(chosen["signals"], chosen["signs"])

@@ -85,7 +85,7 @@ class Ranking(Struct, frozen=True, kw_only=True):
 
 @cache
 def default_ranking() -> Ranking:
-    """Return the weights that come with the package; ``bench/tune_recall.py`` found them."""
+    """Return the weights that come with the package; ``tools/tune_recall.py`` found them."""
     data = json.loads(files(__package__).joinpath("weights.json").read_text("utf-8"))
     return Ranking(
         words=data["words"], words_and_vectors=data["words and vectors"], always=data["always"]

@@ -1,0 +1,1 @@
+"""Recall, and answers from it, on public data sets."""

@@ -1,0 +1,16 @@
+"""Recall, and answers from it, on BEAM-100K."""
+
+from __future__ import annotations
+
+from ...evaluation.datasets import load_beam
+from .board_answers import board_experiment
+from .recall_boards import RecallBoard
+
+EXPERIMENT = board_experiment(
+    RecallBoard(
+        "beam",
+        "BEAM-100K, messages",
+        ("beam_100k.jsonl.gz",),
+        lambda paths: load_beam(paths[0]),
+    )
+)

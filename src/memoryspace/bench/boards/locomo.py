@@ -1,0 +1,16 @@
+"""Recall, and answers from it, on LoCoMo."""
+
+from __future__ import annotations
+
+from ...evaluation.datasets import load_locomo
+from .board_answers import board_experiment
+from .recall_boards import RecallBoard
+
+EXPERIMENT = board_experiment(
+    RecallBoard(
+        "locomo",
+        "LoCoMo, turns, categories 1-4",
+        ("locomo.jsonl.gz",),
+        lambda paths: load_locomo(paths[0]),
+    )
+)

@@ -1,0 +1,19 @@
+"""Recall, and answers from it, on LongMemEval-S."""
+
+from __future__ import annotations
+
+from ...evaluation.datasets import load_longmemeval
+from .board_answers import board_experiment
+from .recall_boards import RecallBoard
+
+EXPERIMENT = board_experiment(
+    RecallBoard(
+        "longmemeval",
+        "LongMemEval-S, sessions",
+        (
+            "longmemeval_s_questions.jsonl.gz",
+            "longmemeval_s_sessions.jsonl.gz",
+        ),
+        lambda paths: load_longmemeval(paths[0], paths[1]),
+    )
+)

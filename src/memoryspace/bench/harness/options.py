@@ -1,0 +1,133 @@
+"""The options of an experiment: a frozen dataclass, whose fields are the flags of its command."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Self, TypeVar, get_args, get_type_hints
+
+from ...errors import InvalidInput
+
+_Value = TypeVar("_Value")
+_SAME = object()  # a quick run takes the default, too
+
+
+def option(
+    default: _Value,
+    help: str,
+    *,
+    quick: Any = _SAME,
+    full: Any = _SAME,
+    choices: Sequence[str] = (),
+    flags: Sequence[str] = (),
+    private: bool = False,
+) -> _Value:
+    """Return a field: what it is, what a quick or full run has instead, other names of its flag.
+
+    What is ``private`` says where somebody's things are: no result mentions it.
+    """
+    metadata = {
+        "help": help,
+        "quick": quick,
+        "full": full,
+        "choices": tuple(choices),
+        "flags": tuple(flags),
+        "private": private,
+    }
+    made: _Value = field(default=default, metadata=metadata)
+    return made
+
+
+@dataclass(frozen=True)
+class Flags:
+    """Options as a frozen dataclass. A field's type says what its flag takes: a tuple, several."""
+
+    @classmethod
+    def quick(cls) -> Self:
+        """Return the smaller set: enough to see whether it works."""
+        return cls(**_varied(cls, "quick"))
+
+    @classmethod
+    def full(cls) -> Self:
+        """Return the larger set: what ``memoryspace bench all`` runs."""
+        return cls(**_varied(cls, "full"))
+
+
+@dataclass(frozen=True)
+class Options(Flags):
+    """What every experiment takes."""
+
+    seeds: tuple[int, ...] = option((1, 2, 3), "how many seeds, or which", quick=(1, 2))
+
+
+_Options = TypeVar("_Options", bound=Flags)
+
+
+def _varied(kind: type[Flags], how: str) -> dict[str, Any]:
+    return {
+        each.name: each.metadata[how]
+        for each in fields(kind)
+        if each.metadata.get(how, _SAME) is not _SAME
+    }
+
+
+def public(options: Flags) -> dict[str, Any]:
+    """Return the options that results may tell."""
+    shown = [each.name for each in fields(options) if not each.metadata.get("private")]
+    return {name: getattr(options, name) for name in shown}
+
+
+def add_flags(parser: argparse.ArgumentParser, kind: type[Flags]) -> None:
+    """Give a parser one flag a field. What is not given is left out, for ``chosen`` to fill in."""
+    hints = get_type_hints(kind)
+    for each in fields(kind):
+        shown = f"{each.metadata['help']} (default: {_shown(each.default)})"
+        names = [f"--{each.name.replace('_', '-')}", *each.metadata["flags"]]
+        arguments: dict[str, Any] = {"help": shown.replace("%", "%%"), "default": argparse.SUPPRESS}
+        if each.metadata["choices"]:
+            arguments["choices"] = each.metadata["choices"]
+        parser.add_argument(*names, dest=each.name, **arguments, **_taking(hints[each.name]))
+
+
+def chosen(
+    kind: type[_Options], given: argparse.Namespace, *, quick: bool, full: bool = False
+) -> _Options:
+    """Return the options: the defaults, those of a quick or a full run, and what was given."""
+    said = {each.name: getattr(given, each.name) for each in fields(kind) if each.name in given}
+    for name, value in said.items():
+        if isinstance(value, list):
+            said[name] = tuple(value)
+    if "seeds" in said:
+        said["seeds"] = seeds_of(said["seeds"])
+    base = kind.quick() if quick else kind.full() if full else kind()
+    return replace(base, **said)
+
+
+def seeds_of(given: Sequence[int]) -> tuple[int, ...]:
+    """Return the seeds: one number is how many, several are which."""
+    if len(given) == 1:
+        if given[0] < 1:
+            raise InvalidInput(f"there must be at least one seed, got {given[0]}")
+        return tuple(range(1, given[0] + 1))
+    if len(set(given)) != len(given):
+        raise InvalidInput("a seed was given twice: its figures would count double")
+    return tuple(given)
+
+
+def _taking(hint: Any) -> dict[str, Any]:
+    """Return what an argument of this type takes."""
+    if hint is bool:
+        return {"action": argparse.BooleanOptionalAction}
+    parts = [part for part in get_args(hint) if part not in (type(None), Ellipsis)]
+    makers: dict[Any, Callable[[str], Any]] = {int: int, float: float, str: str, Path: Path}
+    maker = makers[parts[0] if parts else hint]
+    several = getattr(hint, "__origin__", None) is tuple
+    return {"type": maker, **({"nargs": "+"} if several else {})}
+
+
+def _shown(default: Any) -> str:
+    if isinstance(default, tuple):
+        return " ".join(map(str, default)) or "none"
+    return "none" if default is None else str(default)

@@ -1,0 +1,1 @@
+"""The systems under test: our managers, baselines, other packages' memories, record backends."""

@@ -1,0 +1,86 @@
+"""Every shelf that records can stand on, by name, and how it is opened.
+
+A server is one that you name in the environment: ``MEMORYSPACE_BENCH_POSTGRES``, ``…_MARIADB``,
+``…_REDIS``. Addresses hold passwords, so they are no options, which are written into the results.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...errors import MissingExtra
+from ...kernel import Durability
+from ...store import MemoryStore, Store
+from ..harness.experiment import CannotRun
+
+VARIABLE = "MEMORYSPACE_BENCH_"
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """How a shelf is opened at an address, or in a folder; ``shared``: by several processes."""
+
+    open: Callable[[str], Store]
+    server: bool = False
+    shared: bool = False
+
+
+def _space(folder: str, sync: str) -> Store:
+    from ...store import SpaceStore
+
+    return SpaceStore(Path(folder, "space"), durability=Durability(sync=sync))
+
+
+def _sql(url: str) -> Store:
+    from ...store import SQLStore
+
+    return SQLStore(url)
+
+
+def _redis(url: str) -> Store:
+    from ...store import RedisStore
+
+    return RedisStore(url)
+
+
+SHELVES: Mapping[str, Shelf] = {
+    "memory": Shelf(lambda folder: MemoryStore()),
+    "space": Shelf(lambda folder: _space(folder, "always")),
+    "space-os": Shelf(lambda folder: _space(folder, "os")),
+    "sqlite": Shelf(
+        lambda folder: _sql(f"sqlite+aiosqlite:///{Path(folder, 'records.db')}"), shared=True
+    ),
+    "postgres": Shelf(_sql, server=True, shared=True),
+    "mariadb": Shelf(_sql, server=True, shared=True),
+    "redis": Shelf(_redis, server=True, shared=True),
+}
+
+
+def place_of(name: str, folder: str) -> str:
+    """Return where a shelf stands: the folder, or the address of its server."""
+    if not SHELVES[name].server:
+        return folder
+    variable = VARIABLE + name.upper()
+    address = os.environ.get(variable)
+    if not address:
+        raise CannotRun(f"{name}: set {variable} to the address of a server")
+    return address
+
+
+def open_shelf(name: str, place: str) -> Store:
+    """Open a shelf; the caller closes it."""
+    with missing_said(name):
+        return SHELVES[name].open(place)
+
+
+@contextmanager
+def missing_said(name: str) -> Iterator[None]:
+    """Turn a package that is missing into a cell that cannot be run."""
+    try:
+        yield
+    except (MissingExtra, ImportError) as error:
+        raise CannotRun(f"{name}: {error}") from error

@@ -1,0 +1,138 @@
+"""Access traces: who was stored, used and given up, when, and how big; recorded once, in a file.
+
+``TraceRecorder`` listens to any ``MemoryManager``, so that your own runs can be replayed as well:
+
+    with TraceRecorder(space.events) as recorder:
+        ...
+    write_trace(path, recorder.steps, {"what": "my agent, one day"})
+
+The file is gzipped JSON Lines: a head that says what it is of, then a step a line:
+``[seconds, "s" | "u" | "e", number of the object, bytes]``: stored, used, ended.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import msgspec
+
+from ...errors import CorruptData
+from ...events import Event, EventStream
+from ...files import write_atomic
+from ...lifecycle import ClosingNow
+from ..harness.data import unpacked
+
+Verb: TypeAlias = Literal["s", "u", "e"]
+STORED: Verb = "s"
+USED: Verb = "u"
+ENDED: Verb = "e"
+FORM = "memoryspace access trace 1"
+
+_VERBS: Mapping[str, Verb] = {
+    "allocation": STORED,
+    "allocation_post_gc": STORED,
+    "load": USED,
+    "retrieve_hit": USED,
+    "free": ENDED,
+}
+
+
+class Step(NamedTuple):
+    """Something that happened to an object; ``size`` is told when it is stored."""
+
+    at: float
+    verb: Verb
+    key: int
+    size: int = 0
+
+
+class _Head(msgspec.Struct):
+    form: str
+    about: dict[str, Any]
+
+
+class TraceRecorder(ClosingNow):
+    """Takes down what happens in a space, from now until it is closed.
+
+    What was stored before is not known, and neither are its uses.
+    """
+
+    def __init__(self, events: EventStream) -> None:
+        self.steps: list[Step] = []
+        self._keys: dict[str, int] = {}
+        self._start: float | None = None
+        self._stop = events.subscribe(self._hear)
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._stop()
+
+    def _hear(self, event: Event) -> None:
+        verb = _VERBS.get(event.name)
+        if verb is None:
+            return
+        name = event.data["id"]
+        if verb is STORED:
+            self._keys[name] = len(self._keys)
+        key = self._keys.get(name)
+        if key is None:
+            return
+        if self._start is None:
+            self._start = event.at
+        at = round(event.at - self._start, 6)
+        self.steps.append(Step(at, verb, key, event.data["size"] if verb is STORED else 0))
+
+
+def write_trace(path: Path, steps: Sequence[Step], about: Mapping[str, Any]) -> None:
+    """Write a trace; the file is the old or the new one, never half of it."""
+    lines = [_Head(FORM, dict(about)), *steps]
+    write_atomic(path, gzip.compress(msgspec.json.Encoder().encode_lines(lines), mtime=0))
+
+
+def read_trace(path: Path) -> tuple[list[Step], dict[str, Any]]:
+    """Return the steps of a trace, and what it is of. A malformed line is said with its number."""
+    first, *lines = unpacked(path).splitlines() or [b""]
+    try:
+        head = msgspec.json.decode(first, type=_Head)
+    except msgspec.MsgspecError as error:
+        raise CorruptData(f"{path} is no access trace: {error}") from error
+    if head.form != FORM:
+        raise CorruptData(f"{path} is no access trace of a form that is known: {head.form!r}")
+    return list(_checked(path, lines)), head.about
+
+
+def _checked(path: Path, lines: Sequence[bytes]) -> Iterator[Step]:
+    """Yield steps that can have happened: in order, to objects that are there."""
+    decode = msgspec.json.Decoder(Step).decode
+    living: set[int] = set()
+    last = float("-inf")
+    for number, line in enumerate(lines, 2):
+        try:
+            step = decode(line)
+        except msgspec.MsgspecError as error:
+            raise CorruptData(f"line {number} of {path} is malformed: {error}") from error
+        if step.at < last or (step.verb == STORED) == (step.key in living) or step.size < 0:
+            raise CorruptData(f"line {number} of {path} cannot have happened: {line.decode()}")
+        last = step.at
+        if step.verb == STORED:
+            living.add(step.key)
+        elif step.verb == ENDED:
+            living.discard(step.key)
+        yield step
+
+
+def peak_bytes(steps: Sequence[Step]) -> int:
+    """Return the most bytes that were there at once."""
+    sizes: dict[int, int] = {}
+    now = peak = 0
+    for step in steps:
+        if step.verb == STORED:
+            sizes[step.key] = step.size
+            now += step.size
+            peak = max(peak, now)
+        elif step.verb == ENDED:
+            now -= sizes.pop(step.key)
+    return peak

@@ -1,0 +1,1 @@
+"""What calls cost, beside something else on the same machine."""

@@ -1,0 +1,1 @@
+"""The memory space measured beside a dict of bytes, a raw file and a raw engine."""

