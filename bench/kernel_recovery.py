@@ -79,14 +79,14 @@ def _with_index(path: str, loaded: float) -> dict[str, float]:
     for _ in range(ROUNDS):
         started = time.perf_counter()
         kept = KeptIndex(folder_of_index).load(space.last_lsn)
-        reconcile(kept, space.heap.table)
+        reconcile(kept, space.engine.heap.table)
         opened.append(time.perf_counter() - started)
     index = statistics.median(opened)
     started = time.perf_counter()
     with space_in(path) as space:
         everything = time.perf_counter() - started
-        assert space.search is not None
-        assert not space.search.has_backlog
+        assert space.engine.search is not None
+        assert not space.engine.search.has_backlog
     return {
         "index_build_s": built,
         "index_save_s": saved,
@@ -102,12 +102,12 @@ def _no_spill(bodies: list[tuple[int, bytes]]) -> None:
 
 def _checkpoint_timing_stops(space: MemoryManager, stops: list[float]) -> None:
     """What ``checkpoint`` does, with the time under the lock noted."""
-    writer = space.imaging.begin()
+    writer = space.engine.imaging.begin()
     while not writer.captured:
         started = time.thread_time()
-        with space.writing:
-            space.imaging.capture(writer)
+        with space.engine.writing:
+            space.engine.imaging.capture(writer)
         stops.append(time.thread_time() - started)
-    space.imaging.finish(writer)
-    with space.writing:
-        space.imaging.conclude(writer)
+    space.engine.imaging.finish(writer)
+    with space.engine.writing:
+        space.engine.imaging.conclude(writer)

@@ -24,11 +24,13 @@ SMALL_HEAP = 20_000
 READER = """
 import json, sys
 from memoryspace.errors import CorruptData
-from memoryspace.kernel import Durability, TieredMemoryManager
+from memoryspace.kernel import Durability, TieredMemoryManager, Tiering
+
+QUIET = Tiering(flush_interval=None)
 
 def read(folder, salvage):
     how = Durability(sync="os", salvage=salvage)
-    with TieredMemoryManager(20_000, folder=folder, durability=how, flush_interval=None) as space:
+    with TieredMemoryManager(20_000, folder=folder, durability=how, tiering=QUIET) as space:
         read = lost = 0
         for number, id in enumerate(json.loads(sys.argv[1])):
             try:

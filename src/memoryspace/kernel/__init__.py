@@ -14,7 +14,6 @@ from ..errors import OutOfSpace, UnknownObject
 from .aio import AsyncMemoryManager
 from .durable.checkpoints import CheckpointManager
 from .durable.folder import Durability
-from .durable.history import Difference, PastSpace, at, diff, fork, restore
 from .durable.journal import ALWAYS, OS, WriteAheadLog, group
 from .durable.ownership import FolderInUse, FolderLock
 from .gc.collectors import (
@@ -31,6 +30,7 @@ from .gc.policies import (
     ObjectGrowthPolicy,
     PeriodicGCPolicy,
 )
+from .handles import LivingObject, ObjectHandles, Placed
 from .heap.allocators import (
     Allocator,
     BestFitAllocator,
@@ -40,15 +40,18 @@ from .heap.allocators import (
 from .heap.drafts import NewObject
 from .heap.object import MemoryObject
 from .heap.space import HeapSnapshot, MemorySpace, Segment
+from .history import Difference, PastSpace, at, diff, fork, restore
 from .index.searching import Retriever
 from .locks import ReadWriteLock
 from .manager import Condemned, Hit, MemoryManager
+from .options import Quotas, Runtime
 from .profiler import MemoryProfiler
 from .tiers.cold import ColdStorage, RamColdStorage, SQLiteColdStorage, open_cold
 from .tiers.curves import HitRate, MissRatioCurve
 from .tiers.manager import TieredMemoryManager
 from .tiers.pager import PagerStats, PageTable
 from .tiers.replacement import ReplacementPolicy
+from .tiers.tiering import Tiering
 
 if TYPE_CHECKING:
     from .tiers.cold import LMDBColdStorage
@@ -77,6 +80,7 @@ __all__ = [
     "Hit",
     "HitRate",
     "LMDBColdStorage",
+    "LivingObject",
     "MarkAndSweepCollector",
     "MemoryManager",
     "MemoryObject",
@@ -85,19 +89,24 @@ __all__ = [
     "MissRatioCurve",
     "NewObject",
     "ObjectGrowthPolicy",
+    "ObjectHandles",
     "OutOfSpace",
     "PageTable",
     "PagerStats",
     "PastSpace",
     "PeriodicGCPolicy",
+    "Placed",
+    "Quotas",
     "RamColdStorage",
     "ReadWriteLock",
     "ReplacementPolicy",
     "Retriever",
+    "Runtime",
     "SQLiteColdStorage",
     "Segment",
     "SegregatedFitAllocator",
     "TieredMemoryManager",
+    "Tiering",
     "TimeToLiveCollector",
     "UnknownObject",
     "WriteAheadLog",

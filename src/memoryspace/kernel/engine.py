@@ -1,7 +1,8 @@
-"""``Engine``: what stands behind a ``MemoryManager``: the one way a change is made.
+"""The engine behind a ``MemoryManager``: heap, journal and index, and the one way to change them.
 
-Check, make room, journal, apply. Around it: the lock, the index, and what goes on in slices between
-the program's own calls: the collection under way and the checkpoint under way.
+Every change is checked, gets its blocks reserved, is journalled, then applied. Collections and
+checkpoints run in slices between the caller's own calls. Callers hold ``writing`` (or ``reading``)
+around everything that touches the heap.
 """
 
 from __future__ import annotations
@@ -10,15 +11,13 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any, NoReturn
 
 from ..errors import InvalidInput, OutOfSpace, StoreError, UnknownObject
 from ..events import EventStream
 from ..lifecycle import ClosingNow
 from .durable.checkpointing import Imaging
-from .durable.checkpoints import CheckpointManager
-from .durable.journal import WriteAheadLog
+from .durable.folder import SpaceFiles, SpaceFolder
 from .durable.recovery import rebuild
 from .gc.scheduler import GCScheduler
 from .heap.drafts import Drafts, NewObject
@@ -26,10 +25,11 @@ from .heap.heap import STAMP_BITS, Heap, bodies_of
 from .heap.lower_tier import LowerTier
 from .heap.object import MemoryObject
 from .heap.ops import MAX_OPS, Freed, Op, encode_ops
+from .heap.reading import Hit
 from .heap.table import SLOT_MASK
-from .index.searching import Retriever, Searching, open_search
+from .index.searching import Searching, open_search
 from .limits import Limits
-from .locks import ReadWriteLock, YieldingLock
+from .locks import YieldingLock
 from .options import Options
 from .reserving import Reservations
 
@@ -40,44 +40,44 @@ _SLICE_EVERY = 128  # calls between two slices of work that is under way
 
 
 class Engine(ClosingNow):
-    """Heap, journal, index, collection and checkpoints under one lock."""
+    """Heap, journal, index, collection and checkpoints under one lock.
 
-    def __init__(
-        self,
-        heap: Heap,
-        options: Options,
-        *,
-        retriever: Retriever | Literal["sparse"] | None,
-        index_folder: Path | None,
-        wal: WriteAheadLog | None,
-        checkpoint_manager: CheckpointManager | None,
-        lock: ReadWriteLock | None,
-        events: EventStream,
-        clock: Callable[[], float],
-    ) -> None:
-        self.heap = heap
+    Subclasses override the hooks for a tier below the heap: ``open_lower_tier``, ``prepare``,
+    ``demote``, ``drain``, ``look_after``, ``bodies``, ``fits``, ``has_room`` and ``release``.
+    """
+
+    def __init__(self, options: Options, files: SpaceFiles) -> None:
+        runtime = options.runtime.with_events()
+        assert runtime.events is not None  # with_events saw to it
         self.options = options
-        self.wal = wal
-        self.checkpoint_manager = checkpoint_manager
-        self.events = events
-        self.clock = clock
+        self.wal = files.wal
+        self.checkpoint_manager = files.checkpoints
+        self.folder = files.folder
+        self.events: EventStream = runtime.events
+        self.clock = runtime.clock
         self.reading: AbstractContextManager[Any]
         self.writing: AbstractContextManager[Any]
         self.reading = self.writing = YieldingLock()
-        if lock is not None:
-            self.reading, self.writing = lock.read, lock.write
+        if runtime.lock is not None:
+            self.reading, self.writing = runtime.lock.read, runtime.lock.write
         self.scrubbing = threading.Lock()  # one scrub at a time; taken before ``writing``
         self.on_reload: list[Callable[[], None]] = []
-        self.lower_tier = self.open_lower_tier()
-        self.collecting = GCScheduler(self)
-        self.imaging = Imaging(self)
-        self._retriever = retriever
-        self._index_folder = index_folder
         self.search: Searching | None = None
-        self._has_limits = options.has_limits
+        self.has_limits = options.quotas.are_set
         self._drafts = Drafts()
         self._closed = False
         self._calls = 0
+        try:
+            self._open()
+        except BaseException:
+            self.abandon_files()
+            raise
+
+    def _open(self) -> None:
+        self.heap = Heap(self.options.capacity, self.options.allocator)
+        self.lower_tier = self.open_lower_tier()
+        self.collecting = GCScheduler(self)
+        self.imaging = Imaging(self)
         self._begin()
 
     def open_lower_tier(self) -> LowerTier:
@@ -86,15 +86,15 @@ class Engine(ClosingNow):
 
     def _begin(self) -> None:
         """Recover what there is and start to follow it."""
-        self.limits = Limits(self.heap, self.options, self.collecting)
+        self.limits = Limits(self.heap, self.options.quotas, self.collecting)
         self.reservations = Reservations(self.heap, self.lower_tier, self.collecting, self.demote)
         self.prepare()
         self._recover()
         self.search = open_search(
-            self._retriever,
+            self.options.retriever,
             self.heap,
             self.events,
-            folder=self._index_folder,
+            folder=None if self.folder is None else self.folder.index_path,
             before=self.search,
         )
         for collector in self.options.collectors:
@@ -111,7 +111,7 @@ class Engine(ClosingNow):
                 self.heap,
                 self.checkpoint_manager,
                 self.wal,
-                reserve=self.reservations.make_in_recovery,
+                reserve=self.reservations.reserve_in_recovery,
                 spill=self.lower_tier.spill,
             )
         except OutOfSpace as error:
@@ -138,6 +138,41 @@ class Engine(ClosingNow):
         for told in self.on_reload:
             told()
 
+    # -- closing -----------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Finish the work under way and close what was opened here."""
+        with self.writing:
+            if self._closed:
+                return
+            self._closed = True
+            self.abandon_work()
+            self.release()
+
+    def release(self) -> None:
+        """Close what was opened here; what was passed in stays open."""
+        try:
+            if self.folder is not None:
+                self._close_folder(self.folder)
+            elif self.wal is not None:
+                self.wal.sync()
+        finally:
+            self.heap.space.close()
+
+    def abandon_files(self) -> None:
+        """Close the folder if the space could not be opened."""
+        if self.folder is not None:
+            self.folder.close()
+
+    def _close_folder(self, folder: SpaceFolder) -> None:
+        """Make every change durable, then save an index that includes them."""
+        try:
+            folder.wal.close()
+            if self.search is not None:
+                self.search.save()
+        finally:
+            folder.close()
+
     # -- the one way -------------------------------------------------------------------------------
 
     def insert(self, objects: Sequence[NewObject], also: Sequence[Op] = ()) -> list[int]:
@@ -151,10 +186,10 @@ class Engine(ClosingNow):
         now = self.clock()
         bodies = [self._drafts.encode(new, self.heap) for new in objects]
         self._free_expired_names(objects, now)
-        if self._has_limits:
+        if self.has_limits:
             self.limits.check(objects, bodies)
         lsn = self.heap.lsn + 1
-        addresses = self.reservations.make(
+        addresses = self.reservations.reserve(
             [(lsn << STAMP_BITS | number, body) for number, body in enumerate(bodies)]
         )
         try:
@@ -165,7 +200,7 @@ class Engine(ClosingNow):
             ]
             self.heap.require(also)  # making room may have collected an object
         except BaseException:
-            self.reservations.give_back(addresses)
+            self.reservations.release(addresses)
             raise
         self._apply([*stored, *also], addresses)
         self.collecting.maybe_garbage = True
@@ -177,7 +212,7 @@ class Engine(ClosingNow):
     def fits(self, objects: Sequence[NewObject]) -> bool:
         """Tell whether objects could be stored without making room by collecting others."""
         bodies = [self._drafts.encode(new, self.heap) for new in objects]
-        return self.limits.fit(objects, bodies) and self.has_room(map(len, bodies))
+        return self.limits.allow(objects, bodies) and self.has_room(map(len, bodies))
 
     def has_room(self, sizes: Iterable[int]) -> bool:
         """Tell whether the heap has bytes for bodies of these sizes."""
@@ -192,18 +227,18 @@ class Engine(ClosingNow):
         body = self._drafts.encode(new, heap)
         if new.id is not None:
             self._free_expired_names((new,), now)
-        if self._has_limits:
+        if self.has_limits:
             self.limits.check((new,), (body,))
         try:
             address = heap.space.allocate(len(body))
         except OutOfSpace:
-            address = self.reservations.make([((heap.lsn + 1) << STAMP_BITS, body)])[0]
+            address = self.reservations.reserve([((heap.lsn + 1) << STAMP_BITS, body)])[0]
         try:
             slot = heap.table.next_slot()
             stored = self._drafts.op(new, body, heap.table.next_handle(slot), now)
             heap.require(also)  # making room may have collected an object
         except BaseException:
-            self.reservations.give_back((address,))
+            self.reservations.release((address,))
             raise
         self._apply([stored, *also], (address,))
         self.collecting.maybe_garbage = True
@@ -216,11 +251,11 @@ class Engine(ClosingNow):
         if self._closed:
             self._refuse()
         bodies = bodies_of(ops, self.heap.lsn + 1)
-        addresses = self.reservations.make(bodies) if bodies else []
+        addresses = self.reservations.reserve(bodies) if bodies else []
         try:
             self.heap.require(ops)  # making room may have collected an object
         except UnknownObject:
-            self.reservations.give_back(addresses)
+            self.reservations.release(addresses)
             raise
         self._apply(ops, addresses)
 
@@ -246,7 +281,7 @@ class Engine(ClosingNow):
                 self.lower_tier.admit(addresses)
             lsn = self.heap.lsn + 1 if self.wal is None else self.wal.append(encode_ops(ops))
         except BaseException:
-            self.reservations.give_back(addresses)
+            self.reservations.release(addresses)
             raise
         self.heap.apply(ops, lsn, addresses)
         if pending:
@@ -272,6 +307,25 @@ class Engine(ClosingNow):
 
     def _refuse(self) -> NoReturn:
         raise InvalidInput("this space is closed; open it again")
+
+    # -- durability --------------------------------------------------------------------------------
+
+    def wait_for(self, lsn: int) -> None:
+        """Return when the journal's policy calls a change safe."""
+        if self.wal is not None:
+            self.wal.commit(lsn)
+
+    async def wait_for_async(self, lsn: int) -> None:
+        """Return when the journal's policy calls a change safe."""
+        if self.wal is not None:
+            await self.wal.commit_async(lsn)
+
+    def checkpoint(self) -> int:
+        """Write a checkpoint that holds every change made before the call; return its lsn."""
+        wanted = self.last_lsn
+        while (lsn := self.imaging.complete()) < wanted:
+            pass  # that one had been captured, for itself, before the last change
+        return lsn
 
     # -- work in slices ----------------------------------------------------------------------------
 
@@ -339,6 +393,21 @@ class Engine(ClosingNow):
     def object(self, slot: int) -> MemoryObject:
         """Return a copy of an object."""
         return self.heap.object(slot, self.heap.body_of(slot))
+
+    def hits(self, found: Sequence[tuple[int, float]]) -> list[Hit]:
+        """Return the objects that a search found, counting a use of each."""
+        slots = [handle & SLOT_MASK for handle, _ in found]
+        return [
+            Hit(self.heap.object(slot, body), score)
+            for slot, body, (_, score) in zip(slots, self.bodies(slots), found, strict=True)
+        ]
+
+    def check(self) -> None:
+        """Verify every invariant; for tests, it looks at everything."""
+        with self.writing:
+            self.heap.check()
+            if self.search is not None:
+                self.search.check()
 
     @property
     def last_lsn(self) -> int:

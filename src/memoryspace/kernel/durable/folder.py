@@ -20,7 +20,7 @@ from ...events import EventStream
 from ..tiers.cold import ColdStorage, open_cold
 from .checkpoints import CheckpointManager
 from .disk import Disk
-from .journal import ALWAYS, SyncPolicy, WriteAheadLog
+from .journal import ALWAYS, SyncPolicy, WriteAheadLog, as_policy
 from .ownership import FolderLock
 
 
@@ -41,6 +41,11 @@ class Durability:
     checkpoint_bytes: int = 64 << 20
     segment_bytes: int = 8 << 20
     salvage: bool = False
+
+    @property
+    def syncs_always(self) -> bool:
+        """Whether the journal is synced before a change is acknowledged."""
+        return as_policy(self.sync) == ALWAYS
 
 
 class SpaceFolder:
@@ -100,3 +105,17 @@ class SpaceFolder:
             self.wal.close()
         finally:
             self._lock.close()
+
+
+@dataclass(frozen=True)
+class SpaceFiles:
+    """The journal and the checkpoints of a space, and the folder if it was opened for them."""
+
+    wal: WriteAheadLog | None = None
+    checkpoints: CheckpointManager | None = None
+    folder: SpaceFolder | None = None
+
+    @classmethod
+    def in_folder(cls, folder: SpaceFolder) -> SpaceFiles:
+        """Return the files in a folder that was opened."""
+        return cls(folder.wal, folder.checkpoints, folder)

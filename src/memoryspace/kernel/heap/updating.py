@@ -1,4 +1,4 @@
-"""``Update``: what is to become different about an object, and the ops that make it so."""
+"""``Update``: a change to one object, and the ops that make it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .ops import Op, Rewritten, Tuned
 
 @dataclass(frozen=True)
 class Update:
-    """What is given changes, what is ``None`` stays; ``ttl`` counts from now."""
+    """New values for an object; ``None`` keeps the old one. ``ttl`` counts from now."""
 
     payload: Mapping[str, Any] | None = None
     tags: Iterable[str] | None = None
@@ -23,7 +23,7 @@ class Update:
     ttl: float | None = None
 
     def ops(self, heap: Heap, slot: int, limits: Limits, clock: Callable[[], float]) -> list[Op]:
-        """Return the changes to an object, checked against the limits."""
+        """Return the ops, validated and checked against the limits."""
         ops, handle = list[Op](), heap.table.handle[slot]
         if self.payload is not None:
             ops.append(self._rewritten(self.payload, heap, slot, limits))
@@ -39,10 +39,10 @@ class Update:
         old = heap.object(slot, heap.body_of(slot))
         name = None if old.id.startswith(ID_PREFIX) else old.id
         body = encode_body(payload, old.embedding, name)
-        limits.keep_quota(old.tenant, len(body) - size)
-        if weight == size:  # else it was declared, and stays as it was
+        limits.check_quota(old.tenant, len(body) - size)
+        if weight == size:  # otherwise it was declared, and stays
             weight = len(body)
-            limits.keep_budget(weight - size)
+            limits.check_budget(weight - size)
         return Rewritten(handle, body, weight)
 
     def _tuned(self, heap: Heap, slot: int, handle: int, clock: Callable[[], float]) -> Tuned:

@@ -16,7 +16,7 @@ from ...events import EventStream
 from ..heap.heap import Heap
 from ..heap.table import COLD, NOT_HOT, RECOVERED
 from .cold_tier import ColdTier, Owed
-from .curves import HitRate, MissRatioCurve
+from .curves import HitRate
 from .tiering import Tiering
 
 logger = logging.getLogger(__name__)
@@ -32,13 +32,12 @@ class Mover:
         tier: ColdTier,
         tiering: Tiering,
         events: EventStream,
-        curve: MissRatioCurve | None,
     ) -> None:
         self.tier = tier
         self._tiering = tiering
         self._most_dirty = tiering.most_dirty
         self._events = events
-        self._curve = curve
+        self._curve = tiering.curve
         self.pager = tiering.page_table()
         self.hit_rate = HitRate()
         self.promotions = self.demotions = 0
