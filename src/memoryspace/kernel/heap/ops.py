@@ -1,7 +1,7 @@
-"""The changes a space can make. Each is a value: it is journalled first and applied afterwards.
+"""Ops: the changes of a space as values, which are journalled first and applied afterwards.
 
-The one list of ops in a journal frame happens as a whole or not at all. Ops say everything that
-is needed to make the change again, so recovery applies the very same ones.
+The ops of one journal frame happen together or not at all. An op holds everything that is needed
+to repeat the change, so recovery applies the same ops.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MAX_OPS = 1 << 20  # in one frame; the number of an op in its frame fits into a 
 
 
 class Stored(Struct, frozen=True, array_like=True, tag="s", gc=False):
-    """A new object stands in the slot of its handle."""
+    """Put a new object into the slot of its handle."""
 
     handle: int
     body: bytes
@@ -32,14 +32,14 @@ class Stored(Struct, frozen=True, array_like=True, tag="s", gc=False):
 
 
 class Freed(Struct, frozen=True, array_like=True, tag="f", gc=False):
-    """Objects are gone, for one reason."""
+    """Free objects, for one reason."""
 
     handles: list[int]
     reason: str
 
 
 class Rewritten(Struct, frozen=True, array_like=True, tag="w", gc=False):
-    """An object has another body."""
+    """Give an object another body."""
 
     handle: int
     body: bytes
@@ -47,7 +47,7 @@ class Rewritten(Struct, frozen=True, array_like=True, tag="w", gc=False):
 
 
 class Tuned(Struct, frozen=True, array_like=True, tag="t", gc=False):
-    """An object has these importance, end of life and tags."""
+    """Set the importance, expiry and tags of an object."""
 
     handle: int
     importance: float
@@ -56,7 +56,7 @@ class Tuned(Struct, frozen=True, array_like=True, tag="t", gc=False):
 
 
 class Flagged(Struct, frozen=True, array_like=True, tag="g", gc=False):
-    """An object is, or is no longer, a root or pinned."""
+    """Make an object a root or pinned, or no longer."""
 
     handle: int
     flag: int
@@ -64,7 +64,7 @@ class Flagged(Struct, frozen=True, array_like=True, tag="g", gc=False):
 
 
 class Linked(Struct, frozen=True, array_like=True, tag="l", gc=False):
-    """One object refers to another, or no longer does."""
+    """Add or remove a reference."""
 
     source: int
     target: int
@@ -88,6 +88,6 @@ def decode_ops(payload: bytes, lsn: int) -> list[Op]:
         return _decoder.decode(payload)
     except (msgspec.DecodeError, UnicodeError) as error:
         raise CorruptData(
-            f"journal frame {lsn} is intact but holds no ops we know ({error}); "
+            f"journal frame {lsn} is intact but its ops cannot be decoded ({error}); "
             "was it written by a newer version?"
         ) from error
