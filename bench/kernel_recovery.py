@@ -10,7 +10,7 @@ from typing import Any
 
 from memoryspace.kernel import CheckpointManager, MemoryManager
 from memoryspace.kernel.heap.heap import Heap
-from memoryspace.kernel.index.kept import KeptIndex, reconcile
+from memoryspace.kernel.index.saved import SavedIndexes, reconcile
 
 from kernel_measuring import ROUNDS, cpu, folder, space_in, texts
 
@@ -78,7 +78,7 @@ def _with_index(path: str, loaded: float) -> dict[str, float]:
     folder_of_index, opened = Path(path, "index"), []
     for _ in range(ROUNDS):
         started = time.perf_counter()
-        kept = KeptIndex(folder_of_index).load(space.last_lsn)
+        kept = SavedIndexes(folder_of_index).load(space.last_lsn)
         reconcile(kept, space.engine.heap.table)
         opened.append(time.perf_counter() - started)
     index = statistics.median(opened)
@@ -102,12 +102,12 @@ def _no_spill(bodies: list[tuple[int, bytes]]) -> None:
 
 def _checkpoint_timing_stops(space: MemoryManager, stops: list[float]) -> None:
     """What ``checkpoint`` does, with the time under the lock noted."""
-    writer = space.engine.imaging.begin()
+    writer = space.engine.checkpointing.begin()
     while not writer.captured:
         started = time.thread_time()
         with space.engine.writing:
-            space.engine.imaging.capture(writer)
+            space.engine.checkpointing.capture(writer)
         stops.append(time.thread_time() - started)
-    space.engine.imaging.finish(writer)
+    space.engine.checkpointing.finish(writer)
     with space.engine.writing:
-        space.engine.imaging.conclude(writer)
+        space.engine.checkpointing.conclude(writer)

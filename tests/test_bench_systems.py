@@ -57,7 +57,7 @@ from memoryspace.bench.traces import (
 )
 from memoryspace.errors import CorruptData, InvalidInput
 from memoryspace.kernel import BanditGCPolicy, MemoryManager, PeriodicGCPolicy, Runtime
-from memoryspace.kernel.gc.policies import GCPolicy, Heapwatch
+from memoryspace.kernel.gc.policies import GCPolicy, HeapFigures
 from memoryspace.kernel.tiers.replacement import POLICIES
 from memoryspace.testing import ManualClock
 
@@ -463,7 +463,7 @@ def test_a_replayed_space_frees_what_was_given_up_and_keeps_the_rest() -> None:
 class Arm(GCPolicy):
     """Always says yes."""
 
-    def should_trigger(self, manager: Heapwatch, reason: str) -> bool:
+    def should_trigger(self, manager: HeapFigures, reason: str) -> bool:
         return True
 
 

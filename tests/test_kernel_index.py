@@ -232,7 +232,7 @@ def test_a_damaged_index_is_built_again(
     path.write_bytes({"flipped": data, "cut": data[: len(data) // 2]}.get(damage, b""))
     if damage == "missing":
         path.unlink()
-    assert "built again" in rebuilt(tmp_path / "a", caplog, before)
+    assert "is rebuilt" in rebuilt(tmp_path / "a", caplog, before)
 
 
 def test_an_index_of_words_read_otherwise_is_built_again(
@@ -240,13 +240,13 @@ def test_an_index_of_words_read_otherwise_is_built_again(
 ) -> None:
     before = filled(tmp_path / "a")
     SparseIndex(language=None).save(index_files(tmp_path / "a")[0].parent)
-    assert "built again" in rebuilt(tmp_path / "a", caplog, before)
+    assert "is rebuilt" in rebuilt(tmp_path / "a", caplog, before)
 
 
 def test_a_missing_index_is_built_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     before = filled(tmp_path / "a")
     shutil.rmtree(tmp_path / "a/index")
-    assert "the index lacks" in rebuilt(tmp_path / "a", caplog, before)
+    assert "the saved index lacks" in rebuilt(tmp_path / "a", caplog, before)
 
 
 def test_the_index_of_another_space_finds_nothing_here(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from memoryspace.kernel import (
     TimeToLiveCollector,
 )
 from memoryspace.kernel.heap.object import MAX_DEPTH, importance_score
-from memoryspace.kernel.heap.ops import Freed
+from memoryspace.kernel.heap.ops import FreeOp
 from memoryspace.testing import ManualClock, capture
 
 CAPACITY = 1 << 16
@@ -738,7 +738,7 @@ def test_changes_made_with_a_new_object_happen_with_it_or_not_at_all(clock: Manu
     garbage = kilobyte(manager)
     for _ in range(3):
         kilobyte(manager, root=True)
-    gone = Freed([int(garbage[1:], 16)], "replaced")
+    gone = FreeOp([int(garbage[1:], 16)], "replaced")
     for several in ([NewObject({"a": "x" * 900})], [NewObject({"a": "x" * 400})] * 2):
         with pytest.raises(UnknownObject, match="was freed"):
             manager.engine.insert(several, [gone])

@@ -264,7 +264,7 @@ def test_objects_that_a_checkpoint_under_way_has_seen_are_gone_too(tmp_path: Pat
         fill(space)
         for n in range(400):
             space.store({"text": text("seen", n)}, id=f"seen{n}")
-        writer = space.engine.imaging.begin()
+        writer = space.engine.checkpointing.begin()
         assert not writer.capture(0, space.last_lsn, space.now, [])
         space.free_many([f"seen{n}" for n in range(400)])
         space.scrub()
@@ -432,7 +432,7 @@ class Unscrubbable(RamColdStorage):
 def test_an_engine_that_cannot_be_scrubbed_says_so() -> None:
     with TieredMemoryManager(8192, cold_store=Unscrubbable(), retriever=None) as space:
         space.store({"text": "here"}, id="a")
-        with pytest.raises(StoreError, match="cannot erase what was deleted"):
+        with pytest.raises(StoreError, match="cannot erase deleted values"):
             space.scrub()
         assert "a" in space
 

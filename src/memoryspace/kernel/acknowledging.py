@@ -28,7 +28,7 @@ def durable(method: Callable[Concatenate[M, P], R]) -> Callable[Concatenate[M, P
         with engine.writing:  # as in ``changed``, which would pack the arguments once more
             before = engine.heap.lsn
             result = method(manager, *args, **options)
-            engine.look_after()
+            engine.do_upkeep()
             lsn = engine.heap.lsn
         if lsn != before:
             engine.wait_for(lsn)
@@ -45,6 +45,6 @@ def changed(
     with engine.writing:
         before = engine.last_lsn
         result = method(manager, *args, **options)
-        engine.look_after()
+        engine.do_upkeep()
         lsn = engine.last_lsn
     return result, lsn if lsn != before else 0

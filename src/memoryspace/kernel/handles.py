@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from .engine import Engine
 from .heap.drafts import NewObject
-from .heap.ops import Freed, Op, Tuned
+from .heap.ops import FreeOp, Op, TuneOp
 from .heap.table import FOREVER, PINNED
 from .manager import MemoryManager
 
@@ -82,7 +82,7 @@ class ObjectHandles:
         """
         ops = [] if tags is None else self._retagged(tags)
         if free:
-            ops.append(Freed(list(free), "replaced"))
+            ops.append(FreeOp(list(free), "replaced"))
         if not objects:
             if ops:
                 self._engine.change(ops)
@@ -105,7 +105,7 @@ class ObjectHandles:
         Call it without the lock.
         """
         with self._engine.writing:
-            self._engine.look_after()
+            self._engine.do_upkeep()
         if lsn != before:
             await self._engine.wait_for_async(lsn)
 
@@ -114,7 +114,7 @@ class ObjectHandles:
         for handle, new in tags.items():
             slot = table.slot_of(handle)
             ops.append(
-                Tuned(handle, table.importance[slot], table.expires[slot], tuple(sorted(new)))
+                TuneOp(handle, table.importance[slot], table.expires[slot], tuple(sorted(new)))
             )
         return ops
 

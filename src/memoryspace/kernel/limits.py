@@ -1,4 +1,4 @@
-"""``Limits``: enforcement of quotas and of the budget, collecting before refusing."""
+"""``SpaceLimits``: enforcement of quotas and of the budget, collecting before refusing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .heap.heap import Heap
 from .options import Quotas
 
 
-class Limits:
+class SpaceLimits:
     """Enforces the limits of a space besides its capacity."""
 
     def __init__(self, heap: Heap, quotas: Quotas, collecting: GCScheduler) -> None:

@@ -25,7 +25,7 @@ from .gc.policies import GCPolicy
 from .heap.allocators import Allocator
 from .heap.drafts import NewObject
 from .heap.object import ID_PREFIX, MemoryObject
-from .heap.ops import Flagged, Linked
+from .heap.ops import FlagOp, LinkOp
 from .heap.reading import (
     Condemned,
     Hit,
@@ -39,7 +39,7 @@ from .heap.reading import (
 from .heap.table import PINNED, ROOT
 from .heap.updating import Update
 from .index.searching import Retriever
-from .options import Options, Quotas, Runtime
+from .options import EngineOptions, Quotas, Runtime
 
 __all__ = ["Condemned", "Hit", "MemoryManager"]
 
@@ -93,7 +93,7 @@ class MemoryManager(ClosingNow):
         runtime: Runtime | None = None,
     ) -> None:
         durability = Durability() if durability is None else durability
-        options = Options(
+        options = EngineOptions(
             capacity=capacity,
             allocator=allocator,
             collectors=tuple(default_collectors() if collectors is None else collectors),
@@ -396,7 +396,7 @@ class MemoryManager(ClosingNow):
         Raises:
             StoreError: The background work failed.
         """
-        self.engine.look_after(now=True)
+        self.engine.do_upkeep(now=True)
 
     # -- durability --------------------------------------------------------------------------------
 
@@ -538,7 +538,7 @@ class MemoryManager(ClosingNow):
         table, slot = engine.heap.table, engine.slot(object_id)
         if bool(table.flags[slot] & flag) is not on:
             engine.collecting.maybe_garbage |= not on
-            engine.change([Flagged(table.handle[slot], flag, on)])
+            engine.change([FlagOp(table.handle[slot], flag, on)])
 
     def _link(self, source_id: str, target_id: str, *, on: bool) -> None:
         engine = self.engine
@@ -546,7 +546,7 @@ class MemoryManager(ClosingNow):
         source, target = engine.slot(source_id), handles[engine.slot(target_id)]
         if engine.heap.references.has(source, target) is not on:
             engine.collecting.maybe_garbage |= not on
-            engine.change([Linked(handles[source], target, on)])
+            engine.change([LinkOp(handles[source], target, on)])
 
 
 def open_files(

@@ -1,7 +1,7 @@
 """Option values of a space, validated when they are made.
 
-``Quotas`` and ``Runtime`` are what callers pass to a manager. ``Options`` is everything an engine
-is built from, in one value.
+Callers pass ``Quotas`` and ``Runtime`` to a manager. ``EngineOptions`` is everything an engine is
+built from.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Runtime:
 
 
 @dataclass(frozen=True)
-class Options:
+class EngineOptions:
     """Everything an engine is built from, except its files."""
 
     capacity: int

@@ -18,7 +18,7 @@ from ..engine import Engine
 from ..heap.heap import Heap
 from ..heap.space import GRANULE, MAX_CAPACITY
 from ..heap.table import COLD, NOT_HOT, PINNED, RECOVERED, ROOT, ObjectTable
-from ..options import Options, Runtime
+from ..options import EngineOptions, Runtime
 from ..tiers.engine import TieredEngine
 from .checkpoints import CheckpointManager
 from .folder import SpaceFiles
@@ -43,7 +43,7 @@ class PastEngine(Engine):
         self.past_lsn = lsn
         self.time = _time_of(present, lsn) if time is None else time
         self._present = present
-        options = Options(
+        options = EngineOptions(
             capacity=_capacity_for(present, lsn),
             retriever="sparse",
             runtime=Runtime(clock=lambda: self.time),  # what lived then has not expired then

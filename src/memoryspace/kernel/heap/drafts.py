@@ -9,7 +9,7 @@ from ...errors import InvalidInput
 from ...record import as_marks, check_id, is_number
 from .heap import Heap
 from .object import ID_PREFIX, encode_body
-from .ops import Stored
+from .ops import StoreOp
 from .table import FOREVER, NAMED, PINNED, ROOT
 
 _REMEMBERED_TAGS = 1000
@@ -61,13 +61,13 @@ class Drafts:
             raise InvalidInput(f"size must be a whole number from 0 to 2**32 - 1, got {size!r}")
         return encode_body(payload, embedding, object_id)
 
-    def op(self, new: NewObject, body: bytes, handle: int, now: float) -> Stored:
+    def op(self, new: NewObject, body: bytes, handle: int, now: float) -> StoreOp:
         """Return the op that stores a validated object."""
         _, size, tags, importance, ttl, _, pin, root, tenant, name, created, expires = new
         created = now if created is None else min(created, now)
         if expires is None:
             expires = FOREVER if ttl is None else created + ttl
-        return Stored(
+        return StoreOp(
             handle,
             body,
             len(body) if size is None else size,

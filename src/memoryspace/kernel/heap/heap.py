@@ -15,9 +15,9 @@ from typing import Any
 
 from ...errors import UnknownObject
 from .allocators import Allocator
-from .names import Names
+from .names import ObjectNames
 from .object import ID_PREFIX, MemoryObject, decode_body, handle_of, id_of
-from .ops import MAX_OPS, Flagged, Freed, Linked, Op, Rewritten, Stored, Tuned
+from .ops import MAX_OPS, FlagOp, FreeOp, LinkOp, Op, RewriteOp, StoreOp, TuneOp
 from .references import References
 from .space import MemorySpace
 from .table import (
@@ -80,7 +80,7 @@ class Heap:
         self.references = References(self.table)
         self.tenants = Tenants()
         self.tags: Interned[tuple[str, ...]] = Interned(())
-        self.names = Names()
+        self.names = ObjectNames()
         self.due: list[tuple[float, int]] = []  # a heap of (expiry, handle)
         self.lsn = 0  # of the last change
         self.roots = self.pinned = 0
@@ -123,13 +123,13 @@ class Heap:
         block = 0
         self.lsn = lsn
         for number, op in enumerate(ops):
-            if type(op) is Stored:
+            if type(op) is StoreOp:
                 self._store(op, lsn << STAMP_BITS | number, addresses[block])
                 block += 1
-            elif type(op) is Freed:
+            elif type(op) is FreeOp:
                 for handle in op.handles:
                     self._free(handle & SLOT_MASK)
-            elif isinstance(op, Rewritten):
+            elif isinstance(op, RewriteOp):
                 self._rewrite(op, lsn << STAMP_BITS | number, addresses[block])
                 block += 1
             else:
@@ -241,7 +241,7 @@ class Heap:
         expiring = {table.handle[slot] for slot in living if table.expires[slot] != FOREVER}
         assert expiring <= due, "the expiry of an object would go unnoticed"
 
-    def _store(self, op: Stored, stamp: int, address: int) -> None:
+    def _store(self, op: StoreOp, stamp: int, address: int) -> None:
         table, handle, size = self.table, op.handle, len(op.body)
         slot = handle & SLOT_MASK
         table.claim(slot)
@@ -268,7 +268,7 @@ class Heap:
         for listener in self.on_stored:
             listener(slot)
 
-    def _note_kept(self, op: Stored, slot: int, size: int) -> None:
+    def _note_kept(self, op: StoreOp, slot: int, size: int) -> None:
         if op.flags & NAMED:
             name = decode_body(op.body, id_of(op.handle)).name
             if name is not None:
@@ -308,7 +308,7 @@ class Heap:
             self.pinned -= bool(flags & PINNED)
             self.held_bytes -= size
 
-    def _rewrite(self, op: Rewritten, stamp: int, address: int) -> None:
+    def _rewrite(self, op: RewriteOp, stamp: int, address: int) -> None:
         """Write the new body, then free the old block."""
         table, slot = self.table, op.handle & SLOT_MASK
         grown = len(op.body) - table.size[slot]
@@ -333,14 +333,14 @@ class Heap:
             listener(slot, old_stamp, old_flags)
 
     def _adjust(self, op: Op) -> None:
-        if isinstance(op, Linked):
+        if isinstance(op, LinkOp):
             self._link(op)
-        elif isinstance(op, Flagged):
+        elif isinstance(op, FlagOp):
             self._flag(op)
-        elif isinstance(op, Tuned):
+        elif isinstance(op, TuneOp):
             self._tune(op)
 
-    def _link(self, op: Linked) -> None:
+    def _link(self, op: LinkOp) -> None:
         source = op.source & SLOT_MASK
         if op.on:
             self.references.add(source, op.target)
@@ -349,7 +349,7 @@ class Heap:
             self.references.remove(source, op.target)
         self._notify(self.on_changed, source)
 
-    def _flag(self, op: Flagged) -> None:
+    def _flag(self, op: FlagOp) -> None:
         table, slot = self.table, op.handle & SLOT_MASK
         before = table.flags[slot]
         after = before | op.flag if op.on else before & ~op.flag
@@ -362,7 +362,7 @@ class Heap:
             self._notify(self.on_kept, slot)
         self._notify(self.on_changed, slot)
 
-    def _tune(self, op: Tuned) -> None:
+    def _tune(self, op: TuneOp) -> None:
         table, slot = self.table, op.handle & SLOT_MASK
         table.importance[slot] = op.importance
         if op.expires != table.expires[slot]:
@@ -405,16 +405,16 @@ def bodies_of(ops: Sequence[Op], lsn: int) -> list[tuple[int, bytes]]:
     return [
         (lsn << STAMP_BITS | number, op.body)
         for number, op in enumerate(ops)
-        if isinstance(op, Stored | Rewritten)
+        if isinstance(op, StoreOp | RewriteOp)
     ]
 
 
 def _handles(op: Any) -> Sequence[int]:
     """Return the handles of objects that an op requires to exist."""
-    if isinstance(op, Stored):
+    if isinstance(op, StoreOp):
         return ()
-    if isinstance(op, Freed):
+    if isinstance(op, FreeOp):
         return op.handles
-    if isinstance(op, Linked):
+    if isinstance(op, LinkOp):
         return (op.source, op.target)
     return (op.handle,)

@@ -8,7 +8,7 @@ from __future__ import annotations
 _SHARDS = 256
 
 
-class Names:
+class ObjectNames:
     """A two-way mapping between names and handles."""
 
     def __init__(self) -> None:

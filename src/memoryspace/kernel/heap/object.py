@@ -51,7 +51,7 @@ class MemoryObject:
         last_accessed_at: When it was last loaded or found.
         access_count: How often it was loaded or found.
         reference_count: How many objects refer to it.
-        generation: How many generational collections it has survived.
+        generation: How often a generational collector has promoted it.
         address: Where its body is in the heap, or -1 if it is only in the cold tier.
     """
 

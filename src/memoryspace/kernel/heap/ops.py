@@ -17,7 +17,7 @@ from ...errors import CorruptData
 MAX_OPS = 1 << 20  # in one frame; the number of an op in its frame fits into a stamp
 
 
-class Stored(Struct, frozen=True, array_like=True, tag="s", gc=False):
+class StoreOp(Struct, frozen=True, array_like=True, tag="s", gc=False):
     """Put a new object into the slot of its handle."""
 
     handle: int
@@ -31,14 +31,14 @@ class Stored(Struct, frozen=True, array_like=True, tag="s", gc=False):
     tags: tuple[str, ...]
 
 
-class Freed(Struct, frozen=True, array_like=True, tag="f", gc=False):
+class FreeOp(Struct, frozen=True, array_like=True, tag="f", gc=False):
     """Free objects, for one reason."""
 
     handles: list[int]
     reason: str
 
 
-class Rewritten(Struct, frozen=True, array_like=True, tag="w", gc=False):
+class RewriteOp(Struct, frozen=True, array_like=True, tag="w", gc=False):
     """Give an object another body."""
 
     handle: int
@@ -46,7 +46,7 @@ class Rewritten(Struct, frozen=True, array_like=True, tag="w", gc=False):
     weight: int
 
 
-class Tuned(Struct, frozen=True, array_like=True, tag="t", gc=False):
+class TuneOp(Struct, frozen=True, array_like=True, tag="t", gc=False):
     """Set the importance, expiry and tags of an object."""
 
     handle: int
@@ -55,7 +55,7 @@ class Tuned(Struct, frozen=True, array_like=True, tag="t", gc=False):
     tags: tuple[str, ...]
 
 
-class Flagged(Struct, frozen=True, array_like=True, tag="g", gc=False):
+class FlagOp(Struct, frozen=True, array_like=True, tag="g", gc=False):
     """Make an object a root or pinned, or no longer."""
 
     handle: int
@@ -63,7 +63,7 @@ class Flagged(Struct, frozen=True, array_like=True, tag="g", gc=False):
     on: bool
 
 
-class Linked(Struct, frozen=True, array_like=True, tag="l", gc=False):
+class LinkOp(Struct, frozen=True, array_like=True, tag="l", gc=False):
     """Add or remove a reference."""
 
     source: int
@@ -71,7 +71,7 @@ class Linked(Struct, frozen=True, array_like=True, tag="l", gc=False):
     on: bool
 
 
-Op: TypeAlias = Stored | Freed | Rewritten | Tuned | Flagged | Linked
+Op: TypeAlias = StoreOp | FreeOp | RewriteOp | TuneOp | FlagOp | LinkOp
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(list[Op])

@@ -79,7 +79,7 @@ class ObjectTable:
         self.edges = array("i")  # its first outgoing reference, or -1
         self.generations = array("I")  # how many objects this slot has held
         self.flags = bytearray()
-        self.age = bytearray()  # how many generational collections it has survived
+        self.age = bytearray()  # how often a generational collector has promoted it
         self.free_slots = array("I")
         self.rows = 0  # slots below this have been used
         self.live = 0

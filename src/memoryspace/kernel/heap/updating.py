@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..limits import Limits
+from ..limits import SpaceLimits
 from .drafts import check_numbers, checked_tags
 from .heap import Heap
 from .object import ID_PREFIX, encode_body
-from .ops import Op, Rewritten, Tuned
+from .ops import Op, RewriteOp, TuneOp
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,9 @@ class Update:
     importance: float | None = None
     ttl: float | None = None
 
-    def ops(self, heap: Heap, slot: int, limits: Limits, clock: Callable[[], float]) -> list[Op]:
+    def ops(
+        self, heap: Heap, slot: int, limits: SpaceLimits, clock: Callable[[], float]
+    ) -> list[Op]:
         """Return the ops, validated and checked against the limits."""
         ops, handle = list[Op](), heap.table.handle[slot]
         if self.payload is not None:
@@ -32,8 +34,8 @@ class Update:
         return ops
 
     def _rewritten(
-        self, payload: Mapping[str, Any], heap: Heap, slot: int, limits: Limits
-    ) -> Rewritten:
+        self, payload: Mapping[str, Any], heap: Heap, slot: int, limits: SpaceLimits
+    ) -> RewriteOp:
         table = heap.table
         handle, size, weight = table.handle[slot], table.size[slot], table.weight[slot]
         old = heap.object(slot, heap.body_of(slot))
@@ -43,12 +45,12 @@ class Update:
         if weight == size:  # otherwise it was declared, and stays
             weight = len(body)
             limits.check_budget(weight - size)
-        return Rewritten(handle, body, weight)
+        return RewriteOp(handle, body, weight)
 
-    def _tuned(self, heap: Heap, slot: int, handle: int, clock: Callable[[], float]) -> Tuned:
+    def _tuned(self, heap: Heap, slot: int, handle: int, clock: Callable[[], float]) -> TuneOp:
         check_numbers(importance=self.importance, ttl=self.ttl)
         table = heap.table
-        return Tuned(
+        return TuneOp(
             handle,
             table.importance[slot] if self.importance is None else self.importance,
             table.expires[slot] if self.ttl is None else clock() + self.ttl,

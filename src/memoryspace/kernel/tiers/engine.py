@@ -15,7 +15,7 @@ from ..durable.folder import SpaceFiles
 from ..engine import Engine
 from ..heap.drafts import NewObject
 from ..heap.lower_tier import LowerTier
-from ..options import Options
+from ..options import EngineOptions
 from .cold import ColdStorage, RamColdStorage
 from .cold_tier import ColdTier
 from .mover import Mover
@@ -29,7 +29,11 @@ class TieredEngine(Engine):
     """An engine with a cold tier. ``cold_store=None`` opens one, in the folder or in RAM."""
 
     def __init__(
-        self, options: Options, files: SpaceFiles, tiering: Tiering, cold_store: ColdStorage | None
+        self,
+        options: EngineOptions,
+        files: SpaceFiles,
+        tiering: Tiering,
+        cold_store: ColdStorage | None,
     ) -> None:
         self.tiering = tiering
         self._owns_cold = cold_store is None
@@ -111,9 +115,9 @@ class TieredEngine(Engine):
         """Return the bytes of several objects, count a use of each, promote the first cold ones."""
         return self.mover.use_many(slots, self.clock())
 
-    def look_after(self, *, now: bool = False) -> None:
+    def do_upkeep(self, *, now: bool = False) -> None:
         """Do what is due, write cold copies as the policy says, keep the hot tier's limits."""
-        super().look_after(now=now)
+        super().do_upkeep(now=now)
         self.mover.settle(purge=self.checkpoint_manager is None)
 
     def flush_dirty(self) -> None:
@@ -129,7 +133,7 @@ class TieredEngine(Engine):
             with self.writing:
                 if self._closed:
                     return
-                batch = self.mover.owed()
+                batch = self.mover.missing()
             self.mover.tier.write(batch)
             with self.writing:
                 if not self._closed:

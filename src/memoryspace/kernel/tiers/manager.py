@@ -17,7 +17,7 @@ from ..heap.object import MemoryObject
 from ..heap.table import NOT_HOT
 from ..index.searching import Retriever
 from ..manager import MemoryManager, open_files
-from ..options import Options, Quotas, Runtime
+from ..options import EngineOptions, Quotas, Runtime
 from .cold import ColdStorage
 from .curves import HitRate, MissRatioCurve
 from .engine import TieredEngine
@@ -103,7 +103,7 @@ class TieredMemoryManager(MemoryManager):
             promotion_batch_size=promotion_batch_size,
         )
         durability = Durability() if durability is None else durability
-        options = Options(
+        options = EngineOptions(
             capacity=hot_capacity,
             allocator=allocator,
             collectors=tuple((TimeToLiveCollector(),) if collectors is None else collectors),
