@@ -217,7 +217,7 @@ def test_the_past_can_be_searched(opener: Opener, tmp_path: Path, clock: ManualC
             assert past.retrieve("tea") == []
 
 
-def test_the_past_has_room_for_objects_that_were_never_hot(
+def test_the_past_has_space_for_for_objects_that_were_never_hot(
     tmp_path: Path, clock: ManualClock
 ) -> None:
     how = Durability(sync="os", segment_bytes=1 << 20)

@@ -25,7 +25,7 @@ def durable(method: Callable[Concatenate[M, P], R]) -> Callable[Concatenate[M, P
     @wraps(method)
     def call(manager: M, /, *args: P.args, **options: P.kwargs) -> R:
         engine = manager.engine
-        with engine.writing:  # as in ``changed``, which would pack the arguments once more
+        with engine.writing:  # as in ``changed``, which would pack the arguments again
             before = engine.heap.lsn
             result = method(manager, *args, **options)
             engine.do_upkeep()

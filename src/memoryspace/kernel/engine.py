@@ -43,7 +43,7 @@ class Engine(ClosingNow):
     """Heap, journal, index, collection and checkpoints under one lock.
 
     Subclasses override the hooks for a tier below the heap: ``open_lower_tier``, ``prepare``,
-    ``demote``, ``drain``, ``do_upkeep``, ``bodies``, ``fits``, ``has_room`` and ``release``.
+    ``demote``, ``drain``, ``do_upkeep``, ``bodies``, ``fits``, ``has_space_for`` and ``release``.
     """
 
     def __init__(self, options: EngineOptions, files: SpaceFiles) -> None:
@@ -212,9 +212,9 @@ class Engine(ClosingNow):
     def fits(self, objects: Sequence[NewObject]) -> bool:
         """Return whether objects can be stored without collecting others."""
         bodies = [self._drafts.encode(new, self.heap) for new in objects]
-        return self.limits.allow(objects, bodies) and self.has_room(map(len, bodies))
+        return self.limits.allow(objects, bodies) and self.has_space_for(map(len, bodies))
 
-    def has_room(self, sizes: Iterable[int]) -> bool:
+    def has_space_for(self, sizes: Iterable[int]) -> bool:
         """Return whether bodies of these sizes fit into the heap."""
         space = self.heap.space
         return sum(map(space.block_size, sizes)) <= space.available()

@@ -2,7 +2,7 @@
 
 Freed bodies linger in four places: in journal segments, in older checkpoints, in the cold tier (as
 copies that the past may need, and in pages that its engine has not reused yet), and in the saved
-index. Living objects are written anew and made durable first; only then is the old data removed. So
+index. Living objects are rewritten and made durable first; only then is the old data removed. So
 a crash at any moment leaves every living object, and perhaps some freed ones: scrub again.
 
     start a segment │ write a checkpoint, read it back │ remove older checkpoints and segments │

@@ -55,7 +55,7 @@ class GarbageCollector(ABC):
         """Yield what ``condemn`` would if the objects ``gone`` were freed, without side effects."""
         return self.condemn(heap, now)
 
-    def spared(self, heap: Heap, handle: int) -> None:  # noqa: B027  # most look anew anyway
+    def spared(self, heap: Heap, handle: int) -> None:  # noqa: B027  # most scan again anyway
         """Note that a condemned object could not be freed, so that it is condemned again."""
 
     def should_trigger(self, heap: Heap, now: float) -> bool:

@@ -101,7 +101,7 @@ class TieredEngine(Engine):
         """Return whether objects can be stored without collecting others."""
         return not self.has_limits or super().fits(objects)
 
-    def has_room(self, sizes: Iterable[int]) -> bool:
+    def has_space_for(self, sizes: Iterable[int]) -> bool:
         """Return ``True``: the cold tier takes what the heap does not."""
         return True
 

@@ -61,7 +61,7 @@ class JournalDamaged(CorruptData):
         lost = "; ".join(map(str, damage))
         super().__init__(
             f"the journal in {folder} is damaged: it lost {lost}. Nothing was changed. Restore a "
-            "backup, or open it with salvage=True to go on with all records that are intact"
+            "backup, or open it with salvage=True to continue with the intact records"
         )
 
 

@@ -161,13 +161,13 @@ class SegmentReader:
                 yield self.end + step * _STEP, lsn
 
     def _is_frame(self, offset: int) -> bool:
-        room = len(self._data) - offset
-        if room < FRAME_BYTES:
+        left = len(self._data) - offset
+        if left < FRAME_BYTES:
             return False
         size: int
         crc: int
         size, crc = _SIZE_AND_CRC.unpack_from(self._data, offset)
-        if not FRAME_BYTES <= size <= room:
+        if not FRAME_BYTES <= size <= left:
             return False
         body = memoryview(self._data)[offset + 8 : offset + size]
         return crc32(body, self._salt ^ size) == crc

@@ -242,7 +242,7 @@ class ColdStorage(ClosingNow, ABC):
         if not is_intact(key, frame):
             raise CorruptData(
                 f"{self.place}: the value of key {key} is damaged; restore it from a backup, "
-                f"or delete the key to go on without it"
+                f"or delete the key"
             )
         return frame[_HEAD:]
 

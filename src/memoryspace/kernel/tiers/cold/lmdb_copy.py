@@ -23,15 +23,19 @@ Pair = tuple[bytes, bytes]
 def write_copy(source: lmdb.Environment, path: Path, copy: Path, disk: Disk) -> None:
     """Write every value of ``source``, whose file is ``path``, into a new file, and sync it."""
     with source.begin() as reading:
-        write_pairs(reading.cursor(), path, copy, disk, room=2 * source.info()["map_size"])
+        write_pairs(reading.cursor(), path, copy, disk, map_size=2 * source.info()["map_size"])
 
 
-def write_pairs(pairs: Iterable[Pair], path: Path, copy: Path, disk: Disk, *, room: int) -> None:
+def write_pairs(
+    pairs: Iterable[Pair], path: Path, copy: Path, disk: Disk, *, map_size: int
+) -> None:
     """Write pairs, in ascending order, into a new file that is to replace ``path``, and sync it."""
     disk.unlink(copy)
     mode = S_IMODE(os.stat(path).st_mode)  # keep the permissions
     # No other process uses the file: it needs no lock, and no sync before it is complete.
-    target = lmdb.open(str(copy), map_size=room, subdir=False, lock=False, sync=False, mode=mode)
+    target = lmdb.open(
+        str(copy), map_size=map_size, subdir=False, lock=False, sync=False, mode=mode
+    )
     try:
         for batch in _batches(pairs):
             with target.begin(write=True) as writing:

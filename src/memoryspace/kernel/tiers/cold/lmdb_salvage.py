@@ -16,7 +16,7 @@ from .lmdb_pages import FramePosition, LMDBPages
 logger = logging.getLogger(__name__)
 
 _PAGES_EACH = 2**14  # bytes of address space reserved per value beside its own size
-_LEAST_ROOM = 2**20
+_LEAST_MAP = 2**20
 
 
 def salvage_file(path: Path, copy: Path, disk: Disk) -> Path:
@@ -28,8 +28,8 @@ def salvage_file(path: Path, copy: Path, disk: Disk) -> Path:
     with open(path, "rb") as file:
         pages = LMDBPages(file.fileno())
         found = pages.intact()
-        room = _LEAST_ROOM + 2 * pages.size + _PAGES_EACH * len(found)
-        write_pairs(_pairs(pages, found), path, copy, disk, room=room)
+        map_size = _LEAST_MAP + 2 * pages.size + _PAGES_EACH * len(found)
+        write_pairs(_pairs(pages, found), path, copy, disk, map_size=map_size)
     aside = _set_aside(path)
     disk.replace(copy, path)
     disk.sync_folder(path.parent)

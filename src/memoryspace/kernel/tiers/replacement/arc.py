@@ -80,9 +80,9 @@ class ARC(ReplacementPolicy):
     def _trim(self) -> None:
         """Drop ghosts beyond the number of residents, from the longer side first."""
         once, again = self._once_ghosts, self._again_ghosts
-        room = len(self._once) + len(self._again)
-        while len(once) + len(again) > room:
-            if not again or (once and len(self._once) + len(once) > room):
+        residents = len(self._once) + len(self._again)
+        while len(once) + len(again) > residents:
+            if not again or (once and len(self._once) + len(once) > residents):
                 once.popitem(_OLDEST)
             else:
                 again.popitem(_OLDEST)

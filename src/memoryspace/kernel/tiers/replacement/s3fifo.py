@@ -76,8 +76,8 @@ class S3FIFO(ReplacementPolicy):
         return None
 
     def _trim(self) -> None:
-        room = len(self._small) + len(self._main)
-        while len(self._ghosts) > room:
+        residents = len(self._small) + len(self._main)
+        while len(self._ghosts) > residents:
             self._ghosts.popitem(last=False)
 
     def __len__(self) -> int:
