@@ -29,22 +29,28 @@ class LivingObject(NamedTuple):
 
     handle: int
     stamp: int
-    id: str
     tenant: str
     tags: frozenset[str]
     expires_at: float | None
 
 
 class ObjectHandles:
-    """The verbs of a space for callers that know its objects by handle."""
+    """The verbs of a space for callers that know its objects by handle.
+
+    Args:
+        manager: The space. ``lock`` is its lock, to hold around everything else.
+
+    Example:
+        >>> objects = ObjectHandles(space)
+        >>> with objects.lock:
+        ...     (new,) = objects.insert([NewObject({"n": 2})], free=[old.handle])
+    """
+
+    __slots__ = ("_engine", "lock")
 
     def __init__(self, manager: MemoryManager) -> None:
         self._engine: Engine = manager.engine
-
-    @property
-    def lock(self) -> AbstractContextManager[Any]:
-        """The lock of the space, to hold around everything else."""
-        return self._engine.writing
+        self.lock: AbstractContextManager[Any] = self._engine.writing
 
     @property
     def last_lsn(self) -> int:
@@ -80,7 +86,7 @@ class ObjectHandles:
             OutOfSpace: The objects do not fit.
             UnknownObject: A handle names no living object.
         """
-        ops = [] if tags is None else self._retagged(tags)
+        ops = self._retagged(tags) if tags else []
         if free:
             ops.append(FreeOp(list(free), "replaced"))
         if not objects:
@@ -133,26 +139,27 @@ class ObjectHandles:
         """Return how many bytes an object's body takes."""
         return self._engine.heap.table.size[self._slot(handle)]
 
-    def importance(self, handle: int) -> float:
-        """Return the importance of an object."""
-        return self._engine.heap.table.importance[self._slot(handle)]
+    def id(self, handle: int) -> str:
+        """Return the id of an object."""
+        return self._engine.heap.id_of(self._slot(handle))
 
-    def is_pinned(self, handle: int) -> bool:
-        """Return whether an object is pinned."""
-        return bool(self._engine.heap.table.flags[self._slot(handle)] & PINNED)
+    def retention(self, handle: int) -> tuple[float, bool]:
+        """Return the importance of an object, and whether it is pinned."""
+        table = self._engine.heap.table
+        slot = table.slot_of(handle)
+        return table.importance[slot], bool(table.flags[slot] & PINNED)
 
     def living(self) -> Iterator[LivingObject]:
         """Yield every object in the table, also those that have expired but are not freed yet."""
         heap = self._engine.heap
-        table = heap.table
+        table, tenants, tags = heap.table, heap.tenants.names.values, heap.tags.values
         for slot in table.living():
             expires = table.expires[slot]
             yield LivingObject(
                 table.handle[slot],
                 table.stamp[slot],
-                heap.id_of(slot),
-                heap.tenants.names.values[table.tenant[slot]],
-                frozenset(heap.tags.values[table.tags[slot]]),
+                tenants[table.tenant[slot]],
+                frozenset(tags[table.tags[slot]]),
                 None if expires == FOREVER else expires,
             )
 

@@ -444,10 +444,8 @@ class SpaceStore(Store):
         return self._sessions.choose(scope, where, self.clock())
 
     def _rows(self, space: ObjectHandles, scope: Scope, entries: Sequence[_Entry]) -> list[_Row]:
-        return [
-            (entry, body, (space.importance(entry.handle), space.is_pinned(entry.handle)))
-            for entry, body in self._bodies(space, scope, entries)
-        ]
+        bodies = self._bodies(space, scope, entries)
+        return [(entry, body, space.retention(entry.handle)) for entry, body in bodies]
 
     def _records(self, scope: Scope, rows: Iterable[_Row]) -> list[Record]:
         found = (self._record(scope, *row) for row in rows)
@@ -525,7 +523,7 @@ class SpaceStore(Store):
         try:
             payload = _payload_of(space.body(found.handle))
         except CorruptData as error:
-            self.report_corrupt(Scope(found.tenant or "unknown"), found.id, error)
+            self.report_corrupt(Scope(found.tenant or "unknown"), space.id(found.handle), error)
             return
         self._add(
             _Entry(
