@@ -57,7 +57,7 @@ def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def stop_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collectors, "_BREATH", 1)
+    monkeypatch.setattr(collectors, "_CHECK_EVERY", 1)
     monkeypatch.setattr(collectors, "_ROOT_WINDOW", 1)
     monkeypatch.setattr(cycles, "_BATCH", 1)
 

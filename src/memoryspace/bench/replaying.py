@@ -17,7 +17,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..kernel import BanditGCPolicy, MarkAndSweepCollector, MemoryManager, PageTable, Runtime
+from ..kernel import (
+    BanditGCPolicy,
+    MarkAndSweepCollector,
+    MemoryManager,
+    MemorySpace,
+    PageTable,
+    Runtime,
+)
 from .memories import Steps
 from .traces import ENDED, STORED, USED, Step
 
@@ -216,13 +223,13 @@ class GCReplay:
 
     def _follow(self, step: Step) -> None:
         if step.verb == STORED:
-            size = self.space.engine.heap.space.block_size(step.size + 64)
-            if self.space.engine.heap.space.available() < 2 * size:
+            size = MemorySpace.block_size(step.size + 64)
+            if self.space.stats()["heap_free"] < 2 * size:
                 self.under_pressure += 1
                 self._collect()
             stored = self.space.store({"text": "x" * step.size}, root=True)
             self._ids[step.key], self._sizes[step.key] = stored.id, stored.size
-            self.peak = max(self.peak, self.space.engine.heap.space.allocated())
+            self.peak = max(self.peak, self.space.stats()["heap_used"])
         elif step.verb == USED:
             self.space.load(self._ids[step.key])
         elif step.verb == ENDED:

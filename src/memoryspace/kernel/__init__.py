@@ -1,8 +1,8 @@
-"""The kernel: memory managed the way systems manage memory.
+"""The kernel: memory managed the way an operating system manages it.
 
-A heap with real bytes, collectors with bounded pauses, a journal and checkpoints, hot and cold
-tiers, points in time to go back to. Synchronous and safe from threads; ``AsyncMemoryManager`` is
-its face for asyncio.
+A heap of real bytes, collectors with bounded pauses, a journal and checkpoints, hot and cold tiers,
+and points in time to restore. Synchronous and thread-safe; ``AsyncMemoryManager`` wraps it for
+asyncio.
 """
 
 from __future__ import annotations
@@ -126,7 +126,16 @@ def recover(
     *,
     durability: Durability | None = None,
 ) -> MemoryManager:
-    """Open the space in a folder, as ``MemoryManager(capacity, folder=…)`` does."""
+    """Open the space in a folder.
+
+    Args:
+        folder: The folder of the space.
+        capacity: How many bytes the heap has.
+        durability: How the space is kept on disk.
+
+    Returns:
+        The same as ``MemoryManager(capacity, folder=folder, durability=durability)``.
+    """
     return MemoryManager(capacity, folder=folder, durability=durability)
 
 

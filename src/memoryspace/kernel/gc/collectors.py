@@ -19,7 +19,7 @@ from ..heap.object import importance_score
 from ..heap.references import END
 from ..heap.table import LIVE, PINNED, ROOT, SLOT_MASK
 
-_BREATH = 64  # objects examined between two points where a collector can be interrupted
+_CHECK_EVERY = 64  # objects examined between two points of interruption
 _ROOT_WINDOW = 2048  # rows searched for roots at once
 
 # Rows that hold an object are white (0) when a marking begins; the others need no colour.
@@ -164,7 +164,7 @@ class _Marking:
                     grey.append(slot)
                 row = following[row]
                 seen += 1
-                if seen >= _BREATH:
+                if seen >= _CHECK_EVERY:
                     seen = 0
                     yield None
             seen += 1
@@ -268,7 +268,7 @@ class GenerationalCollector(GarbageCollector):
                     yield GCVerdict(handle, "young and unwanted")
                 else:
                     self._reconsider(heap, slot, now)
-            if not examined % _BREATH:
+            if not examined % _CHECK_EVERY:
                 yield None
 
     def explain(self, heap: Heap, now: float, gone: Set[int] = frozenset()) -> GCVerdicts:

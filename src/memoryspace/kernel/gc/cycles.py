@@ -119,21 +119,21 @@ class Cycle:
     def _work(self, deadline: float) -> None:
         """Gather verdicts until a batch is full or the deadline is reached, and carry them out."""
         assert self._verdicts is not None
-        doomed: list[GCVerdict] = []
+        batch: list[GCVerdict] = []
         for verdict in self._verdicts:
             if verdict is not None:
-                doomed.append(verdict)
-                if len(doomed) == _BATCH:
+                batch.append(verdict)
+                if len(batch) == _BATCH:
                     break
             elif time.perf_counter() >= deadline:
                 break
         else:
-            self._next_collector_after(doomed)
+            self._next_collector_after(batch)
             return
-        self._carry_out(doomed)
+        self._carry_out(batch)
 
-    def _next_collector_after(self, doomed: list[GCVerdict]) -> None:
-        self._carry_out(doomed)
+    def _next_collector_after(self, batch: list[GCVerdict]) -> None:
+        self._carry_out(batch)
         self._next_collector()
 
     def _next_collector(self) -> None:
@@ -141,13 +141,13 @@ class Cycle:
         collector = self._collector
         self._verdicts = None if collector is None else collector.condemn(self._heap, self._now)
 
-    def _carry_out(self, doomed: list[GCVerdict]) -> None:
-        if not doomed:
+    def _carry_out(self, batch: list[GCVerdict]) -> None:
+        if not batch:
             return
         assert self._collector is not None  # it gave the verdicts
         table = self._heap.table
-        reason = doomed[0].reason  # a collector has one
-        handles = [verdict.handle for verdict in doomed]
+        reason = batch[0].reason  # a collector has one
+        handles = [verdict.handle for verdict in batch]
         named, size = self._names_of(handles), 0
         for handle in handles:
             size += table.size[handle & SLOT_MASK]

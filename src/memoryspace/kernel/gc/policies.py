@@ -49,7 +49,7 @@ class CycleReport(Protocol):
 
 
 class GCPolicy(ABC):
-    """Decides when a collection should start."""
+    """Decides when a collection should start. Subclass it for a policy of your own."""
 
     @abstractmethod
     def should_trigger(self, manager: HeapFigures, reason: str) -> bool:

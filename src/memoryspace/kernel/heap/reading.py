@@ -12,7 +12,7 @@ from .table import PINNED, ROOT, SLOT_MASK
 
 
 class Hit(NamedTuple):
-    """An object that a search found, and its score."""
+    """An object that ``retrieve`` found, and how well it matches the query."""
 
     object: MemoryObject
     score: float

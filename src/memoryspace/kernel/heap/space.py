@@ -33,7 +33,7 @@ _DEFERRED_FREELY = 1 << 12  # granules; below this, and 1/64 of the heap, nothin
 
 
 class Segment(NamedTuple):
-    """A stretch of the arena, in bytes."""
+    """A contiguous part of the arena: its start and its size in bytes."""
 
     start: int
     size: int

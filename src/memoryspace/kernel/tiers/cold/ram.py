@@ -10,7 +10,7 @@ from .contract import ColdStorage, refuse_other
 
 
 class RamColdStorage(ColdStorage):
-    """Values in a dict. ``close`` drops them."""
+    """Values in a dict. Nothing survives the process, and ``close`` drops everything."""
 
     def __init__(self) -> None:
         super().__init__("in RAM", durable=False)
