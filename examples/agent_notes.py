@@ -3,12 +3,7 @@
 import random
 from tempfile import TemporaryDirectory
 
-from memoryspace.kernel import (
-    Durability,
-    MissRatioCurve,
-    NewObject,
-    TieredMemoryManager,
-)
+from memoryspace.kernel import Durability, MissRatioCurve, NewObject, TieredMemoryManager, Tiering
 
 NOTES = 20_000
 
@@ -22,8 +17,7 @@ def main() -> None:
             hot_capacity=512 << 10,
             folder=folder,
             durability=Durability(sync="group:10"),
-            paging_strategy="arc",
-            curve=MissRatioCurve(rate=0.1),
+            tiering=Tiering(paging_strategy="arc", curve=MissRatioCurve(rate=0.1)),
         ) as space,
     ):
         ids = [

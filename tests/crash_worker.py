@@ -24,6 +24,7 @@ from memoryspace.kernel import (
     Durability,
     MemoryManager,
     TieredMemoryManager,
+    Tiering,
     WriteAheadLog,
 )
 from memoryspace.kernel.durable.disk import Disk
@@ -131,8 +132,7 @@ def _manager(
         checkpoint_manager=checkpoints,
         folder=folder if wal is None else None,
         durability=how,
-        max_dirty=8,
-        flush_interval=0.005,
+        tiering=Tiering(max_dirty=8, flush_interval=0.005),
         retriever=None,
     )
 

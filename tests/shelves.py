@@ -26,7 +26,7 @@ from memoryspace import (
     SQLStore,
     Store,
 )
-from memoryspace.kernel import Durability, RamColdStorage, TieredMemoryManager
+from memoryspace.kernel import Durability, RamColdStorage, Runtime, TieredMemoryManager, Tiering
 
 import servers
 
@@ -102,9 +102,12 @@ async def space_stores() -> AsyncIterator[StoreMaker]:
                 made.append(SpaceStore(folder, hot_capacity=TINY_HEAP, durability=QUICK, **options))
             else:  # the folder has its owner: another clock gets a space of its own
                 space = TieredMemoryManager(
-                    TINY_HEAP, cold_store=RamColdStorage(), retriever=None, flush_interval=None,
-                    clock=options.get("clock", time.time),
-                )  # fmt: skip
+                    TINY_HEAP,
+                    cold_store=RamColdStorage(),
+                    retriever=None,
+                    tiering=Tiering(flush_interval=None),
+                    runtime=Runtime(clock=options.get("clock", time.time)),
+                )
                 made.append(SpaceStore(manager=space, **options))
             return made[-1]
 

@@ -68,6 +68,15 @@ def test_imports_point_down_only(path: Path) -> None:
     assert upward == []
 
 
+@pytest.mark.parametrize(
+    "path", sorted((PACKAGE / "store").rglob("*.py")), ids=lambda path: path.name
+)
+def test_stores_use_only_what_the_kernel_offers(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            assert not node.module.startswith("kernel."), f"line {node.lineno}: {node.module}"
+
+
 def test_importing_the_package_loads_nothing_heavy() -> None:
     heavy = {
         "sqlalchemy",

@@ -56,8 +56,8 @@ from memoryspace.bench.studies.crash import tear
 from memoryspace.bench.studies.crash_writer import Order as CrashOrder
 from memoryspace.bench.studies.crash_writer import Writer, open_space
 from memoryspace.errors import CorruptData, InvalidInput
-from memoryspace.kernel import BanditGCPolicy, MemoryManager, PeriodicGCPolicy
-from memoryspace.kernel.gc.policies import GCPolicy, Heapwatch
+from memoryspace.kernel import BanditGCPolicy, MemoryManager, PeriodicGCPolicy, Runtime
+from memoryspace.kernel.gc.policies import GCPolicy, HeapFigures
 from memoryspace.kernel.tiers.replacement import POLICIES
 from memoryspace.testing import ManualClock
 
@@ -329,7 +329,7 @@ def test_a_server_is_named_in_the_environment_and_its_address_stays_there(
 
 def test_what_happens_in_a_space_is_recorded_and_reads_back(tmp_path: Path) -> None:
     clock = ManualClock(100.0)
-    with MemoryManager(1 << 16, clock=clock) as space:
+    with MemoryManager(1 << 16, runtime=Runtime(clock=clock)) as space:
         before = space.store({"text": "unknown to the recorder"}, root=True)
         with TraceRecorder(space.events) as recorder:
             first = space.store({"text": "a first note"}, root=True)
@@ -464,7 +464,7 @@ def test_a_replayed_space_frees_what_was_given_up_and_keeps_the_rest() -> None:
 class Arm(GCPolicy):
     """Always says yes."""
 
-    def should_trigger(self, manager: Heapwatch, reason: str) -> bool:
+    def should_trigger(self, manager: HeapFigures, reason: str) -> bool:
         return True
 
 

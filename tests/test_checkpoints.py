@@ -23,7 +23,9 @@ from memoryspace.kernel import (
     CheckpointManager,
     Durability,
     MemoryManager,
+    Runtime,
     TieredMemoryManager,
+    Tiering,
     WriteAheadLog,
     at,
     fork,
@@ -55,6 +57,14 @@ def durability(**options: Any) -> Durability:
     return Durability(**{"sync": "os", "segment_bytes": 600, **options})
 
 
+def runtime(clock: ManualClock | None, options: dict[str, Any]) -> Runtime:
+    return Runtime(
+        clock=ManualClock() if clock is None else clock,
+        events=options.pop("events", None),
+        pause=options.pop("pause", 0.001),
+    )
+
+
 def flat(folder: Path, clock: ManualClock | None = None, **options: Any) -> MemoryManager:
     options = {"capacity": 1 << 18, **options}
     capacity = options.pop("capacity")
@@ -62,7 +72,7 @@ def flat(folder: Path, clock: ManualClock | None = None, **options: Any) -> Memo
         capacity,
         folder=folder,
         durability=options.pop("how", durability()),
-        clock=ManualClock() if clock is None else clock,
+        runtime=runtime(clock, options),
         retriever=None,
         **options,
     )
@@ -75,9 +85,9 @@ def tiered(folder: Path, clock: ManualClock | None = None, **options: Any) -> Ti
         capacity,
         folder=folder,
         durability=options.pop("how", durability()),
-        clock=ManualClock() if clock is None else clock,
+        runtime=runtime(clock, options),
         retriever=None,
-        flush_interval=None,
+        tiering=Tiering(flush_interval=None),
         **options,
     )
 
@@ -168,19 +178,19 @@ def test_an_image_is_the_heap_at_one_moment_though_the_program_goes_on(
             for step in before:
                 change(space, ids, *step)
             states = {space.last_lsn: contents(space)}
-            writer = space.imaging.begin()
+            writer = space.engine.checkpointing.begin()
             for steps in between:
                 if not writer.captured:
-                    space.imaging.capture(writer)
+                    space.engine.checkpointing.capture(writer)
                 for step in steps:
                     change(space, ids, *step)
                     states[space.last_lsn] = contents(space)
             while not writer.captured:
-                space.imaging.capture(writer)
+                space.engine.checkpointing.capture(writer)
             for step in afterwards:
                 change(space, ids, *step)
-            space.imaging.finish(writer)
-            space.imaging.conclude(writer)
+            space.engine.checkpointing.finish(writer)
+            space.engine.checkpointing.conclude(writer)
             last = contents(space)
         with opener(copied(home, Path(name) / "image", without="journal")) as found:
             assert found.last_lsn == writer.lsn
@@ -243,17 +253,17 @@ def test_a_body_that_changed_after_its_turn_leaves_a_hole_that_can_be_used(ram: 
     home = ram / "holes"
     with flat(home, pause=TINY) as space:
         ids = [each.id for each in space.store_many([NewObject({"n": n}) for n in range(400)])]
-        writer = space.imaging.begin()
-        space.imaging.capture(writer)
+        writer = space.engine.checkpointing.begin()
+        space.engine.checkpointing.capture(writer)
         for number, object_id in enumerate(ids[:100]):
             if number % 2:
                 space.free_object(object_id)
             else:
                 space.update(object_id, payload={"text": "longer than it was " * 3})
         while not writer.captured:
-            space.imaging.capture(writer)
-        space.imaging.finish(writer)
-        space.imaging.conclude(writer)
+            space.engine.checkpointing.capture(writer)
+        space.engine.checkpointing.finish(writer)
+        space.engine.checkpointing.conclude(writer)
         expected, lsn = contents(space), space.last_lsn
         used = space.stats()["heap_used"]
     alone = copied(home, ram / "holes alone", without="journal")
@@ -301,12 +311,12 @@ def test_a_checkpoint_nobody_waits_for_is_written_in_passing(
 def test_closing_in_the_middle_of_a_checkpoint_leaves_no_trace(tmp_path: Path) -> None:
     with flat(tmp_path, pause=TINY) as space:
         space.store_many([NewObject({"n": n}, root=True) for n in range(400)])
-        writer = space.imaging.begin()
-        space.imaging.capture(writer)
+        writer = space.engine.checkpointing.begin()
+        space.engine.checkpointing.capture(writer)
         assert not writer.captured
         assert list((tmp_path / "checkpoints").iterdir())
     assert not list((tmp_path / "checkpoints").iterdir())
-    with pytest.raises(StoreError, match="given up"):
+    with pytest.raises(StoreError, match="abandoned"):
         writer.finish()
     with flat(tmp_path) as space:
         assert len(space) == 400
@@ -331,9 +341,9 @@ def test_a_checkpoint_holds_what_was_stored_after_another_had_been_captured(
 ) -> None:
     with flat(tmp_path) as space:
         space.store({"n": 1}, root=True)
-        writer = space.imaging.begin()
+        writer = space.engine.checkpointing.begin()
         while not writer.captured:
-            space.imaging.capture(writer)
+            space.engine.checkpointing.capture(writer)
         space.store({"n": 2}, root=True)
         assert space.checkpoint() == space.last_lsn
         assert lsns(space)[-1] == space.last_lsn
@@ -432,7 +442,7 @@ def test_a_damaged_image_is_passed_over_wherever_it_is_damaged(
             caplog.clear()
             with caplog.at_level(logging.WARNING), flat(folder) as space:
                 assert contents(space) == expected, f"at {place}"
-            assert "passed over" in caplog.text, f"at {place}"
+            assert "was skipped" in caplog.text, f"at {place}"
 
 
 def test_after_a_damaged_image_checkpoints_go_on(
@@ -572,7 +582,7 @@ def test_a_journal_whose_beginning_is_missing_is_told(
 def test_a_file_that_is_no_image_says_so(tmp_path: Path) -> None:
     manager = CheckpointManager(tmp_path)
     manager.path_of(7).write_bytes(b"#!/bin/sh\necho nothing of ours\n")
-    with pytest.raises(CorruptData, match="is no checkpoint of a memory space"):
+    with pytest.raises(CorruptData, match="is not a checkpoint of a memory space"):
         manager.time_of(7)
     manager.path_of(8).write_bytes(MAGIC)
     with pytest.raises(CorruptData, match="too short"):
@@ -593,7 +603,7 @@ def test_a_capacity_too_small_is_told_and_the_folder_is_as_it_was(
         if checkpoint:
             space.checkpoint()
         expected, last = contents(space), space.last_lsn
-    with pytest.raises(OutOfSpace, match=r"capacity of 4000 bytes.*open it with a bigger"):
+    with pytest.raises(OutOfSpace, match=r"4000 bytes of capacity.*open the space with a bigger"):
         flat(tmp_path, clock, capacity=4000)
     with flat(tmp_path, clock) as space:
         assert (contents(space), space.last_lsn) == (expected, last)
@@ -637,7 +647,11 @@ def test_parts_that_were_handed_in_stay_open(tmp_path: Path, clock: ManualClock)
     with WriteAheadLog(tmp_path / "journal", sync="os", clock=clock) as wal:
         for n in range(3):
             with MemoryManager(
-                10_000, wal=wal, checkpoint_manager=checkpoints, retriever=None, clock=clock
+                10_000,
+                wal=wal,
+                checkpoint_manager=checkpoints,
+                retriever=None,
+                runtime=Runtime(clock=clock),
             ) as space:
                 assert len(space) == n
                 space.store({"n": n}, root=True)

@@ -16,7 +16,7 @@ import pytest
 from memoryspace.errors import CorruptData, StoreUnavailable
 from memoryspace.kernel import CheckpointManager, Durability, MemoryManager, TieredMemoryManager
 from memoryspace.kernel.tiers.cold import LMDBColdStorage, open_cold
-from memoryspace.kernel.tiers.cold.lmdb_pages import Pages
+from memoryspace.kernel.tiers.cold.lmdb_pages import LMDBPages
 
 OBJECTS = 300
 SMALL_HEAP = 20_000
@@ -24,11 +24,13 @@ SMALL_HEAP = 20_000
 READER = """
 import json, sys
 from memoryspace.errors import CorruptData
-from memoryspace.kernel import Durability, TieredMemoryManager
+from memoryspace.kernel import Durability, TieredMemoryManager, Tiering
+
+QUIET = Tiering(flush_interval=None)
 
 def read(folder, salvage):
     how = Durability(sync="os", salvage=salvage)
-    with TieredMemoryManager(20_000, folder=folder, durability=how, flush_interval=None) as space:
+    with TieredMemoryManager(20_000, folder=folder, durability=how, tiering=QUIET) as space:
         read = lost = 0
         for number, id in enumerate(json.loads(sys.argv[1])):
             try:
@@ -107,11 +109,11 @@ def test_a_truncated_file_is_damage_at_every_length_and_the_rest_is_salvaged(
 
 def claimed_size(path: Path) -> int:
     with open(path, "rb") as file:
-        return Pages(file.fileno()).claimed_size
+        return LMDBPages(file.fileno()).claimed_size
 
 
 def test_a_file_that_lmdb_left_shorter_than_it_claims_is_no_damage(tmp_path: Path) -> None:
-    """Pages that a transaction took and gave back are claimed, and never written."""
+    """LMDBPages that a transaction took and gave back are claimed, and never written."""
     random = Random(1)
     shorter = 0
     for number in range(12):

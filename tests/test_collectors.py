@@ -26,6 +26,7 @@ from memoryspace.kernel import (
     MarkAndSweepCollector,
     MemoryManager,
     NewObject,
+    Runtime,
     TimeToLiveCollector,
 )
 from memoryspace.kernel.durable.journal import OS, JournalUnavailable, WriteAheadLog
@@ -56,7 +57,7 @@ def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def stop_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collectors, "_BREATH", 1)
+    monkeypatch.setattr(collectors, "_CHECK_EVERY", 1)
     monkeypatch.setattr(collectors, "_ROOT_WINDOW", 1)
     monkeypatch.setattr(cycles, "_BATCH", 1)
 
@@ -64,7 +65,9 @@ def stop_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
 def made(
     clock: ManualClock, *chosen: GarbageCollector, wal: WriteAheadLog | None = None
 ) -> MemoryManager:
-    return MemoryManager(CAPACITY, retriever=None, clock=clock, collectors=chosen or None, wal=wal)
+    return MemoryManager(
+        CAPACITY, retriever=None, runtime=Runtime(clock=clock), collectors=chosen or None, wal=wal
+    )
 
 
 def stored(manager: MemoryManager, count: int, **options: Any) -> list[str]:
@@ -78,7 +81,7 @@ def chain(manager: MemoryManager, *ids: str) -> None:
 
 def everything(manager: MemoryManager) -> set[str]:
     """Return the ids of all that was not freed yet, also of the expired."""
-    return {manager.heap.id_of(slot) for slot in manager.heap.table.living()}
+    return {manager.engine.heap.id_of(slot) for slot in manager.engine.heap.table.living()}
 
 
 def explained(manager: MemoryManager) -> dict[str, str]:
@@ -125,7 +128,7 @@ def test_expiry_looks_only_at_what_is_due(clock: ManualClock) -> None:
     stored(manager, 500, ttl=1000)
     due = stored(manager, 3, ttl=1)
     clock.advance(1)
-    collector, heap = manager.options.collectors[0], manager.heap
+    collector, heap = manager.engine.options.collectors[0], manager.engine.heap
     looked_at = 0
 
     class Watched(type(heap.table.expires)):  # type: ignore[misc]  # an array
@@ -231,7 +234,7 @@ def test_a_stale_reference_keeps_nobody_who_moved_in(manager: MemoryManager) -> 
     chain(manager, root, target)
     manager.free_object(target)
     (successor,) = stored(manager, 1)
-    assert manager.heap.find(successor) == int(target[1:], 16) & 0xFFFFFFFF, "the same slot"
+    assert manager.engine.heap.find(successor) == int(target[1:], 16) & 0xFFFFFFFF, "the same slot"
     assert manager.run_gc().freed_ids == [successor]
 
 
@@ -326,7 +329,7 @@ def test_a_young_collection_does_not_look_at_the_rest(clock: ManualClock) -> Non
     clock.advance(60)
     stored(manager, 400, importance=0)
     clock.advance(60)
-    slices = [each for each in collector.condemn(manager.heap, clock()) if each is None]
+    slices = [each for each in collector.condemn(manager.engine.heap, clock()) if each is None]
     assert len(slices) <= 400 / 64 + 1, "the 400 younger ones were not looked at"
 
 
@@ -349,11 +352,13 @@ def test_a_young_object_falls_with_its_only_referrer_however_they_are_batched(
 def test_objects_that_were_there_before_the_collector_are_young_too(
     clock: ManualClock, tmp_path: Path
 ) -> None:
-    with MemoryManager(CAPACITY, folder=tmp_path, clock=clock) as manager:
+    with MemoryManager(CAPACITY, folder=tmp_path, runtime=Runtime(clock=clock)) as manager:
         manager.store({}, importance=0, id="dull")
     chosen = [GenerationalCollector(young_object_age=100)]
     clock.advance(1e6)
-    with MemoryManager(CAPACITY, folder=tmp_path, clock=clock, collectors=chosen) as manager:
+    with MemoryManager(
+        CAPACITY, folder=tmp_path, runtime=Runtime(clock=clock), collectors=chosen
+    ) as manager:
         assert manager.run_gc().freed_ids == ["dull"]
 
 
@@ -596,7 +601,7 @@ def test_references_removed_in_mid_cycle_leave_their_place_to_others(
     manager.add_root(root)
     for each in ids:
         manager.pin(each)
-    rows = manager.heap.references.target
+    rows = manager.engine.heap.references.target
     for _ in range(10):
         for each in ids:
             manager.add_reference(root, each)
@@ -629,13 +634,13 @@ def test_a_cycle_given_up_leaves_no_listeners_and_what_it_freed_stays_freed(
 ) -> None:
     manager = made(clock)
     stored(manager, 10)
-    heap = manager.heap
+    heap = manager.engine.heap
     quiet = [len(each) for each in (heap.on_stored, heap.on_freed, heap.on_kept)]
     for _ in range(15):
         manager.gc_step(0)
     left = len(manager)
     assert 0 < left < 10
-    manager.abandon_work()
+    manager.engine.abandon_work()
     assert [len(each) for each in (heap.on_stored, heap.on_freed, heap.on_kept)] == quiet
     assert len(manager) == left
     assert not manager.stats()["gc_running"]
@@ -869,7 +874,7 @@ def test_a_collector_that_fails_is_heard_and_the_space_goes_on(clock: ManualCloc
 
 
 def test_pressure_goes_on_with_the_cycle_under_way(clock: ManualClock) -> None:
-    with MemoryManager(4096, retriever=None, clock=clock) as manager:
+    with MemoryManager(4096, retriever=None, runtime=Runtime(clock=clock)) as manager:
         ids = [manager.store({"x": "y" * 100}).id for _ in range(20)]
         manager.gc_step(0)
         held = manager.store({"x": "y" * 100}, root=True).id
@@ -886,11 +891,11 @@ def test_pressure_goes_on_with_the_cycle_under_way(clock: ManualClock) -> None:
 
 def test_changing_an_end_again_and_again_leaves_no_heap_of_ends() -> None:
     clock = ManualClock()
-    with MemoryManager(1 << 16, retriever=None, clock=clock) as manager:
+    with MemoryManager(1 << 16, retriever=None, runtime=Runtime(clock=clock)) as manager:
         ids = [manager.store({"n": n}, ttl=10, root=True).id for n in range(4)]
         for step in range(5000):
             manager.update(ids[step % 3], ttl=1000 + step)
-        assert len(manager.heap.due) < 2500
+        assert len(manager.engine.heap.due) < 2500
         manager.check()
         clock.advance(11)
         assert manager.run_gc().freed_ids == [ids[3]]

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from memoryspace.kernel import Durability, MemoryManager, TieredMemoryManager
+from memoryspace.kernel import Durability, MemoryManager, Runtime, TieredMemoryManager, Tiering
 from memoryspace.kernel.durable.journal import JournalDamaged
 from memoryspace.kernel.durable.journal.frames import HEADER_BYTES
 from memoryspace.kernel.engine import NewObject
@@ -253,13 +253,20 @@ def test_a_killed_writer_loses_nothing_acknowledged_and_leaves_nothing_half(
 
 def flat(folder: Path, clock: ManualClock, *, salvage: bool = False) -> MemoryManager:
     how = Durability(sync="os", segment_bytes=420, salvage=salvage)
-    return MemoryManager(2048, folder=folder, durability=how, retriever=None, clock=clock)
+    return MemoryManager(
+        2048, folder=folder, durability=how, retriever=None, runtime=Runtime(clock=clock)
+    )
 
 
 def tiered(folder: Path, clock: ManualClock, *, salvage: bool = False) -> TieredMemoryManager:
     how = Durability(sync="os", segment_bytes=420, salvage=salvage)
     return TieredMemoryManager(
-        256, folder=folder, durability=how, retriever=None, clock=clock, flush_interval=None
+        256,
+        folder=folder,
+        durability=how,
+        retriever=None,
+        runtime=Runtime(clock=clock),
+        tiering=Tiering(flush_interval=None),
     )
 
 

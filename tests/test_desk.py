@@ -19,9 +19,10 @@ from memoryspace.kernel import (
     NewObject,
     RamColdStorage,
     TieredMemoryManager,
+    Tiering,
 )
 from memoryspace.kernel.desk import Desk
-from memoryspace.kernel.engine import FEW
+from memoryspace.kernel.engine import QUICK_OBJECTS
 from memoryspace.kernel.heap.lower_tier import WouldWait
 from memoryspace.record import Record, Where
 
@@ -61,7 +62,8 @@ def notes(count: int, text: str = "tea", start: int = 0) -> list[Record]:
 
 
 def tiered(disk: RamColdStorage, **options: Any) -> TieredMemoryManager:
-    return TieredMemoryManager(HOT, cold_store=disk, flush_interval=None, retriever=None, **options)
+    tiering = Tiering(flush_interval=None)
+    return TieredMemoryManager(HOT, cold_store=disk, tiering=tiering, retriever=None, **options)
 
 
 async def test_the_loop_goes_on_while_a_write_makes_room_in_the_cold_tier() -> None:
@@ -119,7 +121,7 @@ async def test_the_loop_goes_on_while_a_manager_demotes_and_promotes() -> None:
 async def test_calls_happen_in_the_order_in_which_they_are_made() -> None:
     with MemoryManager(1 << 22, retriever=None) as manager:
         store = SpaceStore(manager=manager)
-        many, few = notes(5 * FEW), notes(1, start=5 * FEW)
+        many, few = notes(5 * QUICK_OBJECTS), notes(1, start=5 * QUICK_OBJECTS)
         await asyncio.gather(store.append(SCOPE, many), store.append(SCOPE, few))
         found = await store.select(SCOPE)
         assert [record.id for record in found] == [record.id for record in [*many, *few]]
@@ -158,12 +160,12 @@ def names_of_threads(calls: list[str]) -> Callable[[], float]:
 async def test_opening_reading_much_and_closing_are_done_in_the_thread(tmp_path: Path) -> None:
     seen, before = list[str](), set(threading.enumerate())
     store = SpaceStore(tmp_path, clock=names_of_threads(seen))
-    await store.append(SCOPE, notes(2 * FEW))
+    await store.append(SCOPE, notes(2 * QUICK_OBJECTS))
     await store.close()
     seen.clear()
-    assert len(await store.select(SCOPE)) == 2 * FEW
-    assert await store.mark(SCOPE, Where(), add={"seen"}) == 2 * FEW
-    assert len(await store.delete(SCOPE)) == 2 * FEW
+    assert len(await store.select(SCOPE)) == 2 * QUICK_OBJECTS
+    assert await store.mark(SCOPE, Where(), add={"seen"}) == 2 * QUICK_OBJECTS
+    assert len(await store.delete(SCOPE)) == 2 * QUICK_OBJECTS
     assert {name.rsplit("_", 1)[0] for name in seen} == {THREAD}
     await store.close()
     assert set(threading.enumerate()) <= before
@@ -207,16 +209,16 @@ async def test_threads_hand_over_sooner_only_while_one_is_at_work(turns: float) 
 
 async def test_much_that_can_be_read_once_is_stored_whole() -> None:
     async with AsyncMemoryManager(MemoryManager(1 << 22, retriever=None)) as space:
-        many = (NewObject({"number": number}) for number in range(2 * FEW))
+        many = (NewObject({"number": number}) for number in range(2 * QUICK_OBJECTS))
         stored = await space.store_many(many)
-        assert len(stored) == len(space.manager) == 2 * FEW
-        assert await space.free_many(each.id for each in stored) == 2 * FEW
+        assert len(stored) == len(space.manager) == 2 * QUICK_OBJECTS
+        assert await space.free_many(each.id for each in stored) == 2 * QUICK_OBJECTS
 
 
 async def test_errors_of_work_in_the_thread_are_the_callers(tmp_path: Path) -> None:
     store = SpaceStore(tmp_path)
     with pytest.raises(InvalidInput):
-        await store.append(SCOPE, [*notes(2 * FEW), Record("", "tea", kind="note")])
+        await store.append(SCOPE, [*notes(2 * QUICK_OBJECTS), Record("", "tea", kind="note")])
     assert await store.count(SCOPE) == 0
     await store.close()
 
@@ -228,11 +230,11 @@ def test_who_cannot_wait_changes_nothing() -> None:
         stored = manager.store_many(many)
         before = (manager.last_lsn, manager.stats())
         more = [NewObject({"text": LONG})] * 20
-        with manager.writing, pytest.raises(WouldWait):
-            manager.at_once(lambda space: space.store_many(more))
+        with manager.engine.writing, pytest.raises(WouldWait):
+            manager.engine.at_once(lambda: manager.store_many(more))
         manager.demote_objects([stored[0].id])
-        with manager.writing, pytest.raises(WouldWait):
-            manager.at_once(lambda space: space.load(stored[0].id))
+        with manager.engine.writing, pytest.raises(WouldWait):
+            manager.engine.at_once(lambda: manager.load(stored[0].id))
         assert manager.last_lsn == before[0]
         assert len(manager) == before[1]["objects"]
         assert manager.hit_rate.misses == 0

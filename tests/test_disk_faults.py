@@ -17,8 +17,10 @@ from memoryspace.errors import InvalidInput, StoreError
 from memoryspace.kernel import (
     Durability,
     MemoryManager,
+    Runtime,
     SQLiteColdStorage,
     TieredMemoryManager,
+    Tiering,
     restore,
 )
 from memoryspace.kernel.durable.folder import SpaceFolder
@@ -65,7 +67,7 @@ class Opened:
                 checkpoint_manager=files.checkpoints,
                 durability=HOW,
                 retriever=None,
-                clock=ManualClock(),
+                runtime=Runtime(clock=ManualClock()),
             )
         return TieredMemoryManager(
             600,
@@ -74,8 +76,8 @@ class Opened:
             checkpoint_manager=files.checkpoints,
             durability=HOW,
             retriever=None,
-            flush_interval=None,
-            clock=ManualClock(),
+            tiering=Tiering(flush_interval=None),
+            runtime=Runtime(clock=ManualClock()),
         )
 
     def leave(self) -> None:
@@ -139,7 +141,7 @@ SCRIPT: list[Step] = [
 
 def plain() -> MemoryManager:
     """What the same steps do where there is no disk."""
-    return MemoryManager(8192, retriever=None, clock=ManualClock())
+    return MemoryManager(8192, retriever=None, runtime=Runtime(clock=ManualClock()))
 
 
 def play(opened: Opened, reference: MemoryManager) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import memoryspace
 from memoryspace.context import Compactor, Limits
 from memoryspace.events import Event, EventStream
-from memoryspace.kernel import Durability, RamColdStorage, TieredMemoryManager
+from memoryspace.kernel import Durability, RamColdStorage, Runtime, TieredMemoryManager
 from memoryspace.memory import ContextWindow, InMemoryMemory
 from memoryspace.message import Msg
 from memoryspace.record import Record, Scope
@@ -131,7 +131,9 @@ async def test_the_space_s_own_events_reach_the_stream_of_its_store(tmp_path: Pa
 
 async def test_a_store_on_a_space_of_ones_own_tells_the_space_s_stream() -> None:
     events = EventStream()
-    with TieredMemoryManager(1 << 16, cold_store=RamColdStorage(), events=events) as space:
+    with TieredMemoryManager(
+        1 << 16, cold_store=RamColdStorage(), runtime=Runtime(events=events)
+    ) as space:
         store = SpaceStore(manager=space)
         assert store.events is events
         with capture(store.events) as heard:

@@ -15,7 +15,9 @@ from memoryspace.kernel import (
     Durability,
     FolderInUse,
     MemoryManager,
+    Runtime,
     TieredMemoryManager,
+    Tiering,
     at,
     diff,
     fork,
@@ -30,12 +32,19 @@ Opener = Callable[..., MemoryManager]
 
 
 def flat(folder: Path | None, clock: ManualClock, how: Durability = HOW) -> MemoryManager:
-    return MemoryManager(20_000, folder=folder, durability=how, clock=clock, retriever=None)
+    return MemoryManager(
+        20_000, folder=folder, durability=how, runtime=Runtime(clock=clock), retriever=None
+    )
 
 
 def tiered(folder: Path | None, clock: ManualClock, how: Durability = HOW) -> TieredMemoryManager:
     return TieredMemoryManager(
-        800, folder=folder, durability=how, clock=clock, retriever=None, flush_interval=None
+        800,
+        folder=folder,
+        durability=how,
+        runtime=Runtime(clock=clock),
+        retriever=None,
+        tiering=Tiering(flush_interval=None),
     )
 
 
@@ -208,7 +217,7 @@ def test_the_past_can_be_searched(opener: Opener, tmp_path: Path, clock: ManualC
             assert past.retrieve("tea") == []
 
 
-def test_the_past_has_room_for_objects_that_were_never_hot(
+def test_the_past_has_space_for_for_objects_that_were_never_hot(
     tmp_path: Path, clock: ManualClock
 ) -> None:
     how = Durability(sync="os", segment_bytes=1 << 20)
@@ -413,7 +422,9 @@ def test_a_past_too_big_for_the_space_is_refused_and_nothing_changes(
         ids = [space.store({"text": "x" * 500}, root=True).id for _ in range(20)]
         space.free_many(ids[1:])
         space.checkpoint()
-    small = MemoryManager(2000, folder=tmp_path, durability=HOW, clock=clock, retriever=None)
+    small = MemoryManager(
+        2000, folder=tmp_path, durability=HOW, runtime=Runtime(clock=clock), retriever=None
+    )
     with small as space:
         before = contents(space)
         with pytest.raises(OutOfSpace, match="bigger capacity"):
@@ -441,7 +452,9 @@ def test_a_tiered_space_restores_what_its_heap_cannot_hold(
 
 
 def test_an_index_follows_a_restore(tmp_path: Path, clock: ManualClock) -> None:
-    with MemoryManager(20_000, folder=tmp_path, durability=HOW, clock=clock) as space:
+    with MemoryManager(
+        20_000, folder=tmp_path, durability=HOW, runtime=Runtime(clock=clock)
+    ) as space:
         tea = space.store({"text": "green tea"}, root=True)
         coffee = space.store({"text": "black coffee"}, root=True)
         space.free_object(tea.id)
@@ -589,7 +602,12 @@ def test_bodies_that_a_restart_forgot_are_deleted_when_they_are_freed_or_rewritt
         ids = [space.store({"text": f"{n} " * 10}).id for n in range(10)]
         space.flush_dirty()
     with TieredMemoryManager(
-        10_000, folder=tmp_path, durability=how, clock=clock, retriever=None, flush_interval=None
+        10_000,
+        folder=tmp_path,
+        durability=how,
+        runtime=Runtime(clock=clock),
+        retriever=None,
+        tiering=Tiering(flush_interval=None),
     ) as space:
         assert len(space.cold) == 10
         space.free_many(ids[:4])

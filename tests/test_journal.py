@@ -27,7 +27,7 @@ from memoryspace.kernel.durable.journal import (
     group,
     read_log,
 )
-from memoryspace.kernel.durable.journal.frames import HEADER_BYTES, Header
+from memoryspace.kernel.durable.journal.frames import HEADER_BYTES, SegmentHeader
 
 from faulty_disk import FaultyDisk
 
@@ -434,7 +434,7 @@ def test_closing_syncs_and_twice_is_fine(tmp_path: Path) -> None:
 
 def test_a_foreign_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.log").write_text("hello")
-    with pytest.raises(InvalidInput, match=r"notes\.log is no journal segment; move it"):
+    with pytest.raises(InvalidInput, match=r"notes\.log is not a journal segment; move it"):
         WriteAheadLog(tmp_path)
 
 
@@ -442,7 +442,7 @@ def test_a_newer_format_is_refused_and_left_alone(tmp_path: Path, monkeypatch) -
     path = tmp_path / f"{1:020}.log"
     with monkeypatch.context() as later:
         later.setattr("memoryspace.kernel.durable.journal.frames.FORMAT_VERSION", 7)
-        path.write_bytes(Header(5, 1, 0).encoded() + b"something new")
+        path.write_bytes(SegmentHeader(5, 1, 0).encoded() + b"something new")
     before = path.read_bytes()
     for salvage in (False, True):
         with pytest.raises(JournalTooNew, match=r"version 7.*reads up to 1; update"):

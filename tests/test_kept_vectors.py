@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 
 from memoryspace import RedisStore, SpaceStore, SQLStore
 from memoryspace.errors import OutOfSpace
-from memoryspace.kernel import MemoryManager
+from memoryspace.kernel import MemoryManager, Quotas
 from memoryspace.record import Scope, Where
 from memoryspace.store import KeepsVectors, Kept
 from memoryspace.store.space_vectors import TAG
@@ -45,11 +45,11 @@ async def test_a_space_keeps_vectors_over_a_restart(tmp_path: Path) -> None:
         }
         assert len(await store.select(scope)) == 3
         await store.delete(scope, Where(ids=frozenset({places[1].id})))
-        assert len(list(store.space.heap.table.living())) == 4
+        assert len(list(store.space.engine.heap.table.living())) == 4
     async with SpaceStore(tmp_path) as store:
         assert await store.vector_spaces(scope.user) == {SPACE: Kept(2, 16)}
         await store.delete(Scope(scope.user))
-        assert len(list(store.space.heap.table.living())) == 0
+        assert len(list(store.space.engine.heap.table.living())) == 0
 
 
 async def test_a_vector_whose_record_a_space_has_freed_is_freed_with_the_next_change() -> None:
@@ -57,20 +57,20 @@ async def test_a_vector_whose_record_a_space_has_freed_is_freed_with_the_next_ch
     store = SpaceStore(manager=space)
     places = await stored(store, scope, records(2))
     await store.put_vectors(scope.user, SPACE, numbered(places))
-    stamps = space.heap.table.stamp
-    slot = next(each for each in space.heap.table.living() if stamps[each] == places[0].seq)
-    space.free([space.heap.table.handle[slot]], "by somebody else")
+    stamps = space.engine.heap.table.stamp
+    slot = next(each for each in space.engine.heap.table.living() if stamps[each] == places[0].seq)
+    space.engine.free([space.engine.heap.table.handle[slot]], "by somebody else")
     assert await store.vector_spaces(scope.user) == {SPACE: Kept(1, 11)}
     again = SpaceStore(manager=space)
     assert await again.vector_spaces(scope.user) == {SPACE: Kept(1, 11)}
     await store.delete(scope)
-    assert len(list(space.heap.table.living())) == 0
+    assert len(list(space.engine.heap.table.living())) == 0
     space.close()
 
 
 async def test_vectors_count_in_quotas_and_give_way_to_records() -> None:
     one, two = fresh_scope(), fresh_scope()
-    space = MemoryManager(1 << 20, retriever=None, quotas={one.user: 12_000})
+    space = MemoryManager(1 << 20, retriever=None, quotas=Quotas(by_tenant={one.user: 12_000}))
     store = SpaceStore(manager=space)
     places = await stored(store, one, records(4))
     theirs = await stored(store, two, records(1))

@@ -16,7 +16,9 @@ from memoryspace.kernel import (
     Durability,
     MemoryManager,
     RamColdStorage,
+    Runtime,
     TieredMemoryManager,
+    Tiering,
     at,
     fork,
     restore,
@@ -33,14 +35,14 @@ def flat(folder: Path | None, **options: Any) -> MemoryManager:
 
 
 def index_of(space: MemoryManager) -> SparseIndex:
-    assert space.search is not None
-    assert isinstance(space.search.retriever, SparseIndex)
-    return space.search.retriever
+    assert space.engine.search is not None
+    assert isinstance(space.engine.search.retriever, SparseIndex)
+    return space.engine.search.retriever
 
 
 def is_indexed(space: MemoryManager) -> bool:
-    assert space.search is not None
-    return not space.search.has_backlog
+    assert space.engine.search is not None
+    return not space.engine.search.has_backlog
 
 
 def found(space: MemoryManager, query: str, tenant: str | None = None) -> dict[str, float]:
@@ -158,10 +160,10 @@ def test_tenants_find_their_own_alone_with_an_index_that_was_kept(tmp_path: Path
 
 def test_what_has_expired_is_not_found_with_an_index_that_was_kept(tmp_path: Path) -> None:
     clock = ManualClock(100.0)
-    with flat(tmp_path / "a", clock=clock) as space:
+    with flat(tmp_path / "a", runtime=Runtime(clock=clock)) as space:
         space.store({"text": "apple"}, ttl=10)
     clock.advance(11)
-    with flat(tmp_path / "a", clock=clock) as space:
+    with flat(tmp_path / "a", runtime=Runtime(clock=clock)) as space:
         assert found(space, "apple") == {}
 
 
@@ -184,7 +186,11 @@ def test_cold_bodies_are_not_read_to_open_and_to_search(tmp_path: Path) -> None:
 
     def opened() -> TieredMemoryManager:
         return TieredMemoryManager(
-            2000, folder=tmp_path / "a", durability=HOW, cold_store=cold, flush_interval=None
+            2000,
+            folder=tmp_path / "a",
+            durability=HOW,
+            cold_store=cold,
+            tiering=Tiering(flush_interval=None),
         )
 
     with opened() as space:
@@ -226,7 +232,7 @@ def test_a_damaged_index_is_built_again(
     path.write_bytes({"flipped": data, "cut": data[: len(data) // 2]}.get(damage, b""))
     if damage == "missing":
         path.unlink()
-    assert "built again" in rebuilt(tmp_path / "a", caplog, before)
+    assert "is rebuilt" in rebuilt(tmp_path / "a", caplog, before)
 
 
 def test_an_index_of_words_read_otherwise_is_built_again(
@@ -234,23 +240,23 @@ def test_an_index_of_words_read_otherwise_is_built_again(
 ) -> None:
     before = filled(tmp_path / "a")
     SparseIndex(language=None).save(index_files(tmp_path / "a")[0].parent)
-    assert "built again" in rebuilt(tmp_path / "a", caplog, before)
+    assert "is rebuilt" in rebuilt(tmp_path / "a", caplog, before)
 
 
 def test_a_missing_index_is_built_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     before = filled(tmp_path / "a")
     shutil.rmtree(tmp_path / "a/index")
-    assert "the index lacks" in rebuilt(tmp_path / "a", caplog, before)
+    assert "the saved index lacks" in rebuilt(tmp_path / "a", caplog, before)
 
 
 def test_the_index_of_another_space_finds_nothing_here(tmp_path: Path) -> None:
-    with flat(tmp_path / "a", clock=ManualClock(1.0)) as space:
+    with flat(tmp_path / "a", runtime=Runtime(clock=ManualClock(1.0))) as space:
         space.store({"text": "apple"})
-    with flat(tmp_path / "b", clock=ManualClock(2.0)) as space:
+    with flat(tmp_path / "b", runtime=Runtime(clock=ManualClock(2.0))) as space:
         space.store({"text": "bread"})
     shutil.rmtree(tmp_path / "a/index")
     shutil.copytree(tmp_path / "b/index", tmp_path / "a/index")
-    with flat(tmp_path / "a", clock=ManualClock(3.0)) as space:
+    with flat(tmp_path / "a", runtime=Runtime(clock=ManualClock(3.0))) as space:
         assert found(space, "bread") == {}
         check_finds_what_it_holds(space)
 
@@ -272,16 +278,16 @@ def test_an_index_ahead_of_the_journal_is_removed_before_its_numbers_come_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     clock = ManualClock(5.0)  # and sizes alike: nothing tells the two second writes apart
-    with flat(tmp_path / "a", clock=clock) as space:
+    with flat(tmp_path / "a", runtime=Runtime(clock=clock)) as space:
         space.store({"text": "apple"})
         lost = crashed(tmp_path / "a", "b")
         space.store({"text": "bread"})
     shutil.copytree(tmp_path / "a/index", lost / "index", dirs_exist_ok=True)
-    with flat(lost, clock=clock) as space:
+    with flat(lost, runtime=Runtime(clock=clock)) as space:
         assert "ahead" in caplog.text
         space.store({"text": "grape"})
         again = crashed(lost, "c")
-    with flat(again, clock=clock) as space:
+    with flat(again, runtime=Runtime(clock=clock)) as space:
         assert found(space, "bread") == {}
         check_finds_what_it_holds(space)
 
@@ -392,9 +398,14 @@ def test_whatever_happens_a_space_finds_what_it_holds(
 
     def opened() -> MemoryManager:
         if tiers == 1:
-            return flat(folder, clock=clock)
+            return flat(folder, runtime=Runtime(clock=clock))
         return TieredMemoryManager(
-            1500, folder=folder, durability=HOW, cold_store=cold, flush_interval=None, clock=clock
+            1500,
+            folder=folder,
+            durability=HOW,
+            cold_store=cold,
+            tiering=Tiering(flush_interval=None),
+            runtime=Runtime(clock=clock),
         )
 
     def change() -> None:
@@ -512,7 +523,7 @@ def test_removing_merges_nothing_and_what_comes_later_gives_the_memory_back(
 
 
 def test_a_space_that_only_frees_gives_the_memory_of_its_index_back() -> None:
-    with MemoryManager(10_000_000, collectors=(), pause=1.0) as space:
+    with MemoryManager(10_000_000, collectors=(), runtime=Runtime(pause=1.0)) as space:
         ids = [space.store({"text": f"apple w{n % 300} w{n % 7}"}).id for n in range(3000)]
         space.retrieve("apple")
         space.free_many(ids[:2900])

@@ -19,10 +19,12 @@ from memoryspace.kernel import (
     MemoryManager,
     MemoryObject,
     NewObject,
+    Quotas,
+    Runtime,
     TimeToLiveCollector,
 )
 from memoryspace.kernel.heap.object import MAX_DEPTH, importance_score
-from memoryspace.kernel.heap.ops import Freed
+from memoryspace.kernel.heap.ops import FreeOp
 from memoryspace.testing import ManualClock, capture
 
 CAPACITY = 1 << 16
@@ -35,7 +37,7 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 def manager(clock: ManualClock) -> Iterator[MemoryManager]:
-    with MemoryManager(CAPACITY, clock=clock) as manager:
+    with MemoryManager(CAPACITY, runtime=Runtime(clock=clock)) as manager:
         yield manager
         manager.check()
 
@@ -138,7 +140,10 @@ def test_importance_fades_and_references_add_to_it(
 
 
 def test_an_object_of_another_space_is_taken_over(clock: ManualClock) -> None:
-    with MemoryManager(CAPACITY, clock=clock) as old, MemoryManager(CAPACITY, clock=clock) as new:
+    with (
+        MemoryManager(CAPACITY, runtime=Runtime(clock=clock)) as old,
+        MemoryManager(CAPACITY, runtime=Runtime(clock=clock)) as new,
+    ):
         made = old.store({"a": 1}, id="x", tags=["t"], ttl=50, importance=0.8, tenant="ann")
         clock.advance(20)
         there = new.store_existing(made)
@@ -287,7 +292,9 @@ def test_several_objects_are_stored_in_order(manager: MemoryManager) -> None:
 def test_one_bad_object_and_none_is_stored(
     clock: ManualClock, bad: NewObject, error: type[Exception], alone: bool
 ) -> None:
-    with MemoryManager(CAPACITY, clock=clock, quotas={"ann": 500}, budget=4000) as manager:
+    with MemoryManager(
+        CAPACITY, runtime=Runtime(clock=clock), quotas=Quotas(by_tenant={"ann": 500}, budget=4000)
+    ) as manager:
         manager.store({"a": 1}, id="there", root=True)
         manager.store({"a": 1}, id="first", root=True)
         before = state_of(manager)
@@ -400,7 +407,7 @@ def test_any_mapping_and_tuples_come_back_as_plain_data(manager: MemoryManager) 
 def test_a_bad_option_is_refused_and_nothing_is_stored(
     tmp_path: Path, clock: ManualClock, option: str, value: Any, error: type[Exception]
 ) -> None:
-    with MemoryManager(CAPACITY, folder=tmp_path, clock=clock) as manager:
+    with MemoryManager(CAPACITY, folder=tmp_path, runtime=Runtime(clock=clock)) as manager:
         manager.store({"a": 1}, id="x")
         before = state_of(manager)
         with pytest.raises(error):
@@ -408,7 +415,7 @@ def test_a_bad_option_is_refused_and_nothing_is_stored(
         assert state_of(manager) == before
         manager.check()
         manager.store({"a": 2})
-    with MemoryManager(CAPACITY, folder=tmp_path, clock=clock) as manager:
+    with MemoryManager(CAPACITY, folder=tmp_path, runtime=Runtime(clock=clock)) as manager:
         assert len(manager) == 2, "and the journal holds nothing of it"
 
 
@@ -419,7 +426,7 @@ def test_a_single_tag_may_be_given_as_text(manager: MemoryManager) -> None:
 
 
 def test_a_closed_space_says_so(clock: ManualClock) -> None:
-    manager = MemoryManager(CAPACITY, clock=clock)
+    manager = MemoryManager(CAPACITY, runtime=Runtime(clock=clock))
     manager.store({}, id="x")
     manager.close()
     manager.close()
@@ -431,7 +438,7 @@ def test_a_closed_space_says_so(clock: ManualClock) -> None:
 
 
 def test_an_expired_object_is_invisible_at_once(clock: ManualClock) -> None:
-    with MemoryManager(CAPACITY, clock=clock) as manager:
+    with MemoryManager(CAPACITY, runtime=Runtime(clock=clock)) as manager:
         manager.store({"text": "green tea"}, id="x", ttl=10, root=True)
         other = manager.store({"text": "other tea"}, root=True)
         manager.add_reference(other.id, "x")
@@ -511,12 +518,27 @@ def test_references_are_kept_once_and_are_no_uses(manager: MemoryManager) -> Non
 # -- limits ----------------------------------------------------------------------------------------
 
 
-def limited(clock: ManualClock, **limits: Any) -> MemoryManager:
-    return MemoryManager(CAPACITY, clock=clock, retriever=None, **limits)
+def limited(clock: ManualClock, quotas: Quotas | None = None) -> MemoryManager:
+    return MemoryManager(CAPACITY, runtime=Runtime(clock=clock), retriever=None, quotas=quotas)
+
+
+@pytest.mark.parametrize(
+    "limits", [{"by_tenant": {"ann": -1}}, {"default": -1}, {"budget": 0.5}], ids=str
+)
+def test_a_limit_that_is_no_number_of_bytes_is_refused(limits: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput, match="whole number of 0 or more"):
+        Quotas(**limits)
+
+
+def test_quotas_do_not_follow_the_dict_they_were_made_from() -> None:
+    given = {"ann": 1}
+    quotas = Quotas(given, default=5)
+    given["ann"] = 2
+    assert (quotas.of("ann"), quotas.of("bob"), Quotas().of("ann")) == (1, 5, None)
 
 
 def test_a_quota_bounds_the_bytes_of_one_tenant(clock: ManualClock) -> None:
-    with limited(clock, quotas={"ann": 250}, default_quota=100) as manager:
+    with limited(clock, Quotas({"ann": 250}, default=100)) as manager:
         manager.store({"a": "x" * 200}, tenant="ann", root=True)
         used = manager.usage("ann")
         with pytest.raises(OutOfSpace, match=f"tenant 'ann' uses {used} of 250 bytes; "):
@@ -529,7 +551,7 @@ def test_a_quota_bounds_the_bytes_of_one_tenant(clock: ManualClock) -> None:
 
 
 def test_a_quota_holds_for_updates_and_for_several_at_once(clock: ManualClock) -> None:
-    with limited(clock, quotas={"ann": 100}) as manager:
+    with limited(clock, Quotas({"ann": 100})) as manager:
         made = manager.store({"a": "x"}, tenant="ann", root=True)
         with pytest.raises(OutOfSpace, match="ann"):
             manager.update(made.id, payload={"a": "x" * 100})
@@ -543,7 +565,7 @@ def test_a_quota_holds_for_updates_and_for_several_at_once(clock: ManualClock) -
 
 
 def test_garbage_does_not_count_against_a_quota(clock: ManualClock) -> None:
-    with limited(clock, quotas={"ann": 100}) as manager:
+    with limited(clock, Quotas({"ann": 100})) as manager:
         expired = manager.store({"a": "x" * 60}, tenant="ann", ttl=5, root=True)
         clock.advance(5)
         garbage = manager.store({"a": "x" * 60}, tenant="ann")
@@ -555,9 +577,9 @@ def test_garbage_does_not_count_against_a_quota(clock: ManualClock) -> None:
 
 
 def test_a_budget_bounds_the_declared_sizes(clock: ManualClock) -> None:
-    with limited(clock, budget=100) as manager:
+    with limited(clock, Quotas(budget=100)) as manager:
         manager.store({"a": "x" * 500}, size=60, root=True)
-        with pytest.raises(OutOfSpace, match="budget of 100 holds 60; 41 more"):
+        with pytest.raises(OutOfSpace, match="budget is 100, 60 of it used; 41 more"):
             manager.store({}, size=41)
         manager.store({}, size=40)
         assert manager.stats()["weight"] == 100
@@ -567,11 +589,11 @@ def test_a_budget_bounds_the_declared_sizes(clock: ManualClock) -> None:
 
 
 def test_a_budget_holds_for_updates_too(clock: ManualClock) -> None:
-    with limited(clock, budget=100) as manager:
+    with limited(clock, Quotas(budget=100)) as manager:
         declared = manager.store({}, size=60, root=True)
         assert manager.update(declared.id, payload={"a": "x" * 500}).size == 60
         plain = manager.store({"a": "x" * 20}, root=True)
-        with pytest.raises(OutOfSpace, match=f"budget of 100 holds {60 + plain.size}; "):
+        with pytest.raises(OutOfSpace, match=f"budget is 100, {60 + plain.size} of it used; "):
             manager.update(plain.id, payload={"a": "x" * 50})
         assert manager.peek(plain.id).payload == {"a": "x" * 20}
         manager.update(plain.id, payload={})
@@ -613,7 +635,9 @@ class Noting(GarbageCollector):
 def pressed(clock: ManualClock) -> tuple[MemoryManager, list[str]]:
     notes: list[str] = []
     chosen = [Noting(each(), notes) for each in (TimeToLiveCollector, MarkAndSweepCollector)]
-    return MemoryManager(4096, clock=clock, retriever=None, collectors=chosen), notes
+    return MemoryManager(
+        4096, runtime=Runtime(clock=clock), retriever=None, collectors=chosen
+    ), notes
 
 
 def kilobyte(manager: MemoryManager, **options: Any) -> str:
@@ -672,12 +696,12 @@ def test_a_refusal_names_who_holds_the_space(clock: ManualClock) -> None:
     kilobyte(manager, tenant="ann", pin=True)
     kilobyte(manager, tenant="bob", root=True)
     before = state_of(manager)
-    held = manager.heap.held_bytes
+    held = manager.engine.heap.held_bytes
     assert held == manager.usage("ann") + manager.usage("bob")
     with pytest.raises(OutOfSpace) as refused:
         manager.store({"a": "x" * 2000}, tenant="eve")
     message = str(refused.value)
-    assert "no room for 2032 bytes: 1024 of 4096 are free" in message
+    assert "no space for 2032 bytes: 1024 of 4096 are free" in message
     assert f"3 objects hold the rest, {held} bytes of them are roots or pinned" in message
     assert f"ann: {manager.usage('ann')}, bob: {manager.usage('bob')}" in message
     assert "eve" not in message
@@ -689,7 +713,7 @@ def test_what_could_never_fit_disturbs_nobody(clock: ManualClock) -> None:
     manager, notes = pressed(clock)
     garbage, expired = kilobyte(manager), kilobyte(manager, ttl=1)
     for size in (4096, 10_000, 1_000_000):
-        with pytest.raises(OutOfSpace, match="no room"):
+        with pytest.raises(OutOfSpace, match="no space"):
             manager.store({"a": "x" * size})
     assert notes == []
     assert manager.ids() == [garbage, expired]
@@ -702,7 +726,7 @@ def test_an_object_may_be_collected_to_make_room_for_its_own_new_body(clock: Man
     garbage = kilobyte(manager)
     for _ in range(3):
         kilobyte(manager, root=True)
-    with pytest.raises(UnknownObject, match="gone"):
+    with pytest.raises(UnknownObject, match="was freed"):
         manager.update(garbage, payload={"a": "x" * 1001})
     assert garbage not in manager
     manager.check()
@@ -714,10 +738,10 @@ def test_changes_made_with_a_new_object_happen_with_it_or_not_at_all(clock: Manu
     garbage = kilobyte(manager)
     for _ in range(3):
         kilobyte(manager, root=True)
-    gone = Freed([int(garbage[1:], 16)], "replaced")
+    gone = FreeOp([int(garbage[1:], 16)], "replaced")
     for several in ([NewObject({"a": "x" * 900})], [NewObject({"a": "x" * 400})] * 2):
-        with pytest.raises(UnknownObject, match="gone"):
-            manager.insert(several, [gone])
+        with pytest.raises(UnknownObject, match="was freed"):
+            manager.engine.insert(several, [gone])
         assert len(manager) == 3
         manager.check()
 
@@ -775,7 +799,7 @@ def test_a_filter_that_fails_is_heard(manager: MemoryManager) -> None:
 
 
 def test_without_a_retriever_there_is_nothing_to_search(clock: ManualClock) -> None:
-    with MemoryManager(CAPACITY, retriever=None, clock=clock) as manager:
+    with MemoryManager(CAPACITY, retriever=None, runtime=Runtime(clock=clock)) as manager:
         manager.store({"text": "tea"})
         with pytest.raises(InvalidInput, match="no retriever"):
             manager.retrieve("tea")
@@ -786,7 +810,10 @@ def test_without_a_retriever_there_is_nothing_to_search(clock: ManualClock) -> N
 
 
 def test_events_tell_what_happens(clock: ManualClock) -> None:
-    with MemoryManager(4096, clock=clock) as manager, capture(manager.events) as events:
+    with (
+        MemoryManager(4096, runtime=Runtime(clock=clock)) as manager,
+        capture(manager.events) as events,
+    ):
         first = manager.store({"text": "tea"}, root=True)
         manager.load(first.id)
         manager.retrieve("tea")
@@ -871,7 +898,7 @@ def test_compaction_moves_bytes_and_nothing_else(manager: MemoryManager) -> None
 @pytest.mark.parametrize("pause", [0, -1, float("nan")])
 def test_a_pause_must_be_a_time(pause: float) -> None:
     with pytest.raises(InvalidInput, match="pause"):
-        MemoryManager(CAPACITY, pause=pause)
+        MemoryManager(CAPACITY, runtime=Runtime(pause=pause))
 
 
 @pytest.mark.parametrize("retriever", ["sparse", None])

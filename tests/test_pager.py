@@ -251,7 +251,7 @@ def test_bad_values_are_refused_with_what_to_do(build, message: str) -> None:
 
 def test_a_size_that_is_no_int_is_a_type_error_and_leaves_nothing_behind() -> None:
     table = PageTable()
-    with pytest.raises(TypeError, match=r"number of bytes \(int\), got float"):
+    with pytest.raises(TypeError, match=r"a size must be an int, got float"):
         table.add(1, 1.5)
     table.check()
     assert len(table) == 0

@@ -16,6 +16,7 @@ from memoryspace.kernel import (
     MemoryManager,
     ObjectGrowthPolicy,
     PeriodicGCPolicy,
+    Runtime,
 )
 from memoryspace.testing import ManualClock
 
@@ -266,7 +267,7 @@ def test_the_same_seed_makes_the_same_choices() -> None:
 
 def managed(*policies: GCPolicy, clock: ManualClock | None = None) -> MemoryManager:
     clock = ManualClock() if clock is None else clock
-    return MemoryManager(1 << 20, retriever=None, policies=policies, clock=clock)
+    return MemoryManager(1 << 20, retriever=None, policies=policies, runtime=Runtime(clock=clock))
 
 
 def fill(manager: MemoryManager, count: int) -> None:

@@ -30,8 +30,10 @@ from memoryspace.kernel import (
     Durability,
     MemoryManager,
     RamColdStorage,
+    Runtime,
     SQLiteColdStorage,
     TieredMemoryManager,
+    Tiering,
     WriteAheadLog,
     at,
     diff,
@@ -81,7 +83,7 @@ def tiered(folder: Path, **options: Any) -> TieredMemoryManager:
         "folder": folder,
         "durability": Durability(sync="os", segment_bytes=4000, keep=3, keep_seconds=1e6),
         "retriever": None,
-        "flush_interval": None,
+        "tiering": Tiering(flush_interval=None),
     }
     return TieredMemoryManager(8192, **{**given, **options})
 
@@ -247,7 +249,7 @@ def test_a_journal_without_checkpoints_cannot_be_scrubbed(tmp_path: Path) -> Non
 
 def test_what_has_expired_is_freed_and_scrubbed(tmp_path: Path) -> None:
     clock = ManualClock()
-    with tiered(tmp_path, clock=clock) as space:
+    with tiered(tmp_path, runtime=Runtime(clock=clock)) as space:
         for n in range(50):
             space.store({"text": text("mortal", n)}, ttl=10)
         space.store({"text": "lasting"}, id="a")
@@ -262,7 +264,7 @@ def test_objects_that_a_checkpoint_under_way_has_seen_are_gone_too(tmp_path: Pat
         fill(space)
         for n in range(400):
             space.store({"text": text("seen", n)}, id=f"seen{n}")
-        writer = space.imaging.begin()
+        writer = space.engine.checkpointing.begin()
         assert not writer.capture(0, space.last_lsn, space.now, [])
         space.free_many([f"seen{n}" for n in range(400)])
         space.scrub()
@@ -430,7 +432,7 @@ class Unscrubbable(RamColdStorage):
 def test_an_engine_that_cannot_be_scrubbed_says_so() -> None:
     with TieredMemoryManager(8192, cold_store=Unscrubbable(), retriever=None) as space:
         space.store({"text": "here"}, id="a")
-        with pytest.raises(StoreError, match="cannot erase what was deleted"):
+        with pytest.raises(StoreError, match="cannot erase deleted values"):
             space.scrub()
         assert "a" in space
 
@@ -439,7 +441,7 @@ def test_cold_copies_that_a_crash_forgot_are_swept_away(tmp_path: Path) -> None:
     with tiered(tmp_path) as space:
         for n in range(60):
             space.store({"text": text("kept", n)})
-        stamps = {space.heap.table.stamp[slot] for slot in space.heap.table.living()}
+        stamps = {space.engine.heap.table.stamp[slot] for slot in space.engine.heap.table.living()}
         stray = max(stamps) + 1
         space.cold.save(stray, b"strayword")
         expected = contents(space)
@@ -465,7 +467,9 @@ class WalkedCold(RamColdStorage):
 
 def test_what_comes_and_goes_cold_while_the_cold_tier_is_swept_stays() -> None:
     cold = WalkedCold()
-    with TieredMemoryManager(8192, cold_store=cold, retriever=None, flush_interval=None) as space:
+    with TieredMemoryManager(
+        8192, cold_store=cold, retriever=None, tiering=Tiering(flush_interval=None)
+    ) as space:
 
         def come() -> None:
             space.store({"text": "came meanwhile"}, id="new")
@@ -519,7 +523,9 @@ class SlowCold(RamColdStorage):
 def test_a_body_on_its_way_to_the_cold_tier_is_waited_for() -> None:
     cold = SlowCold()
     with (
-        TieredMemoryManager(8192, cold_store=cold, retriever=None, flush_interval=None) as space,
+        TieredMemoryManager(
+            8192, cold_store=cold, retriever=None, tiering=Tiering(flush_interval=None)
+        ) as space,
         ThreadPoolExecutor(2) as pool,
     ):
         space.store({"text": "on its way"}, id="a")

@@ -25,7 +25,9 @@ from memoryspace.kernel import (
     GenerationalCollector,
     MemoryManager,
     RamColdStorage,
+    Runtime,
     TieredMemoryManager,
+    Tiering,
 )
 from memoryspace.testing import ManualClock, capture
 from memoryspace.testing.store_tools import Mirror
@@ -216,7 +218,9 @@ async def test_a_state_of_before_the_restart_is_told_everything_again(tmp_path: 
 async def test_records_that_the_space_collects_are_told_to_be_gone() -> None:
     clock = ManualClock()
     collector = GenerationalCollector(young_object_age=10)
-    with MemoryManager(1 << 16, collectors=[collector], retriever=None, clock=clock) as space:
+    with MemoryManager(
+        1 << 16, collectors=[collector], retriever=None, runtime=Runtime(clock=clock)
+    ) as space:
         store, mirror = SpaceStore(manager=space, clock=clock), Mirror()
         await store.append(ANN, [note("dull", importance=0.0), note("dear", importance=1.0)])
         await store.append(Scope("Ann", "two"), [note("alone", importance=0.0)])
@@ -229,7 +233,9 @@ async def test_records_that_the_space_collects_are_told_to_be_gone() -> None:
 
 async def test_a_damaged_value_is_reported_once_to_whoever_follows() -> None:
     cold = DamagedCold()
-    with TieredMemoryManager(TINY, cold_store=cold, retriever=None, flush_interval=None) as space:
+    with TieredMemoryManager(
+        TINY, cold_store=cold, retriever=None, tiering=Tiering(flush_interval=None)
+    ) as space:
         store, mirror = SpaceStore(manager=space), Mirror()
         await store.append(ANN, notes(3))
         space.demote_objects(space.ids())
@@ -295,7 +301,9 @@ async def test_an_id_that_expired_and_came_again_is_the_new_record_after_a_resta
 
 async def test_an_expired_record_does_not_take_its_successor_along() -> None:
     clock = ManualClock()
-    with TieredMemoryManager(TINY, retriever=None, clock=clock, flush_interval=None) as space:
+    with TieredMemoryManager(
+        TINY, retriever=None, runtime=Runtime(clock=clock), tiering=Tiering(flush_interval=None)
+    ) as space:
         store = SpaceStore(manager=space, clock=clock)
         await store.append(ANN, [note("id", "old", expires_at=clock.now + 5)])
         clock.advance(5)
@@ -307,7 +315,9 @@ async def test_an_expired_record_does_not_take_its_successor_along() -> None:
 async def test_records_that_the_space_collects_leave_the_index() -> None:
     clock = ManualClock()
     collector = GenerationalCollector(young_object_age=10)
-    with MemoryManager(1 << 16, collectors=[collector], retriever=None, clock=clock) as space:
+    with MemoryManager(
+        1 << 16, collectors=[collector], retriever=None, runtime=Runtime(clock=clock)
+    ) as space:
         store = SpaceStore(manager=space, clock=clock)
         await store.append(ANN, [note("dull", importance=0.0), note("dear", importance=1.0)])
         await store.append(ANN, [note("held", importance=0.0, pinned=True)])
@@ -338,7 +348,9 @@ class DamagedCold(RamColdStorage):
 
 async def test_a_damaged_cold_value_is_reported_and_skipped() -> None:
     cold = DamagedCold()
-    with TieredMemoryManager(TINY, cold_store=cold, retriever=None, flush_interval=None) as space:
+    with TieredMemoryManager(
+        TINY, cold_store=cold, retriever=None, tiering=Tiering(flush_interval=None)
+    ) as space:
         store = SpaceStore(manager=space)
         await store.append(ANN, notes(3))
         space.demote_objects(space.ids())
@@ -359,7 +371,9 @@ async def test_a_damaged_cold_value_is_reported_and_skipped() -> None:
 
 async def test_a_damaged_value_does_not_keep_a_store_from_opening() -> None:
     cold = DamagedCold()
-    with TieredMemoryManager(TINY, cold_store=cold, retriever=None, flush_interval=None) as space:
+    with TieredMemoryManager(
+        TINY, cold_store=cold, retriever=None, tiering=Tiering(flush_interval=None)
+    ) as space:
         await SpaceStore(manager=space).append(ANN, notes(3))
         space.demote_objects(space.ids())
         cold.damage(min(cold.keys()))
@@ -377,7 +391,9 @@ async def test_a_cold_tier_that_cannot_be_read_is_an_error_and_not_an_empty_stor
             return super()._get_many(keys)
 
     cold = Unreadable()
-    with TieredMemoryManager(TINY, cold_store=cold, retriever=None, flush_interval=None) as space:
+    with TieredMemoryManager(
+        TINY, cold_store=cold, retriever=None, tiering=Tiering(flush_interval=None)
+    ) as space:
         store = SpaceStore(manager=space)
         await store.append(ANN, notes(2))
         space.demote_objects(space.ids())

@@ -29,7 +29,9 @@ from memoryspace.kernel import (
     NewObject,
     RamColdStorage,
     ReadWriteLock,
+    Runtime,
     TieredMemoryManager,
+    Tiering,
     TimeToLiveCollector,
 )
 from memoryspace.testing import ManualClock
@@ -218,8 +220,7 @@ def tiered(folder: Path, **options: Any) -> MemoryManager:
         1 << 15,
         folder=folder,
         collectors=[TimeToLiveCollector(), MarkAndSweepCollector()],
-        max_dirty=64,
-        flush_interval=0.0005,
+        tiering=Tiering(max_dirty=64, flush_interval=0.0005),
         **options,
     )
 
@@ -241,7 +242,7 @@ def test_eight_threads_lose_nothing_and_tear_nothing(
 ) -> None:
     durability = Durability(sync="os", checkpoint_bytes=1 << 18, segment_bytes=1 << 17)
     own = None if lock is None else lock()
-    with opened(tmp_path, durability=durability, lock=own) as space:
+    with opened(tmp_path, durability=durability, runtime=Runtime(lock=own)) as space:
         workers: list[Worker] = []
         workers += [Worker(space, number, workers) for number in range(THREADS)]
         in_threads([partial(each.work, steps) for each in workers])
@@ -262,7 +263,7 @@ def test_eight_threads_lose_nothing_and_tear_nothing(
 def test_a_writer_that_is_read_all_the_time_is_never_seen_half_done(tmp_path: Path) -> None:
     """One object, rewritten with bodies of all sizes, while it is demoted and read."""
     with TieredMemoryManager(
-        1 << 13, cold_store=RamColdStorage(), flush_interval=0.0005, retriever=None
+        1 << 13, cold_store=RamColdStorage(), tiering=Tiering(flush_interval=0.0005), retriever=None
     ) as space:
         only = space.store(payload(Random(0), 0, 0)).id
         finished = threading.Event()
@@ -295,7 +296,7 @@ def test_a_writer_that_is_read_all_the_time_is_never_seen_half_done(tmp_path: Pa
 def test_a_flusher_at_work_keeps_up_with_changes_and_deaths() -> None:
     cold = RamColdStorage()
     with TieredMemoryManager(
-        1 << 16, cold_store=cold, flush_interval=None, max_dirty=32, retriever=None
+        1 << 16, cold_store=cold, tiering=Tiering(flush_interval=None, max_dirty=32), retriever=None
     ) as space:
         finished = threading.Event()
 
@@ -363,7 +364,7 @@ def test_checkpoints_by_several_threads_are_whole(tmp_path: Path) -> None:
 def test_several_event_loops_share_one_space(tmp_path: Path) -> None:
     durability = Durability(sync="always", checkpoint_bytes=1 << 16)
     with TieredMemoryManager(
-        1 << 15, folder=tmp_path, durability=durability, flush_interval=0.001
+        1 << 15, folder=tmp_path, durability=durability, tiering=Tiering(flush_interval=0.001)
     ) as manager:
         space = AsyncMemoryManager(manager)
 
@@ -428,7 +429,7 @@ def test_objects_that_go_while_all_are_listed_are_passed_over() -> None:
             return self.now
 
     for lifetime in range(1, 20):  # one of them ends between any two steps of the listing
-        with MemoryManager(1 << 16, clock=Hasty(), retriever=None) as space:
+        with MemoryManager(1 << 16, runtime=Runtime(clock=Hasty()), retriever=None) as space:
             for _ in range(3):
                 space.store({"mortal": True}, ttl=lifetime)
             kept = space.store({"mortal": False})

@@ -8,7 +8,7 @@ import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -33,8 +33,11 @@ from memoryspace.kernel import (
     MemoryObject,
     MissRatioCurve,
     NewObject,
+    Quotas,
     RamColdStorage,
+    Runtime,
     TieredMemoryManager,
+    Tiering,
     WriteAheadLog,
 )
 from memoryspace.kernel.tiers.cold import LMDB_FILE, SQLITE_FILE
@@ -89,7 +92,7 @@ class FailingCold(RamColdStorage):
 def tiered(capacity: int = 1 << 12, **options: Any) -> TieredMemoryManager:
     """A small space whose cold tier is written when the test says so."""
     options.setdefault("cold_store", FailingCold())
-    options.setdefault("flush_interval", None)
+    options.setdefault("tiering", Tiering(flush_interval=None))
     options.setdefault("retriever", None)
     return TieredMemoryManager(capacity, **options)
 
@@ -146,9 +149,8 @@ class TwoTiers(RuleBasedStateMachine):
             cold_store=cold,
             wal=WriteAheadLog(folder / "journal", sync="os", disk=disk),
             checkpoint_manager=CheckpointManager(folder / "checkpoints", keep=2),
-            flush_interval=None,
-            max_dirty=4,
-            clock=ManualClock(),
+            tiering=Tiering(flush_interval=None, max_dirty=4),
+            runtime=Runtime(clock=ManualClock()),
             **self.options,
         )
 
@@ -634,7 +636,7 @@ def test_write_back_writes_nothing_until_it_must() -> None:
 
 
 def test_the_dirty_set_is_bounded() -> None:
-    with tiered(1 << 18, max_dirty=10) as space:
+    with tiered(1 << 18, tiering=Tiering(max_dirty=10, flush_interval=None)) as space:
         for number in range(100):
             space.store({"n": number})
             assert space.stats()["dirty"] <= 10
@@ -717,7 +719,7 @@ def test_a_background_thread_flushes() -> None:
             super()._put(frames)
             written.set()
 
-    with tiered(1 << 16, cold_store=Telling(), flush_interval=0.001) as space:
+    with tiered(1 << 16, cold_store=Telling(), tiering=Tiering(flush_interval=0.001)) as space:
         fill(space, 3)
         assert written.wait(30)
     assert len(space.cold) == 3
@@ -736,7 +738,7 @@ def test_a_background_flush_that_fails_is_tried_again(caplog: pytest.LogCaptureF
 
     with (
         caplog.at_level(logging.WARNING),
-        tiered(1 << 16, cold_store=Recovering(), flush_interval=0.001) as space,
+        tiered(1 << 16, cold_store=Recovering(), tiering=Tiering(flush_interval=0.001)) as space,
     ):
         fill(space, 1)
         assert written.wait(30)
@@ -744,9 +746,9 @@ def test_a_background_flush_that_fails_is_tried_again(caplog: pytest.LogCaptureF
 
 
 def test_the_flusher_ends_with_a_space_that_is_forgotten() -> None:
-    space = tiered(flush_interval=0.001)
-    assert space._flusher is not None
-    thread = space._flusher._thread
+    space = tiered(tiering=Tiering(flush_interval=0.001))
+    assert space.engine.flusher is not None
+    thread = space.engine.flusher._thread
     del space
     gc.collect()
     thread.join(30)
@@ -869,14 +871,14 @@ def test_making_room_frees_the_reserve_too() -> None:
     with tiered(1 << 14, hot_reserve_ratio=0.5) as space:
         while not space.stats()["demotions"]:
             fill(space, 1)
-        assert space.heap.space.available() >= (1 << 13) - 256  # the newest is in it
+        assert space.engine.heap.space.available() >= (1 << 13) - 256  # the newest is in it
         space.check()
 
 
 def test_without_a_reserve_only_as_many_go_as_must() -> None:
     with tiered(1 << 14, hot_reserve_ratio=0.0) as space:
         fill(space, 500)
-        assert space.heap.space.available() < 1 << 12
+        assert space.engine.heap.space.available() < 1 << 12
         space.check()
 
 
@@ -949,7 +951,7 @@ def test_pinned_objects_are_demoted_but_not_collected() -> None:
 
 def test_by_default_only_what_has_expired_is_collected() -> None:
     clock = ManualClock()
-    with tiered(1 << 12, clock=clock) as space:
+    with tiered(1 << 12, runtime=Runtime(clock=clock)) as space:
         ids = fill(space, 60)
         mortal = [space.store({"n": n}, ttl=5).id for n in range(5)]
         space.demote_objects(mortal[:2])
@@ -1006,7 +1008,7 @@ def test_the_ranking_does_not_depend_on_the_tier() -> None:
 
 def test_a_search_counts_as_a_use_of_what_it_finds_in_either_tier() -> None:
     clock = ManualClock()
-    with tiered(1 << 16, retriever="sparse", clock=clock) as space:
+    with tiered(1 << 16, retriever="sparse", runtime=Runtime(clock=clock)) as space:
         hot, cold = (space.store({"text": "apple"}).id for _ in range(2))
         unfound = space.store({"text": "pear"}).id
         space.demote_objects([cold])
@@ -1129,7 +1131,7 @@ def test_the_figures_of_both_tiers() -> None:
 
 def test_hits_and_misses_are_recorded_as_they_come() -> None:
     curve = MissRatioCurve(rate=1.0)
-    with tiered(1 << 16, curve=curve) as space:
+    with tiered(1 << 16, tiering=Tiering(curve=curve, flush_interval=None)) as space:
         ids = fill(space, 4)
         space.demote_objects(ids)
         for _ in range(2):
@@ -1139,7 +1141,7 @@ def test_hits_and_misses_are_recorded_as_they_come() -> None:
             space.peek(object_id)  # a scan is no use
         assert (space.hit_rate.hits, space.hit_rate.misses) == (4, 4)
         assert curve.accesses == 8
-        size = sum(space.heap.table.size[slot] for slot in space.heap.table.living())
+        size = sum(space.engine.heap.table.size[slot] for slot in space.engine.heap.table.living())
         assert curve.miss_ratio(size) == 0.5  # all but the first accesses
         assert curve.miss_ratio(size // 2) == 1.0
         space.free_many(ids)
@@ -1184,15 +1186,28 @@ def test_without_a_folder_the_cold_tier_is_in_ram_and_closed_with_the_space() ->
         ({"hot_reserve_ratio": -0.1}, "hot_reserve_ratio"),
         ({"write_policy": "write_never"}, "write_policy"),
         ({"promotion_batch_size": 0}, "promotion_batch_size"),
-        ({"max_dirty": 0}, "max_dirty"),
+        ({"tiering": {"max_dirty": 0}}, "max_dirty"),
+        ({"tiering": {"flush_interval": 0}}, "flush_interval"),
         ({"paging_strategy": "fifo"}, "fifo"),
         ({"page_size": 0}, "page_size"),
         ({"max_pages": 0}, "max_pages"),
     ],
 )
 def test_bad_settings_are_refused(options: dict[str, Any], told: str) -> None:
+    def refused() -> TieredMemoryManager:
+        if "tiering" in options:
+            return tiered(tiering=Tiering(**options["tiering"]))
+        return tiered(**options)
+
     with pytest.raises(InvalidInput, match=told):
-        tiered(**options)
+        refused()
+
+
+def test_a_keyword_takes_precedence_over_the_same_field_of_tiering() -> None:
+    given = Tiering(paging_strategy="lru", page_size=512, max_dirty=7, flush_interval=None)
+    with tiered(tiering=given, paging_strategy="sieve", hot_reserve_ratio=0.0) as space:
+        assert space.tiering == replace(given, paging_strategy="sieve", hot_reserve_ratio=0.0)
+        assert (space.max_dirty, space.hot_reserve_ratio) == (7, 0.0)
 
 
 def test_a_journal_without_a_cold_store_is_refused(tmp_path: Path) -> None:
@@ -1201,7 +1216,7 @@ def test_a_journal_without_a_cold_store_is_refused(tmp_path: Path) -> None:
 
 
 def test_quotas_count_both_tiers() -> None:
-    with tiered(1 << 16, quotas={"Ann": 500}) as space:
+    with tiered(1 << 16, quotas=Quotas({"Ann": 500})) as space:
         stored: list[MemoryObject] = []
         with suppress(OutOfSpace):
             while True:

@@ -1,8 +1,8 @@
-"""The kernel: memory managed the way systems manage memory.
+"""The kernel: memory managed the way an operating system manages it.
 
-A heap with real bytes, collectors with bounded pauses, a journal and checkpoints, hot and cold
-tiers, points in time to go back to. Synchronous and safe from threads; ``AsyncMemoryManager`` is
-its face for asyncio.
+A heap of real bytes, collectors with bounded pauses, a journal and checkpoints, hot and cold tiers,
+and points in time to restore. Synchronous and thread-safe; ``AsyncMemoryManager`` wraps it for
+asyncio.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import OutOfSpace, UnknownObject
 from .aio import AsyncMemoryManager
+from .desk import Desk
 from .durable.checkpoints import CheckpointManager
 from .durable.folder import Durability
-from .durable.history import Difference, PastSpace, at, diff, fork, restore
 from .durable.journal import ALWAYS, OS, WriteAheadLog, group
 from .durable.ownership import FolderInUse, FolderLock
+from .engine import QUICK_OBJECTS
 from .gc.collectors import (
     GarbageCollector,
     GenerationalCollector,
@@ -31,6 +32,7 @@ from .gc.policies import (
     ObjectGrowthPolicy,
     PeriodicGCPolicy,
 )
+from .handles import LivingObject, ObjectHandles, Placed
 from .heap.allocators import (
     Allocator,
     BestFitAllocator,
@@ -40,15 +42,18 @@ from .heap.allocators import (
 from .heap.drafts import NewObject
 from .heap.object import MemoryObject
 from .heap.space import HeapSnapshot, MemorySpace, Segment
+from .history import Difference, PastSpace, at, diff, fork, restore
 from .index.searching import Retriever
 from .locks import ReadWriteLock
 from .manager import Condemned, Hit, MemoryManager
+from .options import Quotas, Runtime
 from .profiler import MemoryProfiler
 from .tiers.cold import ColdStorage, RamColdStorage, SQLiteColdStorage, open_cold
 from .tiers.curves import HitRate, MissRatioCurve
 from .tiers.manager import TieredMemoryManager
 from .tiers.pager import PagerStats, PageTable
 from .tiers.replacement import ReplacementPolicy
+from .tiers.tiering import Tiering
 
 if TYPE_CHECKING:
     from .tiers.cold import LMDBColdStorage
@@ -56,6 +61,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ALWAYS",
     "OS",
+    "QUICK_OBJECTS",
     "AdaptiveFragmentationPolicy",
     "Allocator",
     "AsyncMemoryManager",
@@ -64,6 +70,7 @@ __all__ = [
     "CheckpointManager",
     "ColdStorage",
     "Condemned",
+    "Desk",
     "Difference",
     "Durability",
     "FirstFitAllocator",
@@ -77,6 +84,7 @@ __all__ = [
     "Hit",
     "HitRate",
     "LMDBColdStorage",
+    "LivingObject",
     "MarkAndSweepCollector",
     "MemoryManager",
     "MemoryObject",
@@ -85,19 +93,24 @@ __all__ = [
     "MissRatioCurve",
     "NewObject",
     "ObjectGrowthPolicy",
+    "ObjectHandles",
     "OutOfSpace",
     "PageTable",
     "PagerStats",
     "PastSpace",
     "PeriodicGCPolicy",
+    "Placed",
+    "Quotas",
     "RamColdStorage",
     "ReadWriteLock",
     "ReplacementPolicy",
     "Retriever",
+    "Runtime",
     "SQLiteColdStorage",
     "Segment",
     "SegregatedFitAllocator",
     "TieredMemoryManager",
+    "Tiering",
     "TimeToLiveCollector",
     "UnknownObject",
     "WriteAheadLog",
@@ -117,7 +130,16 @@ def recover(
     *,
     durability: Durability | None = None,
 ) -> MemoryManager:
-    """Open the space in a folder, as ``MemoryManager(capacity, folder=…)`` does."""
+    """Open the space in a folder.
+
+    Args:
+        folder: The folder of the space.
+        capacity: How many bytes the heap has.
+        durability: How the space is kept on disk.
+
+    Returns:
+        The same as ``MemoryManager(capacity, folder=folder, durability=durability)``.
+    """
     return MemoryManager(capacity, folder=folder, durability=durability)
 
 

@@ -1,8 +1,8 @@
-"""Change first, wait afterwards: how a change is acknowledged.
+"""Acknowledgement of changes: change under the lock, then wait for the journal without it.
 
-A change is journalled and applied under the manager's lock. Only then, and without the lock, does
-the caller wait until the journal's policy calls it safe; others may work meanwhile. The blocking
-and the awaitable form of a method (``desk``) differ in who waits, and where.
+A change is journalled and applied while the caller holds the engine's lock. The caller then waits,
+without the lock, until the journal's policy calls the change safe; others may work meanwhile. The
+blocking and the awaitable form of a method (``desk``) differ in who waits, and where.
 """
 
 from __future__ import annotations
@@ -20,17 +20,18 @@ M = TypeVar("M", bound="MemoryManager")
 
 
 def durable(method: Callable[Concatenate[M, P], R]) -> Callable[Concatenate[M, P], R]:
-    """Make a method run under the lock and return when the journal holds what it changed."""
+    """Run a manager's method under the lock and return when its changes are safe."""
 
     @wraps(method)
     def call(manager: M, /, *args: P.args, **options: P.kwargs) -> R:
-        with manager.writing:
-            before = manager.heap.lsn
+        engine = manager.engine
+        with engine.writing:
+            before = engine.heap.lsn
             result = method(manager, *args, **options)
-            manager.look_after()
-            lsn = manager.heap.lsn
+            engine.do_upkeep()
+            lsn = engine.heap.lsn
         if lsn != before:
-            manager.wait_for(lsn)
+            engine.wait_for(lsn)
         return result
 
     return call

@@ -1,9 +1,8 @@
-"""``AsyncMemoryManager``: a space for asyncio, with a thread between only where it must be.
+"""``AsyncMemoryManager``: a space for asyncio, with a thread in between only where needed.
 
-A call does its work at once, on the loop, if that takes no time to speak of. The wait for the
-journal's sync is awaited, and many callers share one. What would wait for the disk otherwise, or
-takes long (demoting, reading what is cold, a checkpoint, many objects, closing), is done in a
-thread: the loop goes on. See ``Desk``.
+A quick call does its work at once, on the event loop. The journal's sync is awaited, and many
+callers share one. Work that would otherwise wait for the disk or take long (demoting, reading cold
+objects, a checkpoint, many objects, closing) runs in a thread while the loop goes on. See ``Desk``.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ R_co = TypeVar("R_co", covariant=True)
 M = TypeVar("M", bound=MemoryManager)
 
 
-class _Awaited(Protocol[P, R_co]):
+class _Awaitable(Protocol[P, R_co]):
     async def __call__(self, *args: P.args, **options: P.kwargs) -> R_co: ...
 
 
@@ -30,16 +29,16 @@ def _to_be_read_twice(argument: Any) -> Any:
     return list(argument) if isinstance(argument, Iterator) else argument
 
 
-class _Durable(Generic[P, R]):
-    """The awaitable form of a durable method of the manager."""
+class _Awaited(Generic[P, R]):
+    """A descriptor: the awaitable form of one of the manager's durable methods."""
 
     def __init__(self, method: Callable[Concatenate[MemoryManager, P], R]) -> None:
         self._body: Callable[Concatenate[MemoryManager, P], R] = method.__wrapped__  # type: ignore[attr-defined]  # by durable
         self.__doc__ = method.__doc__
 
-    def __get__(self, owner: AsyncMemoryManager[Any], kind: type | None = None) -> _Awaited[P, R]:
+    def __get__(self, owner: AsyncMemoryManager[Any], kind: type | None = None) -> _Awaitable[P, R]:
         if owner is None:
-            return self  # asked for on the class, by help() and the like
+            return self  # accessed on the class, by help() and the like
         change, body = owner.change, self._body
 
         async def call(*args: P.args, **options: P.kwargs) -> R:
@@ -51,7 +50,15 @@ class _Durable(Generic[P, R]):
 
 
 class AsyncMemoryManager(Closing, Generic[M]):
-    """The awaitable form of a manager's changes and reads."""
+    """A manager whose changes and reads can be awaited.
+
+    Args:
+        manager: The space to change. ``close`` closes it.
+
+    Example:
+        >>> async with AsyncMemoryManager(MemoryManager(1 << 20, folder="space")) as space:
+        ...     note = await space.store({"text": "Ann is allergic to peanuts"})
+    """
 
     def __init__(self, manager: M) -> None:
         self.manager = manager
@@ -64,29 +71,32 @@ class AsyncMemoryManager(Closing, Generic[M]):
         """
         return await self._desk.change(self.manager, self._the_manager, work)
 
-    store = _Durable(MemoryManager.store)
-    store_many = _Durable(MemoryManager.store_many)
-    store_existing = _Durable(MemoryManager.store_existing)
-    update = _Durable(MemoryManager.update)
-    free_object = _Durable(MemoryManager.free_object)
-    free_many = _Durable(MemoryManager.free_many)
-    add_root = _Durable(MemoryManager.add_root)
-    remove_root = _Durable(MemoryManager.remove_root)
-    pin = _Durable(MemoryManager.pin)
-    unpin = _Durable(MemoryManager.unpin)
-    add_reference = _Durable(MemoryManager.add_reference)
-    remove_reference = _Durable(MemoryManager.remove_reference)
-    gc_step = _Durable(MemoryManager.gc_step)
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.manager!r}>"
+
+    store = _Awaited(MemoryManager.store)
+    store_many = _Awaited(MemoryManager.store_many)
+    store_existing = _Awaited(MemoryManager.store_existing)
+    update = _Awaited(MemoryManager.update)
+    free_object = _Awaited(MemoryManager.free_object)
+    free_many = _Awaited(MemoryManager.free_many)
+    add_root = _Awaited(MemoryManager.add_root)
+    remove_root = _Awaited(MemoryManager.remove_root)
+    pin = _Awaited(MemoryManager.pin)
+    unpin = _Awaited(MemoryManager.unpin)
+    add_reference = _Awaited(MemoryManager.add_reference)
+    remove_reference = _Awaited(MemoryManager.remove_reference)
+    gc_step = _Awaited(MemoryManager.gc_step)
 
     async def load(self, object_id: str) -> MemoryObject:
-        """Return an object, counting a use."""
+        """Return an object and count a use; ``UnknownObject`` if there is none."""
         return await self._do(lambda manager: manager.load(object_id))
 
     async def retrieve(self, query: str, top_k: int = 5, *, tenant: str | None = None) -> list[Hit]:
-        """Return the objects that match a text best."""
+        """Return the objects that match a text best and count a use of each."""
 
         def work(manager: M) -> list[Hit]:
-            manager.expect(manager.live_objects)
+            manager.engine.expect(manager.live_objects)
             return manager.retrieve(query, top_k, tenant=tenant)
 
         return await self._do(work)

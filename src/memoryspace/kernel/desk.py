@@ -1,9 +1,9 @@
-"""``Desk``: where a space's work is done for an event loop: at once, or in a thread of its own.
+"""``Desk``: runs the work of a space for an event loop, at once or in a thread of its own.
 
-What takes no time to speak of is done at once: it would wait longer for a thread than for its end.
-What would wait for the disk or for the lock, or takes long, is done in one thread, in the order in
-which it was asked for; whoever comes meanwhile stands behind it. While that thread works, threads
-hand over more often than Python lets them: otherwise a loop would wait 5 ms for each turn.
+Quick work is done at once: handing it to a thread would take longer. Work that would wait for the
+disk or for the lock, or takes long, runs in one thread, in the order of the calls; later calls wait
+behind it. While that thread works, Python's switch interval is lowered: otherwise the loop would
+wait up to 5 ms for each turn.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ class Desk:
 
     async def do(self, space: M | None, opened: Callable[[], M], work: Callable[[M], T]) -> T:
         """Do some work under the lock of a space, which is ``opened`` first if need be."""
-        if space is not None and not self._waiting and space.writing.acquire(0):
+        if space is not None and not self._waiting and space.engine.writing.acquire(0):
             try:
-                return space.at_once(work)
+                return space.engine.at_once(partial(work, space))
             except WouldWait:
                 pass
             finally:
-                space.writing.release()
+                space.engine.writing.release()
         return await self.aside(partial(_locked, opened, work))
 
     async def change(self, space: M | None, opened: Callable[[], M], work: Callable[[M], T]) -> T:
@@ -69,23 +69,24 @@ class Desk:
         if done.is_due:
             await self.aside(partial(_look_after, done.space))
         if done.lsn:
-            await done.space.wait_for_async(done.lsn)
+            await done.space.engine.wait_for_async(done.lsn)
         return done.result
 
     def _change_at_once(self, space: M, work: Callable[[M], T]) -> _Change[T] | None:
-        if self._waiting or not space.writing.acquire(0):
+        engine = space.engine
+        if self._waiting or not engine.writing.acquire(0):
             return None
         try:
-            before = space.last_lsn
-            result = space.at_once(work)
-            lsn, is_due = space.last_lsn, space.needs_time()
+            before = engine.last_lsn
+            result = engine.at_once(partial(work, space))
+            lsn, is_due = engine.last_lsn, engine.needs_time()
             if not is_due:
-                space.look_after()
+                engine.do_upkeep()
             return _Change(result, space, lsn if lsn != before else 0, is_due)
         except WouldWait:
             return None
         finally:
-            space.writing.release()
+            engine.writing.release()
 
     async def aside(self, work: Callable[[], T]) -> T:
         """Do some work in the thread. Once begun it is done to the end, also for a caller who is
@@ -143,23 +144,25 @@ class Desk:
 
 def _locked(opened: Callable[[], M], work: Callable[[M], T]) -> T:
     space = opened()
-    with space.writing:
+    with space.engine.writing:
         return work(space)
 
 
 def _changed(opened: Callable[[], M], work: Callable[[M], T]) -> _Change[T]:
     space = opened()
-    with space.writing:
-        before = space.last_lsn
-        result, lsn = work(space), space.last_lsn
-        space.look_after()
+    engine = space.engine
+    with engine.writing:
+        before = engine.last_lsn
+        result, lsn = work(space), engine.last_lsn
+        engine.do_upkeep()
     return _Change(result, space, lsn if lsn != before else 0, is_due=False)
 
 
 def _look_after(space: MemoryManager) -> None:
-    with space.writing:
-        if not space.is_closed:
-            space.look_after()
+    engine = space.engine
+    with engine.writing:
+        if not engine.is_closed:
+            engine.do_upkeep()
 
 
 def _done_here(work: Callable[[], T]) -> Future[T]:

@@ -1,6 +1,6 @@
-"""``EventLog``: events as lines of JSON in a file that grows by whole batches, or not at all.
+"""``EventLog``: events as lines of JSON in a file. A batch is written as a whole or not at all.
 
-What JSON cannot hold is written as text, so no value of an event can cost the events beside it.
+Values that JSON cannot express are written as text, so one bad value never costs other events.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..events import Event
 
 
 class EventLog:
-    """A file of JSON lines. Lines that are in it already stay."""
+    """A file of JSON lines. Lines are appended to those already in it."""
 
     def __init__(self, path: Path) -> None:
         self._fd: int | None = None
@@ -29,26 +29,26 @@ class EventLog:
         except OSError as error:
             self.close()
             raise StoreUnavailable(
-                f"{path}: {error.strerror}; choose an output_dir that can be written"
+                f"{path}: {error.strerror}; choose a writable output_dir"
             ) from error
 
     def append(self, batch: list[Event]) -> int:
         """Write a line for each event; return how many were written. Never raises."""
         try:
             lines, encoded = _encoder.encode_lines(batch), len(batch)
-        except Exception:  # whatever a value's own text raises: it must not cost the others
+        except Exception:  # from a value's own __str__: it must not cost the other events
             each = [line for line in map(_encode_one, batch) if line is not None]
             lines, encoded = b"".join(each), len(each)
         return encoded if self._write(lines) else 0
 
     def close(self) -> None:
-        """Close the file. Once is enough, more does no harm."""
+        """Close the file. May be called more than once."""
         fd, self._fd = self._fd, None
         if fd is not None:
             os.close(fd)
 
     def _write(self, lines: bytes) -> bool:
-        """Write all of this and return True, or leave the file as it was."""
+        """Write everything and return ``True``, or leave the file unchanged."""
         if self._fd is None:
             return False
         written = 0
@@ -63,7 +63,7 @@ class EventLog:
         return True
 
     def _end_torn_line(self, path: Path) -> None:
-        """A run that was killed may have left half a line: the next one begins on its own."""
+        """End a partial line that a killed process may have left."""
         if self._size:
             with open(path, "rb") as file:
                 file.seek(-1, os.SEEK_END)
@@ -72,16 +72,16 @@ class EventLog:
 
 
 def as_utf8(text: str) -> str:
-    """Return text that can be written as UTF-8: a lone surrogate is spelled out."""
+    """Return text that can be encoded as UTF-8, with lone surrogates escaped."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _encode_one(event: Event) -> bytes | None:
-    """Return an event as a line; each value that JSON cannot hold, as text."""
+    """Return an event as a line, with values that JSON cannot express as text."""
     try:
         data = {as_utf8(field): _plain(value) for field, value in event.data.items()}
         return _encoder.encode_lines([Event(as_utf8(event.name), event.at, data)])
-    except Exception:  # not written, and so counted as lost
+    except Exception:  # not written; counted as lost
         return None
 
 
@@ -95,7 +95,7 @@ def _plain(value: Any) -> Any:
 def _as_text(value: Any) -> str:
     try:
         return str(value)
-    except Exception:  # its own fault; that it was there is still worth a word
+    except Exception:  # from the value's own __str__; its type is still worth recording
         return f"<{type(value).__name__} without text>"
 
 

@@ -1,8 +1,8 @@
-"""``ReadWriteLock``: many readers or one writer; nobody starves, and no thread locks itself out.
+"""Locks of a space: ``ReadWriteLock`` for many readers or one writer, and ``YieldingLock``.
 
-A waiting writer stops new readers; when it is done, the readers that came meanwhile go before the
-next writer. A holder may enter again. The one thing that cannot work, turning a read lock into a
-write lock, is an error instead of a deadlock.
+Neither side of a ``ReadWriteLock`` starves: a waiting writer stops new readers, and the readers
+that arrived meanwhile go before the next writer. Both sides are re-entrant. Upgrading a read lock
+to a write lock cannot work and raises an error instead of deadlocking.
 """
 
 from __future__ import annotations
@@ -16,15 +16,20 @@ from typing import Protocol, Self
 
 
 class ReadWriteLock:
-    """A lock with two sides: ``with lock.read: ...`` and ``with lock.write: ...``.
+    """A lock for many readers or one writer: ``with lock.read: ...``, ``with lock.write: ...``.
 
-    Both sides may be called too (``with lock.read(): ...``), and have ``acquire(timeout=...)`` and
-    ``release()``. A lock belongs to the thread that took it.
+    Both sides may also be called (``with lock.read(): ...``), and have ``acquire(timeout=...)``
+    and ``release()``. A lock belongs to the thread that acquired it.
+
+    Example:
+        >>> lock = ReadWriteLock()
+        >>> with lock.read:
+        ...     pass
     """
 
     def __init__(self) -> None:
-        # Guards everything below; never held while waiting. Who frees the lock hands it over:
-        # a waiter that wakes up is already written down as a holder, so nobody can overtake it.
+        # Guards everything below; never held while waiting. Releasing the lock hands it over: a
+        # waiter that wakes up is already registered as a holder, so no thread can overtake it.
         self._mutex = threading.Lock()
         self._readers: dict[int, int] = {}  # thread → how many times it entered
         self._writer: int | None = None
@@ -36,7 +41,7 @@ class ReadWriteLock:
 
     @property
     def waiting(self) -> tuple[int, int]:
-        """How many readers and how many writers wait just now."""
+        """How many readers and how many writers are waiting."""
         return len(self._waiting_readers), len(self._waiting_writers)
 
     def __repr__(self) -> str:
@@ -44,7 +49,7 @@ class ReadWriteLock:
         return f"<ReadWriteLock readers={len(self._readers)}{writing} waiting={self.waiting}>"
 
     def check(self) -> None:
-        """Verify what must always hold; for tests, while no thread is just entering."""
+        """Verify the invariants. Meant for tests, while no thread is entering."""
         with self._mutex:
             others = self._readers.keys() - {self._writer}
             assert self._writer is None or not others, "a writer beside readers"
@@ -52,7 +57,7 @@ class ReadWriteLock:
             assert all(entered > 0 for entered in self._readers.values()), "a reader that left"
             free = self._writer is None and not self._readers
             waiting = self._waiting_readers or self._waiting_writers
-            assert not (free and waiting), "somebody waits for a free lock"
+            assert not (free and waiting), "a thread waits for a free lock"
 
     def _admit_readers(self) -> None:
         while self._waiting_readers:
@@ -68,14 +73,14 @@ class ReadWriteLock:
         waiter.admit()
 
     def _after_giving_up(self) -> None:
-        """A waiter left its queue: those it held up go on."""
+        """Admit the threads that a waiter held up before it left its queue."""
         if not self._waiting_writers:
             self._admit_readers()
         elif not self._readers:
             self._admit_writer()
 
     def _after_writer(self) -> None:
-        """A writer left: the turn of the readers that waited for it."""
+        """Admit the readers that waited for a writer, or else the next writer."""
         if self._waiting_readers:
             self._admit_readers()
         elif self._waiting_writers and not self._readers:  # it may have kept a read lock
@@ -83,7 +88,7 @@ class ReadWriteLock:
 
 
 class _Waiter:
-    """A thread in a queue. It sleeps on a lock of its own until it is admitted."""
+    """A thread in a queue, asleep on a lock of its own until it is admitted."""
 
     __slots__ = ("_asleep", "admitted", "thread")
 
@@ -102,7 +107,7 @@ class _Waiter:
 
 
 class _Side:
-    """What both sides share: waiting in a queue, and leaving it."""
+    """The common part of both sides: waiting in a queue, and leaving it."""
 
     __slots__ = ("_lock", "_queue")
 
@@ -114,11 +119,11 @@ class _Side:
         return self
 
     def release(self) -> None:
-        """Leave once. Leaving what this thread does not hold is an error."""
+        """Release the lock once; ``RuntimeError`` if this thread does not hold it."""
         raise NotImplementedError
 
     def _wait(self, waiter: _Waiter, timeout: float) -> bool:
-        """Sleep until admitted; True if so. An interrupted or late waiter leaves no trace."""
+        """Sleep until admitted and return whether that happened. Leave the queue otherwise."""
         try:
             waiter.sleep(timeout)
         except BaseException:
@@ -128,7 +133,7 @@ class _Side:
         return waiter.admitted or not self._leave_queue(waiter)
 
     def _leave_queue(self, waiter: _Waiter) -> bool:
-        """Give up waiting; False if the waiter was admitted before it could."""
+        """Stop waiting; return ``False`` if the waiter was admitted first."""
         lock = self._lock
         with lock._mutex:
             if waiter.admitted:
@@ -140,11 +145,11 @@ class _Side:
 
 
 class ReadSide(_Side):
-    """The side of the many. Free, it is entered and left without the mutex.
+    """The read side. Without contention it is entered and left without the mutex.
 
-    A reader writes itself down, then looks for a writer; a writer closes the lock, then looks for
-    readers. In whatever order these four steps come, one of the two sees the other, and who sees
-    somebody goes on under the mutex. This needs setting and deleting a dict's item to be atomic.
+    A reader registers itself, then checks for a writer; a writer closes the lock, then checks for
+    readers. Whatever the order of these four steps, at least one thread sees the other and goes on
+    under the mutex. This relies on setting and deleting an item of a dict being atomic.
     """
 
     __slots__ = ("_readers",)
@@ -154,10 +159,10 @@ class ReadSide(_Side):
         self._readers = lock._readers
 
     def acquire(self, timeout: float | None = None) -> bool:
-        """Enter, waiting at most ``timeout`` seconds; tell whether it worked."""
+        """Acquire the lock, waiting at most ``timeout`` seconds; return whether that worked."""
         me = get_ident()
         readers = self._readers
-        if me in readers:  # again, even while a writer waits: it waits for us
+        if me in readers:  # re-entry, even while a writer waits: it waits for us
             readers[me] += 1
             return True
         readers[me] = 1
@@ -167,10 +172,10 @@ class ReadSide(_Side):
         return self._enter_closed(me, timeout)
 
     def release(self) -> None:
-        """Leave once. Leaving what this thread does not hold is an error."""
+        """Release the lock once; ``RuntimeError`` if this thread does not hold it."""
         self.__exit__(None, None, None)
 
-    # The with statement is the hot path: the first entry stands here once more, without a call.
+    # The with statement is the hot path: the first entry is repeated here, to save a call.
     def __enter__(self) -> None:
         me = get_ident()
         readers = self._readers
@@ -200,7 +205,7 @@ class ReadSide(_Side):
         return None
 
     def _enter_closed(self, me: int, timeout: float | None) -> bool:
-        """Stay in if the lock is open by now, or ours; else step back and wait."""
+        """Enter if the lock is open by now, or ours; otherwise withdraw and wait."""
         lock = self._lock
         with lock._mutex:
             if lock._writer == me or (lock._writer is None and not lock._waiting_writers):
@@ -214,7 +219,7 @@ class ReadSide(_Side):
 
     def _leave_one_of(self, entered: int | None) -> None:
         if entered is None:
-            raise RuntimeError("this thread holds no read lock that it could release")
+            raise RuntimeError("this thread holds no read lock to release")
         self._readers[get_ident()] = entered - 1
 
     def _let_a_writer_in(self) -> None:
@@ -225,7 +230,7 @@ class ReadSide(_Side):
 
 
 class WriteSide(_Side):
-    """The side of the one."""
+    """The write side."""
 
     __slots__ = ("_mutex",)
 
@@ -234,14 +239,14 @@ class WriteSide(_Side):
         self._mutex = lock._mutex
 
     def acquire(self, timeout: float | None = None) -> bool:
-        """Enter, waiting at most ``timeout`` seconds; tell whether it worked."""
+        """Acquire the lock, waiting at most ``timeout`` seconds; return whether that worked."""
         me = get_ident()
         self._mutex.acquire()  # a with statement costs twice as much here
         try:
             if self._enter(me):
                 return True
             waiter = _Waiter()
-            self._queue.append(waiter)  # first: a reader that leaves must see who waits
+            self._queue.append(waiter)  # first: a reader that leaves must see the waiter
             if self._lock._writer == me:
                 self._lock._writer, self._lock._depth = None, 0
         finally:
@@ -249,7 +254,7 @@ class WriteSide(_Side):
         return self._wait(waiter, _seconds(timeout))
 
     def release(self) -> None:
-        """Leave once. Leaving what this thread does not hold is an error."""
+        """Release the lock once; ``RuntimeError`` if this thread does not hold it."""
         self.__exit__(None, None, None)
 
     def __enter__(self) -> None:
@@ -265,7 +270,7 @@ class WriteSide(_Side):
         self._mutex.acquire()
         try:
             if lock._writer != get_ident():
-                raise RuntimeError("this thread holds no write lock that it could release")
+                raise RuntimeError("this thread holds no write lock to release")
             lock._depth -= 1
             if lock._depth == 0:
                 lock._writer = None
@@ -275,7 +280,7 @@ class WriteSide(_Side):
             self._mutex.release()
 
     def _enter(self, me: int) -> bool:
-        """Enter if nobody else is in. If only readers are, the lock is closed to new ones."""
+        """Enter if the lock is free. If readers hold it, close it to new ones."""
         lock = self._lock
         if lock._writer is not None:
             if lock._writer != me:
@@ -284,15 +289,15 @@ class WriteSide(_Side):
             return True
         if me in lock._readers:
             raise RuntimeError(
-                "this thread holds the read lock, and waiting for itself would never end; "
-                "release it first, or take the write lock from the start"
+                "this thread holds the read lock and would wait for itself; release it first, or "
+                "acquire the write lock from the start"
             )
         lock._writer, lock._depth = me, 1
         return not lock._readers
 
 
 def _seconds(timeout: float | None) -> float:
-    """Return a timeout as ``threading.Lock`` wants it: -1 is for ever."""
+    """Return a timeout as ``threading.Lock`` takes it: -1 for none."""
     return -1 if timeout is None else max(0.0, timeout)
 
 
@@ -319,12 +324,11 @@ class Side(Protocol):
 
 
 class YieldingLock:
-    """A re-entrant lock for sections of microseconds, taken and left by ``with``.
+    """A re-entrant lock for critical sections of microseconds, for use in ``with``.
 
-    Whoever finds it taken first lets the others run a few times. If it slept at once, the one that
-    leaves would hand it over with every turn, and each turn would cost a switch of threads: eight
-    threads got less than half of one's work done. Threads that wait for the disk after every call
-    lose a little by it.
+    A thread that finds it taken first yields a few times. If it slept at once, every release would
+    hand the lock over and cost a thread switch: eight threads got less than half of the work of
+    one done. Threads that wait for the disk after every call lose a little by yielding.
     """
 
     __slots__ = ("_acquire", "_release")

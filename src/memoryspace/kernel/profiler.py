@@ -1,9 +1,8 @@
-"""``MemoryProfiler``: listens to a memory and says how often, how long and how much.
+"""``MemoryProfiler``: counts, samples and logs the events of a memory.
 
-It keeps counts, the newest samples of every number, and a histogram of pauses; with an output
-folder it also writes every event as a line of JSON. Hearing an event costs an append: counting and
-encoding are done for many at once. A disk that fails costs lines, never the memory that is watched;
-``lost`` says how many.
+It keeps counts, the latest samples of every number, and a histogram of pauses. With an output
+folder it also writes every event as a line of JSON. An event costs one append; counting and
+encoding are done in batches. A failing disk costs lines, which ``lost`` counts, never the memory.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ from .event_log import EventLog
 
 logger = logging.getLogger(__name__)
 
-BATCH = 256  # events heard before they are counted and written; a fraction of a millisecond
-SAMPLES = 4096  # newest values kept of each number
+BATCH = 256  # events that are counted and written together; a fraction of a millisecond
+SAMPLES = 4096  # latest values kept of each number
 PAUSES = frozenset({"pause", "pause_duration"})  # seconds; kept in a histogram as well
 
 _MICROSECOND = 1e-6
@@ -54,8 +53,18 @@ _COLUMNS = ("event", "field", "count", "mean", "p50", "p95", "p99", "max")
 class MemoryProfiler(ClosingNow):
     """A listener for an ``EventStream``. Safe to use from several threads.
 
-    With ``output_dir``, events go to ``<run_id>.jsonl`` there, after what is in it already.
-    ``write_immediately`` writes each event before the next one happens: slow, for hunting crashes.
+    Args:
+        run_id: A name for this run.
+        output_dir: Append events to ``<run_id>.jsonl`` in this folder (default: write nothing).
+        write_immediately: Write each event before the next one happens. Slow; for crash hunting.
+
+    Raises:
+        InvalidInput: ``run_id`` is empty.
+        StoreUnavailable: The file cannot be opened.
+
+    Example:
+        >>> with MemoryProfiler("run-1", "profiles") as profiler:
+        ...     profiler.attach(space.events)
     """
 
     def __init__(
@@ -67,14 +76,14 @@ class MemoryProfiler(ClosingNow):
         if not isinstance(run_id, str):
             raise TypeError(f"run_id must be a str, got {type(run_id).__name__}")
         if not run_id:
-            raise InvalidInput("run_id is empty; leave it out or give it a name")
+            raise InvalidInput("run_id is empty; omit it or pass a name")
         self.run_id = run_id
         self.path = None if output_dir is None else Path(output_dir) / f"{safe_name(run_id)}.jsonl"
         self.lost = 0  # events that could not be written
         self._log = None if self.path is None else EventLog(self.path)
-        self._heard: deque[Event] = deque()
+        self._queue: deque[Event] = deque()
         self._batch = 1 if write_immediately else BATCH
-        # For everything below. Re-entrant: a text asked for, or a log line, may emit an event.
+        # Guards everything below. Re-entrant: a value's __str__ or a log line may emit an event.
         self._lock = threading.RLock()
         self._counts: Counter[str] = Counter()
         self._series: dict[str, dict[str, _Series]] = {}
@@ -82,20 +91,20 @@ class MemoryProfiler(ClosingNow):
         self._detach: list[Callable[[], None]] = []
 
     def __call__(self, event: Event) -> None:
-        """Hear an event."""
-        heard = self._heard
-        heard.append(event)
-        if len(heard) >= self._batch:
+        """Take an event."""
+        queue = self._queue
+        queue.append(event)
+        if len(queue) >= self._batch:
             self.flush()
 
     def attach(self, events: EventStream) -> Callable[[], None]:
-        """Start listening to a stream; call what this returns to stop, or ``close`` for all."""
+        """Listen to a stream. Call the result to stop, or ``close`` to stop all."""
         detach = events.subscribe(self)
         self._detach.append(detach)
         return detach
 
     def flush(self) -> None:
-        """Count and write what was heard so far."""
+        """Count and write the events so far."""
         with self._lock:
             batch = self._take()
             if batch:
@@ -103,7 +112,7 @@ class MemoryProfiler(ClosingNow):
                 self._write(batch)
 
     def close(self) -> None:
-        """Stop listening and close the file. Once is enough; what was counted can still be read."""
+        """Stop listening and close the file. The figures can still be read."""
         while self._detach:
             self._detach.pop()()
         self.flush()
@@ -116,9 +125,9 @@ class MemoryProfiler(ClosingNow):
         return self._counts[event]
 
     def percentile(self, event: str, field: str, percent: float) -> float | None:
-        """Return a percentile of the newest samples of a number; None if there are none."""
+        """Return a percentile of the latest samples of a number, or ``None`` without samples."""
         if not 0 <= percent <= 100:
-            raise InvalidInput(f"a percentile is from 0 to 100, got {percent}")
+            raise InvalidInput(f"a percentile must be from 0 to 100, got {percent}")
         self.flush()
         with self._lock:
             series = self._series.get(event, {}).get(field)
@@ -128,9 +137,9 @@ class MemoryProfiler(ClosingNow):
     def pause_histogram(
         self, event: str = "gc_slice", field: str = "pause"
     ) -> list[tuple[float, int]]:
-        """Return (longest pause in seconds, how many) of each power of two microseconds.
+        """Return (longest pause in seconds, count) for each power of two microseconds.
 
-        From the shortest to the longest that happened, over the whole run.
+        Ascending, over the whole run.
         """
         self.flush()
         with self._lock:
@@ -142,7 +151,7 @@ class MemoryProfiler(ClosingNow):
         return [(2**power * _MICROSECOND, buckets.get(power, 0)) for power in powers]
 
     def pause_chart(self, event: str = "gc_slice", field: str = "pause") -> str:
-        """Return the histogram as text, a line for each power of two."""
+        """Return the histogram as text, one line per power of two."""
         histogram = self.pause_histogram(event, field)
         most = max((count for _, count in histogram), default=0)
         lines = [
@@ -152,7 +161,7 @@ class MemoryProfiler(ClosingNow):
         return "\n".join([f"{event}.{field}", *lines] if lines else [f"{event}.{field}: none"])
 
     def summary(self) -> dict[str, Any]:
-        """Return everything known, as plain data."""
+        """Return all figures as plain data."""
         self.flush()
         with self._lock:
             first, last = (None, None) if self._span is None else self._span
@@ -170,9 +179,9 @@ class MemoryProfiler(ClosingNow):
             }
 
     def write_csv(self, path: str | os.PathLike[str]) -> None:
-        """Write the summary as a table, a row for each number of each event; the file is replaced.
+        """Write the summary as CSV, one row for each number of each event, replacing the file.
 
-        An event without numbers has one row with its count. Single events are in the JSON lines.
+        An event without numbers has one row with its count.
         """
         summary = self.summary()
         text = io.StringIO()
@@ -183,9 +192,9 @@ class MemoryProfiler(ClosingNow):
         write_atomic(Path(path), text.getvalue().encode("utf-8", "backslashreplace"))
 
     def _take(self) -> list[Event]:
-        """Take what was heard. What another thread adds meanwhile is for the next time."""
-        heard = self._heard
-        return [heard.popleft() for _ in range(len(heard))]
+        """Take the events so far. Those that arrive meanwhile stay for the next call."""
+        queue = self._queue
+        return [queue.popleft() for _ in range(len(queue))]
 
     def _count(self, batch: list[Event]) -> None:
         self._counts.update([event.name for event in batch])
@@ -208,7 +217,7 @@ class MemoryProfiler(ClosingNow):
 
 
 class _Series:
-    """A number that comes with an event: totals of the whole run, and its newest values."""
+    """A number of an event: totals over the whole run, and the latest values."""
 
     def __init__(self, *, is_pause: bool) -> None:
         self.newest: deque[float] = deque(maxlen=SAMPLES)
@@ -239,7 +248,7 @@ class _Series:
 
 
 def _numbers_in(batch: list[Event]) -> dict[str, dict[str, list[float]]]:
-    """Return event → field → values. The loop over all fields of all events: kept bare."""
+    """Return event → field → values. A hot loop over all fields of all events."""
     found: defaultdict[str, defaultdict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for event in batch:
         fields = found[event.name]
@@ -251,7 +260,7 @@ def _numbers_in(batch: list[Event]) -> dict[str, dict[str, list[float]]]:
 
 
 def _usable(values: list[float]) -> list[float]:
-    """Return the values one can count with: no NaN, no infinity, no integer beyond all floats."""
+    """Return the values without NaN, infinity and integers too large for a float."""
     with suppress(OverflowError):
         if isfinite(sum(values)):
             return values
@@ -259,13 +268,13 @@ def _usable(values: list[float]) -> list[float]:
 
 
 def _percentile(ordered: list[float], percent: float) -> float:
-    """Return the smallest value that so many percent of all are not above."""
+    """Return the smallest value that at least this share of values does not exceed."""
     rank = ceil(len(ordered) * percent / 100)
     return ordered[max(rank, 1) - 1]
 
 
 def _power_of_two(seconds: float) -> int:
-    """Return the smallest power such that 2**power microseconds are not exceeded."""
+    """Return the smallest power of two, in microseconds, that a pause does not exceed."""
     microseconds = ceil(round(min(max(seconds, 0.0), 1e9) / _MICROSECOND, 3))
     return max(microseconds - 1, 0).bit_length()
 
@@ -286,6 +295,6 @@ def _rows(
 
 
 def _cell(text: str) -> str:
-    """Return text that a spreadsheet shows and does not compute."""
+    """Return text that a spreadsheet shows instead of computing."""
     shown = "".join(sign if sign.isprintable() else f"\\x{ord(sign):02x}" for sign in text)
     return f"'{shown}" if shown.lstrip().startswith(_FORMULA) else shown

@@ -1,7 +1,7 @@
 """``Reservations``: blocks for bodies that are about to be written.
 
-When none are free, the order is: expire, collect, tidy up, demote (if there is a cold tier),
-refuse. A refusal names who holds the space.
+When there is not enough free space, the order is: expire, collect, compact, demote (if there is a
+cold tier), refuse. A refusal says which tenants hold the most.
 """
 
 from __future__ import annotations
@@ -15,34 +15,34 @@ from .gc.scheduler import GCScheduler
 from .heap.heap import Heap
 from .heap.lower_tier import Bodies, LowerTier
 
-Relief: TypeAlias = Callable[[Callable[[], bool]], None]  # makes room until told: it is enough
+Relief: TypeAlias = Callable[[Callable[[], bool]], None]  # frees space until it is enough
 
-_TOP_HOLDERS = 3  # named when space is refused
+_TOP_HOLDERS = 3  # tenants named in a refusal
 
 
 class Reservations:
-    """The room in a heap, and how more is made; ``demote`` moves bodies to a colder tier."""
+    """Reserves blocks and frees space for them; ``demote`` moves bodies to a colder tier."""
 
     def __init__(
-        self, heap: Heap, below: LowerTier, collecting: GCScheduler, demote: Relief
+        self, heap: Heap, lower_tier: LowerTier, collecting: GCScheduler, demote: Relief
     ) -> None:
         self._heap = heap
-        self._lower = below
+        self._lower = lower_tier
         self._collecting = collecting
         self._demote = demote
 
-    def make(self, bodies: Bodies) -> list[int]:
-        """Return reserved blocks; under pressure: expire, collect, tidy up, demote, refuse."""
+    def reserve(self, bodies: Bodies) -> list[int]:
+        """Reserve blocks and return their addresses; ``OutOfSpace`` if they do not fit."""
         return self._reserve(
             bodies, (self._collecting.expire, self._collecting.collect, self._demote)
         )
 
-    def make_in_recovery(self, bodies: Bodies) -> list[int]:
-        """Reserve blocks where nothing may be collected: what the journal frees, it frees."""
+    def reserve_in_recovery(self, bodies: Bodies) -> list[int]:
+        """Reserve blocks without collecting: in recovery only the journal frees objects."""
         return self._reserve(bodies, (self._demote,))
 
-    def give_back(self, addresses: Sequence[int]) -> None:
-        """Take back what was reserved: the change will not happen."""
+    def release(self, addresses: Sequence[int]) -> None:
+        """Release reserved blocks: the change will not happen."""
         self._heap.release(addresses)
         self._lower.take_back(addresses)
 
@@ -63,18 +63,18 @@ class Reservations:
             if not enough():
                 relieve(enough)
             if enough():
-                return self._reserve_tidily(sizes)
+                return self._reserve_compacting(sizes)
         raise OutOfSpace(self._refusal(total))
 
     def _overflow(self, bodies: Bodies, total: int) -> list[int]:
-        """Find another place for bodies that the heap could not hold if it were empty."""
+        """Place bodies that even an empty heap could not hold in the lower tier."""
         addresses = self._lower.overflow(bodies)
         if addresses is None:
             raise OutOfSpace(self._refusal(total))
         return addresses
 
-    def _reserve_tidily(self, sizes: Sequence[int]) -> list[int]:
-        """Reserve what is free in total, sliding the blocks together if it is scattered."""
+    def _reserve_compacting(self, sizes: Sequence[int]) -> list[int]:
+        """Reserve blocks, compacting the heap if the free space is scattered."""
         try:
             return self._heap.reserve(sizes)
         except OutOfSpace:
@@ -87,8 +87,8 @@ class Reservations:
         biggest = heapq.nlargest(_TOP_HOLDERS, (pair for pair in sizes if pair[0]))
         named = ", ".join(f"{tenant or 'no tenant'}: {size}" for size, tenant in biggest)
         return (
-            f"no room for {total} bytes: {space.available()} of {space.capacity} are free; "
+            f"no space for {total} bytes: {space.available()} of {space.capacity} are free; "
             f"{heap.table.live} objects hold the rest, {heap.held_bytes} bytes of them are roots "
             f"or pinned (bytes by tenant: {named or 'none'}); free, unpin or unroot some, or "
-            "choose a bigger capacity"
+            "open the space with a bigger capacity"
         )

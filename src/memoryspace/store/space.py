@@ -22,12 +22,18 @@ from msgspec.structs import replace as change
 from ..collector import collector_at_rest
 from ..errors import CorruptData, InvalidInput, OutOfSpace
 from ..events import EventStream
-from ..kernel import Durability, MemoryManager, NewObject, TieredMemoryManager
-from ..kernel.desk import Desk
-from ..kernel.durable.journal import ALWAYS, as_policy
-from ..kernel.engine import FEW
-from ..kernel.heap.ops import Freed, Op, Tuned
-from ..kernel.heap.table import FOREVER, PINNED
+from ..kernel import (
+    QUICK_OBJECTS,
+    Desk,
+    Durability,
+    LivingObject,
+    MemoryManager,
+    NewObject,
+    ObjectHandles,
+    Placed,
+    Runtime,
+    TieredMemoryManager,
+)
 from ..record import EVERYTHING, Record, Scope, Where, as_marks, text_of
 from .codec import clean_text, dump_origin, dump_value, parse_origin, parse_value
 from .contract import Changes, Clock, Store, admit, session_of
@@ -131,8 +137,7 @@ class SpaceStore(Store):
             folder=self._folder,
             durability=self._durability,
             retriever=None,
-            clock=self.clock,
-            events=self.events,
+            runtime=Runtime(clock=self.clock, events=self.events),
         )
         try:
             self._follow(manager)
@@ -147,13 +152,13 @@ class SpaceStore(Store):
         if self._folder is None:
             return None
         durability = Durability() if self._durability is None else self._durability
-        return as_policy(durability.sync) == ALWAYS
+        return durability.syncs_always
 
     async def append(self, scope: Scope, records: Sequence[Record]) -> list[str]:
         return await self.replace(scope, _NOTHING, records)
 
     async def select(self, scope: Scope, where: Where = EVERYTHING) -> list[Record]:
-        def work(space: MemoryManager) -> list[_Row]:
+        def work(space: ObjectHandles) -> list[_Row]:
             return self._rows(space, scope, self._chosen(space, scope, where))
 
         return await self._read(scope, await self._do(work))
@@ -163,12 +168,12 @@ class SpaceStore(Store):
     ) -> list[str]:
         name = session_of(scope)
 
-        def work(space: MemoryManager) -> list[str]:
+        def work(space: ObjectHandles) -> list[str]:
             space.expect(len(records), sum(len(record.text) for record in records))
             new = [(record, _object_of(scope.user, name, record)) for record in admit(records)]
             removed = [] if where is _NOTHING else self._chosen(space, scope, where)
             is_late = if_found and not removed
-            return [] if is_late else self._replace(scope, removed, name, new)
+            return [] if is_late else self._replace(space, scope, removed, name, new)
 
         return await self._change(work)
 
@@ -177,12 +182,12 @@ class SpaceStore(Store):
     ) -> int:
         put_on, take_off = as_marks(frozenset(add)), as_marks(frozenset(remove))
 
-        def work(space: MemoryManager) -> int:
+        def work(space: ObjectHandles) -> int:
             chosen = self._chosen(space, scope, where)
             pairs = [(entry, (entry.marks - take_off) | put_on) for entry in chosen]
             pairs = [(entry, marks) for entry, marks in pairs if marks != entry.marks]
             if pairs:
-                space.change([self._tagged(entry, marks) for entry, marks in pairs])
+                space.retag({entry.handle: marks for entry, marks in pairs})
             for entry, marks in pairs:
                 self._remark(entry, marks)
             return len(pairs)
@@ -190,7 +195,7 @@ class SpaceStore(Store):
         return await self._change(work)
 
     async def delete(self, scope: Scope, where: Where = EVERYTHING) -> list[str]:
-        def work(space: MemoryManager) -> list[str]:
+        def work(space: ObjectHandles) -> list[str]:
             chosen = self._chosen(space, scope, where)
             if chosen:
                 space.free(self._handles(chosen), "deleted")
@@ -199,7 +204,7 @@ class SpaceStore(Store):
         return await self._change(work)
 
     async def count(self, scope: Scope, where: Where = EVERYTHING) -> int:
-        def work(space: MemoryManager) -> int:
+        def work(space: ObjectHandles) -> int:
             if not where.is_only_kind:
                 space.expect(self._sessions.size(scope, where))
             return self._sessions.count(scope, where, self.clock())
@@ -215,11 +220,10 @@ class SpaceStore(Store):
     async def usage(self, user: str) -> Usage:
         """Return what a user has; sizes are known without reading anything."""
 
-        def work(space: MemoryManager) -> Usage:
+        def work(space: ObjectHandles) -> Usage:
             space.expect(self._sessions.size(Scope(user), EVERYTHING))
-            table = space.heap.table
             entries = list(self._sessions.entries(user, self.clock()))
-            size = sum(table.size[table.slot_of(entry.handle)] for entry in entries)
+            size = sum(space.size(entry.handle) for entry in entries)
             return Usage(len(entries), len({entry.session for entry in entries}), size)
 
         return await self._do(work)
@@ -227,7 +231,7 @@ class SpaceStore(Store):
     async def changes(self, user: str, state: Any = None) -> Changes:
         scope = Scope(user)
 
-        def work(space: MemoryManager) -> tuple[News[_Entry], list[_Row]]:
+        def work(space: ObjectHandles) -> tuple[News[_Entry], list[_Row]]:
             space.expect(self._sessions.size_since(user, state))
             news = self._sessions.since(user, state, self.clock())
             return news, self._rows(space, scope, news.entries)
@@ -238,7 +242,7 @@ class SpaceStore(Store):
     async def vectors(self, user: str, space: str, places: Collection[Place]) -> dict[int, bytes]:
         check_space(user, space)
 
-        def work(manager: MemoryManager) -> dict[int, bytes]:
+        def work(manager: ObjectHandles) -> dict[int, bytes]:
             manager.expect(len(places))
             found: dict[int, int] = {}
             for entry in self._standing(user, places):
@@ -252,7 +256,7 @@ class SpaceStore(Store):
     async def put_vectors(self, user: str, space: str, vectors: Mapping[Place, bytes]) -> int:
         check_vectors(user, space, vectors)
 
-        def work(manager: MemoryManager) -> int:
+        def work(manager: ObjectHandles) -> int:
             manager.expect(len(vectors))
             standing = self._standing(user, vectors)
             self._put_vectors(manager, space, standing, vectors)
@@ -261,7 +265,7 @@ class SpaceStore(Store):
         return await self._change(work)
 
     async def vector_spaces(self, user: str) -> dict[str, Kept]:
-        def work(manager: MemoryManager) -> dict[str, Kept]:
+        def work(manager: ObjectHandles) -> dict[str, Kept]:
             found = dict[str, Kept]()
             for entry in self._chosen(manager, Scope(user), EVERYTHING):
                 spaces = self._vectors.spaces(entry.handle)
@@ -276,7 +280,7 @@ class SpaceStore(Store):
     async def drop_vectors(self, user: str, space: str) -> int:
         check_space(user, space)
 
-        def work(manager: MemoryManager) -> int:
+        def work(manager: ObjectHandles) -> int:
             entries = self._chosen(manager, Scope(user), EVERYTHING)
             held = [self._vectors.find(entry.handle, space) for entry in entries]
             handles = [handle for handle in held if handle is not None]
@@ -298,9 +302,8 @@ class SpaceStore(Store):
     async def remains(self) -> tuple[Remainder, ...]:
         """Tell whether anything was freed, as far as is known, since the files were rewritten."""
 
-        def work(manager: MemoryManager) -> tuple[Remainder, ...]:
-            is_in_ram = manager.wal is None and manager.checkpoint_manager is None
-            return () if is_in_ram or self._freed_at < 0 else (_IN_FILES,)
+        def work(space: ObjectHandles) -> tuple[Remainder, ...]:
+            return () if not space.has_files or self._freed_at < 0 else (_IN_FILES,)
 
         return await self._do(work)
 
@@ -322,19 +325,23 @@ class SpaceStore(Store):
 
     # -- the doors ---------------------------------------------------------------------------------
 
-    async def _do(self, work: Callable[[MemoryManager], T]) -> T:
-        """Look something up under the lock: at once, or in a thread if it takes long."""
-        return await self._desk.do(self._manager, self._opened, work)
+    async def _do(self, work: Callable[[ObjectHandles], T]) -> T:
+        """Read something under the lock: at once, or in a thread if it takes long."""
+        return await self._desk.do(
+            self._manager, self._opened, lambda manager: work(ObjectHandles(manager))
+        )
 
-    async def _change(self, work: Callable[[MemoryManager], T]) -> T:
+    async def _change(self, work: Callable[[ObjectHandles], T]) -> T:
         """Change something under the lock, at once or in a thread; return when it is safe."""
-        return await self._desk.change(self._manager, self._opened, work)
+        return await self._desk.change(
+            self._manager, self._opened, lambda manager: work(ObjectHandles(manager))
+        )
 
     def _opened(self) -> MemoryManager:
         return self.space
 
     async def _read(self, scope: Scope, rows: list[_Row]) -> list[Record]:
-        if len(rows) <= FEW and sum(len(body) for _, body, _ in rows) <= _SOON_DECODED:
+        if len(rows) <= QUICK_OBJECTS and sum(len(body) for _, body, _ in rows) <= _SOON_DECODED:
             return self._records(scope, rows)
         return await self._desk.aside(partial(self._records_of_many, scope, rows))
 
@@ -348,7 +355,12 @@ class SpaceStore(Store):
     # -- writing -----------------------------------------------------------------------------------
 
     def _replace(
-        self, scope: Scope, removed: list[_Entry], name: str, new: list[tuple[Record, NewObject]]
+        self,
+        space: ObjectHandles,
+        scope: Scope,
+        removed: list[_Entry],
+        name: str,
+        new: list[tuple[Record, NewObject]],
     ) -> list[str]:
         """Free, store and mark in one step of the journal."""
         gone = {(entry.session, entry.id) for entry in removed}
@@ -359,27 +371,31 @@ class SpaceStore(Store):
             for record, _ in new
             if record.id in known and not record.marks <= known[record.id].marks
         ]
-        ops: list[Op] = [self._tagged(entry, marks) for entry, marks in united]
-        if removed:
-            ops.append(Freed(self._handles(removed), "replaced"))
-        if fresh:
-            slots = self._insert(scope.user, [item for _, item in fresh], ops)
-            self._note([record for record, _ in fresh], scope.user, name, slots)
-        elif ops:
-            self.space.change(ops)
+        tags = {entry.handle: marks for entry, marks in united}
+        placed = self._insert(
+            space, scope.user, [item for _, item in fresh], self._handles(removed), tags
+        )
+        self._note([record for record, _ in fresh], scope.user, name, placed)
         for entry, marks in united:
             self._remark(entry, marks)
         return [record.id for record, _ in fresh]
 
-    def _insert(self, user: str, new: Sequence[NewObject], ops: Sequence[Op]) -> Sequence[int]:
+    def _insert(
+        self,
+        space: ObjectHandles,
+        user: str,
+        new: Sequence[NewObject],
+        free: Sequence[int],
+        tags: Mapping[int, frozenset[str]],
+    ) -> Sequence[Placed]:
         """Store records; where there is no room, vectors give way, the user's own first."""
         for whose in (user, None):
-            if self._vectors and not self.space.fits(new):
-                gone = self._drop_vectors_of(whose)
-                ops = [_without(op, gone) if isinstance(op, Freed) else op for op in ops]
-        return self.space.insert(new, ops)
+            if new and self._vectors and not space.fits(new):
+                gone = self._drop_vectors_of(space, whose)
+                free = [handle for handle in free if handle not in gone]
+        return space.insert(new, free=free, tags=tags)
 
-    def _drop_vectors_of(self, user: str | None) -> set[int]:
+    def _drop_vectors_of(self, space: ObjectHandles, user: str | None) -> set[int]:
         """Free the vectors of a user, or of all; return their handles."""
         if user is None:
             vectors = set(self._vectors.all())
@@ -387,11 +403,13 @@ class SpaceStore(Store):
             entries = self._choose(Scope(user), EVERYTHING)
             vectors = set(self._vectors.beside(entry.handle for entry in entries))
         if vectors:
-            self.space.free(sorted(vectors), "made room")
+            space.free(sorted(vectors), "made room")
         return vectors
 
     def _handles(self, entries: Sequence[_Entry]) -> list[int]:
         """Return what is to be freed with records: their vectors as well."""
+        if not entries:
+            return []
         own = [entry.handle for entry in entries]
         return [*own, *self._vectors.beside(own)]
 
@@ -401,7 +419,7 @@ class SpaceStore(Store):
 
     def _put_vectors(
         self,
-        manager: MemoryManager,
+        manager: ObjectHandles,
         space: str,
         entries: Sequence[_Entry],
         vectors: Mapping[Place, bytes],
@@ -423,9 +441,9 @@ class SpaceStore(Store):
         freed = [handle for handle in older if handle is not None]
         if not manager.fits(new):  # nothing is collected for the sake of what can be made again
             raise OutOfSpace(f"no room for {len(new)} vectors of {new[0].tenant!r}")
-        slots = manager.insert(new, [Freed(freed, "replaced")] if freed else ())
-        for entry, slot in zip(entries, slots, strict=True):
-            self._vectors.note(entry.handle, space, manager.heap.table.handle[slot])
+        placed = manager.insert(new, free=freed)
+        for entry, (handle, _) in zip(entries, placed, strict=True):
+            self._vectors.note(entry.handle, space, handle)
 
     def _known(
         self, user: str, name: str, ids: set[str], gone: set[tuple[str, str]]
@@ -440,19 +458,20 @@ class SpaceStore(Store):
             if record_id in session.records and (name, record_id) not in gone
         }
 
-    def _note(self, records: Sequence[Record], user: str, name: str, slots: Sequence[int]) -> None:
-        table = self.space.heap.table
-        for record, slot in zip(records, slots, strict=True):
+    def _note(
+        self, records: Sequence[Record], user: str, name: str, placed: Sequence[Placed]
+    ) -> None:
+        for record, (handle, stamp) in zip(records, placed, strict=True):
             self._add(
                 _Entry(
                     record.id,
                     record.kind,
                     record.marks,
-                    table.stamp[slot],
+                    stamp,
                     user,
                     name,
                     record.expires_at,
-                    table.handle[slot],
+                    handle,
                 )
             )
 
@@ -465,16 +484,9 @@ class SpaceStore(Store):
         self._entries[entry.handle] = marked
         self._sessions.of(entry.user, entry).remark(entry, marked)
 
-    def _tagged(self, entry: _Entry, marks: frozenset[str]) -> Tuned:
-        table = self.space.heap.table
-        slot = table.slot_of(entry.handle)
-        return Tuned(
-            entry.handle, table.importance[slot], table.expires[slot], tuple(sorted(marks))
-        )
-
     # -- reading -----------------------------------------------------------------------------------
 
-    def _chosen(self, space: MemoryManager, scope: Scope, where: Where) -> list[_Entry]:
+    def _chosen(self, space: ObjectHandles, scope: Scope, where: Where) -> list[_Entry]:
         """``_choose``, where that takes no longer than there is time."""
         space.expect(self._sessions.size(scope, where))
         return self._choose(scope, where)
@@ -482,45 +494,35 @@ class SpaceStore(Store):
     def _choose(self, scope: Scope, where: Where) -> list[_Entry]:
         return self._sessions.choose(scope, where, self.clock())
 
-    def _rows(self, space: MemoryManager, scope: Scope, entries: Sequence[_Entry]) -> list[_Row]:
+    def _rows(self, space: ObjectHandles, scope: Scope, entries: Sequence[_Entry]) -> list[_Row]:
         bodies = self._bodies(space, scope, entries)
-        return [(entry, body, self._kept(entry)) for entry, body in bodies]
+        return [(entry, body, space.retention(entry.handle)) for entry, body in bodies]
 
     def _records(self, scope: Scope, rows: Iterable[_Row]) -> list[Record]:
         found = (self._record(scope, *row) for row in rows)
         return [record for record in found if record is not None]
 
     def _bodies(
-        self, space: MemoryManager, scope: Scope, entries: Sequence[_Entry]
+        self, space: ObjectHandles, scope: Scope, entries: Sequence[_Entry]
     ) -> Iterable[tuple[_Entry, bytes]]:
-        table = space.heap.table
-        slots = [table.slot_of(entry.handle) for entry in entries]
-        space.expect(len(slots), sum(table.size[slot] for slot in slots))
+        handles = [entry.handle for entry in entries]
+        space.expect(len(handles), sum(map(space.size, handles)))
         try:
-            return list(zip(entries, space.bodies(slots), strict=True))
+            return list(zip(entries, space.bodies(handles), strict=True))
         except CorruptData:
-            return self._readable(space, scope, entries, slots)
+            return self._readable(space, scope, entries)
 
     def _readable(
-        self,
-        space: MemoryManager,
-        scope: Scope,
-        entries: Sequence[_Entry],
-        slots: Sequence[int],
+        self, space: ObjectHandles, scope: Scope, entries: Sequence[_Entry]
     ) -> list[tuple[_Entry, bytes]]:
         """Read one by one, passing over what is damaged."""
         found = []
-        for entry, slot in zip(entries, slots, strict=True):
+        for entry in entries:
             try:
-                found.append((entry, space.body(slot)))
+                found.append((entry, space.body(entry.handle)))
             except CorruptData as error:
                 self.report_corrupt(scope, entry.id, error)
         return found
-
-    def _kept(self, entry: _Entry) -> tuple[float, bool]:
-        table = self.space.heap.table
-        slot = table.slot_of(entry.handle)
-        return table.importance[slot], bool(table.flags[slot] & PINNED)
 
     def _record(
         self, scope: Scope, entry: _Entry, body: bytes, kept: tuple[float, bool]
@@ -551,49 +553,45 @@ class SpaceStore(Store):
 
     def _follow(self, manager: MemoryManager) -> None:
         """Learn what is in a space, and what leaves it for whatever reason."""
-        with manager.writing:
-            self._learn(manager)
-            manager.on_reload.append(lambda: self._learn(manager))
+        space = ObjectHandles(manager)
+        with space.lock:
+            self._learn(space)
+            space.follow(lambda handle: self._forget(space, handle), lambda: self._learn(space))
 
-    def _learn(self, manager: MemoryManager) -> None:
+    def _learn(self, space: ObjectHandles) -> None:
         self._sessions = Sessions()
         self._entries.clear()
         self._vectors = SpaceVectors()
-        for slot in manager.heap.table.living():
-            if not self._vectors.learn(manager, slot):
-                self._recall(manager, slot)
+        for found in space.living():
+            if not self._vectors.learn(space, found):
+                self._recall(space, found)
         self._vectors.settle(self._entries)
         for session in {(entry.user, entry.session) for entry in self._entries.values()}:
             self._sessions.open(*session).sort()
-        manager.heap.on_freed.append(lambda slot: self._forget(manager, slot))
 
-    def _recall(self, manager: MemoryManager, slot: int) -> None:
-        heap, table = manager.heap, manager.heap.table
-        if table.expires[slot] <= self.clock():
+    def _recall(self, space: ObjectHandles, found: LivingObject) -> None:
+        if found.expires_at is not None and found.expires_at <= self.clock():
             return  # only the space has yet to forget it; its id may have been used again
-        user = heap.tenants.names.values[table.tenant[slot]]
         try:
-            payload = _payload_of(manager.body(slot))
+            payload = _payload_of(space.body(found.handle))
         except CorruptData as error:
-            self.report_corrupt(Scope(user or "unknown"), heap.id_of(slot), error)
+            self.report_corrupt(Scope(found.tenant or "unknown"), space.id(found.handle), error)
             return
-        expires = table.expires[slot]
         self._add(
             _Entry(
                 payload.id,
                 payload.kind,
-                frozenset(heap.tags.values[table.tags[slot]]),
-                table.stamp[slot],
-                user,
+                found.tags,
+                found.stamp,
+                found.tenant,
                 payload.session,
-                None if expires == FOREVER else expires,
-                table.handle[slot],
+                found.expires_at,
+                found.handle,
             )
         )
 
-    def _forget(self, manager: MemoryManager, slot: int) -> None:
-        handle = manager.heap.table.handle[slot]
-        self._freed_at = manager.heap.lsn
+    def _forget(self, space: ObjectHandles, handle: int) -> None:
+        self._freed_at = space.last_lsn
         self._vectors.freed(handle)
         entry = self._entries.pop(handle, None)
         if entry is None:
@@ -611,10 +609,6 @@ class _Body(Struct, frozen=True, array_like=True):
 
 
 _decode = msgspec.msgpack.Decoder(_Body).decode
-
-
-def _without(op: Freed, gone: Collection[int]) -> Freed:
-    return Freed([handle for handle in op.handles if handle not in gone], op.reason)
 
 
 def _payload_of(body: bytes) -> _Payload:

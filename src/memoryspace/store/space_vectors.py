@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from ..errors import CorruptData
-from ..kernel import MemoryManager, NewObject
+from ..kernel import LivingObject, NewObject, ObjectHandles
 
 TAG = "memoryspace:vector"  # of every vector; a record may carry it too, so it proves nothing
 IMPORTANCE = 0.0  # the first to leave the hot tier
@@ -46,16 +46,15 @@ class SpaceVectors:
     def __len__(self) -> int:
         return len(self._whose)
 
-    def learn(self, manager: MemoryManager, slot: int) -> bool:
-        """Take in the object of a slot if it is a vector; tell whether it is one."""
-        heap = manager.heap
-        if TAG not in heap.tags.values[heap.table.tags[slot]]:
+    def learn(self, space: ObjectHandles, found: LivingObject) -> bool:
+        """Add an object if it is a vector; return whether it is one."""
+        if TAG not in found.tags:
             return False
         try:
-            found = _decode(manager.body(slot)).payload
+            vector = _decode(space.body(found.handle)).payload
         except (CorruptData, msgspec.DecodeError, UnicodeError):
             return False
-        self.note(found.of, found.space, heap.table.handle[slot])
+        self.note(vector.of, vector.space, found.handle)
         return True
 
     def find(self, record: int, space: str) -> int | None:
@@ -113,11 +112,10 @@ def object_of(
     )
 
 
-def vectors_in(manager: MemoryManager, handles: Iterable[int]) -> Iterator[tuple[int, bytes]]:
+def vectors_in(space: ObjectHandles, handles: Iterable[int]) -> Iterator[tuple[int, bytes]]:
     """Yield those vectors of handles that can be read."""
-    table = manager.heap.table
     for handle in handles:
         try:
-            yield handle, _decode(manager.body(table.slot_of(handle))).payload.vector
+            yield handle, _decode(space.body(handle)).payload.vector
         except (CorruptData, msgspec.DecodeError, UnicodeError):
             continue

@@ -13,7 +13,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ...kernel import MemoryManager
+from ...kernel import MemoryManager, Runtime
 from ..harness.data import Data
 from ..harness.experiment import (
     Asked,
@@ -133,7 +133,7 @@ def _remembering(cell: Cell, session: Sequence[Sighting]) -> Callable[[str], str
             return texts[hits[0][0]] if hits else None
 
         return newest
-    manager = MemoryManager(ROOMY, retriever=index, clock=Steps())
+    manager = MemoryManager(ROOMY, retriever=index, runtime=Runtime(clock=Steps()))
     for event in session:
         manager.store({"text": event.text}, root=True)
     manager.run_gc()

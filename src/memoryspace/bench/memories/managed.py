@@ -23,8 +23,11 @@ from ...kernel import (
     GenerationalCollector,
     MarkAndSweepCollector,
     MemoryManager,
+    Quotas,
     Retriever,
+    Runtime,
     TieredMemoryManager,
+    Tiering,
     TimeToLiveCollector,
 )
 from ...kernel.tiers.tiering import WritePolicy
@@ -207,13 +210,15 @@ class TieredMemory:
             budget,
             folder=self._folder,
             durability=Durability(sync="os"),
-            paging_strategy=paging_strategy,
-            write_policy=write_policy,
-            promotion_batch_size=promotion_batch,
-            max_hot_objects=max_hot_objects,
+            tiering=Tiering(
+                paging_strategy=paging_strategy,
+                write_policy=write_policy,
+                promotion_batch_size=promotion_batch,
+                max_hot_objects=max_hot_objects,
+                flush_interval=None,  # no thread, so that the same happens each time
+            ),
             policies=policies,
-            flush_interval=None,  # no thread, so that the same happens each time
-            clock=self._clock,
+            runtime=Runtime(clock=self._clock),
         )
 
     def store(self, text: str) -> None:
@@ -258,7 +263,8 @@ class TieredMemory:
 
 
 def _index_bytes(manager: MemoryManager) -> int | None:
-    return None if manager.search is None else reachable_bytes(manager.search.retriever)
+    search = manager.engine.search
+    return None if search is None else reachable_bytes(search.retriever)
 
 
 def managed(
@@ -272,10 +278,10 @@ def managed(
     clock = Steps()
     manager = MemoryManager(
         min(UNBOUNDED, ROOMY * budget + 65_536),
-        budget=budget,
+        quotas=Quotas(budget=budget),
         collectors=COLLECTORS[collectors](),
         retriever="sparse" if index is None else index,
-        clock=clock,
+        runtime=Runtime(clock=clock),
     )
     return ManagerMemory(manager, clock, keep)
 
@@ -283,5 +289,10 @@ def managed(
 def uncollected(budget: int) -> FullMemory:
     """Return a manager for so many bytes of text and no collector."""
     clock = Steps()
-    manager = MemoryManager(ROOMY * budget + 65_536, budget=budget, collectors=(), clock=clock)
+    manager = MemoryManager(
+        ROOMY * budget + 65_536,
+        quotas=Quotas(budget=budget),
+        collectors=(),
+        runtime=Runtime(clock=clock),
+    )
     return FullMemory(manager, clock)

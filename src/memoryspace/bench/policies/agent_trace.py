@@ -12,7 +12,7 @@ from __future__ import annotations
 import random
 import re
 
-from ...kernel import MemoryManager
+from ...kernel import MemoryManager, Runtime
 from ..memories.managed import Steps
 from .traces import Step, TraceRecorder
 
@@ -30,7 +30,7 @@ class Agent:
     def __init__(self, text: str, seed: int) -> None:
         self._text, self._draw = text, random.Random(f"agent {seed}")
         self.clock = Steps()
-        self.space = MemoryManager(CAPACITY, clock=self.clock)
+        self.space = MemoryManager(CAPACITY, runtime=Runtime(clock=self.clock))
         self._kept: list[str] = []
         self._passages: dict[str, str] = {}
 

@@ -17,7 +17,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...kernel import BanditGCPolicy, MarkAndSweepCollector, MemoryManager, PageTable
+from ...kernel import (
+    BanditGCPolicy,
+    MarkAndSweepCollector,
+    MemoryManager,
+    MemorySpace,
+    PageTable,
+    Runtime,
+)
 from ..memories.managed import Steps
 from .traces import ENDED, STORED, USED, Step
 
@@ -190,7 +197,10 @@ class GCReplay:
         self.bandit = bandit
         self._clock = Steps()
         self.space = MemoryManager(
-            capacity, collectors=(MarkAndSweepCollector(),), retriever=None, clock=self._clock
+            capacity,
+            collectors=(MarkAndSweepCollector(),),
+            retriever=None,
+            runtime=Runtime(clock=self._clock),
         )
         self._ids: dict[int, str] = {}
         self._sizes: dict[int, int] = {}
@@ -213,13 +223,13 @@ class GCReplay:
 
     def _follow(self, step: Step) -> None:
         if step.verb == STORED:
-            size = self.space.heap.space.block_size(step.size + 64)
-            if self.space.heap.space.available() < 2 * size:
+            size = MemorySpace.block_size(step.size + 64)
+            if self.space.stats()["heap_free"] < 2 * size:
                 self.under_pressure += 1
                 self._collect()
             stored = self.space.store({"text": "x" * step.size}, root=True)
             self._ids[step.key], self._sizes[step.key] = stored.id, stored.size
-            self.peak = max(self.peak, self.space.heap.space.allocated())
+            self.peak = max(self.peak, self.space.stats()["heap_used"])
         elif step.verb == USED:
             self.space.load(self._ids[step.key])
         elif step.verb == ENDED:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from ...errors import OutOfSpace
-from ...kernel import MemoryManager, Retriever
+from ...kernel import MemoryManager, Quotas, Retriever, Runtime
 from ..harness.experiment import Asked, Cell, CellResult, integer
 from ..memories.baselines import INDEXES
 from ..memories.managed import COLLECTORS, Steps
@@ -60,10 +60,10 @@ class RootedManager:
         self._clock = Steps()
         self._manager = MemoryManager(
             ROOMY,
-            budget=capacity,
+            quotas=Quotas(budget=capacity),
             collectors=COLLECTORS[collectors](),
             retriever=index,
-            clock=self._clock,
+            runtime=Runtime(clock=self._clock),
         )
         self._roots: deque[str] = deque()
         self._steps = 0

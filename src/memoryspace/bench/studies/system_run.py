@@ -14,7 +14,7 @@ from array import array
 from collections.abc import Sequence
 from pathlib import Path
 
-from ...kernel import Durability, MemoryManager
+from ...kernel import Durability, MemoryManager, Runtime
 from ...kernel.heap.object import handle_of, id_of
 from ..harness.experiment import Cell, CellResult, integer
 from ..harness.measuring import disk_bytes, histogram, resident_bytes, spread
@@ -146,7 +146,7 @@ def run(cell: Cell, tick: Tick) -> CellResult:
     _warm_up()
     with tempfile.TemporaryDirectory(prefix="memoryspace-bench-") as folder:
         capacity = (1 << 20) + _ROOM * count
-        space = MemoryManager(capacity, folder=folder, durability=how, pause=PAUSE)
+        space = MemoryManager(capacity, folder=folder, durability=how, runtime=Runtime(pause=PAUSE))
         try:
             growing = Growing(space, Notes(seed), count, seed)
             python_gc = -_python_gc()

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ...events import Event
-from ...kernel import Durability, NewObject, TieredMemoryManager
+from ...kernel import Durability, NewObject, TieredMemoryManager, Tiering
 from ...kernel.tiers.replacement import POLICIES
 from ...kernel.tiers.tiering import WritePolicy
 from ..harness.data import Data
@@ -85,10 +85,12 @@ def _space(cell: Cell, folder: str, hot: int) -> TieredMemoryManager:
         hot,
         folder=folder,
         durability=Durability(sync=str(cell["sync"]), checkpoint_bytes=CHECKPOINT),
-        paging_strategy=str(cell["strategy"]),
-        write_policy=cast(WritePolicy, cell["writes"]),
         retriever=None,
-        flush_interval=None,  # no thread, so that the same happens each time
+        tiering=Tiering(
+            paging_strategy=str(cell["strategy"]),
+            write_policy=cast(WritePolicy, cell["writes"]),
+            flush_interval=None,  # no thread, so that the same happens each time
+        ),
     )
 
 

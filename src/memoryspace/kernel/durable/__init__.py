@@ -1,1 +1,1 @@
-"""Durability: journal, checkpoints, recovery, points in time, and who owns a folder."""
+"""Durability: journal, checkpoints, recovery, history, scrubbing, folder ownership."""

@@ -1,7 +1,7 @@
-"""``Imaging``: the checkpoint under way, from the first slice until older ones can be dropped.
+"""``Checkpointing``: writes checkpoints in slices and drops what older ones no longer need.
 
-Capturing is done under the lock of the space, a slice at a time. Making the file durable needs no
-lock: it is done by whoever waits for the checkpoint, or, if nobody does, by a thread of its own.
+The heap is captured with the lock of the space held, one slice at a time. The file is then made
+durable without the lock, by the caller that waits for the checkpoint or by a background thread.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from ...events import EventStream
 from ..heap.heap import Heap
 from ..heap.lower_tier import LowerTier
 from ..locks import Side
-from ..options import Options
+from ..options import EngineOptions
 from .checkpoints import CheckpointManager, CheckpointWriter
 from .journal import WriteAheadLog
 
 logger = logging.getLogger(__name__)
 
 
-class Imaged(Protocol):
-    """What a checkpoint needs of a space: an ``Engine`` has all of it."""
+class CheckpointedSpace(Protocol):
+    """What a checkpoint needs of a space. An ``Engine`` has all of it."""
 
     heap: Heap
     lower_tier: LowerTier
-    options: Options
+    options: EngineOptions
     wal: WriteAheadLog | None
     checkpoint_manager: CheckpointManager | None
     events: EventStream
@@ -35,20 +35,20 @@ class Imaged(Protocol):
     writing: Side
 
     def require_open(self) -> None:
-        """Raise unless changes can be made."""
+        """Raise ``InvalidInput`` if the space is closed."""
 
 
-class Imaging:
-    """The checkpoint of a space that is being written. ``complete``, ``renew`` and ``finish`` need
-    no lock, everything else does."""
+class Checkpointing:
+    """The checkpoint in progress. Call ``complete``, ``renew`` and ``finish`` without the lock of
+    the space, everything else with it."""
 
-    def __init__(self, space: Imaged) -> None:
+    def __init__(self, space: CheckpointedSpace) -> None:
         self._space = space
-        self.writer: CheckpointWriter | None = None  # under way
+        self.writer: CheckpointWriter | None = None  # in progress
         self.last_lsn = 0  # of the newest checkpoint
 
     def begin_if_due(self) -> None:
-        """Start to write a checkpoint if the journal has grown enough since the last one."""
+        """Start a checkpoint if the journal has grown enough since the last one."""
         space, limit = self._space, self._space.options.checkpoint_bytes
         if limit is None or space.wal is None or space.checkpoint_manager is None:
             return
@@ -56,15 +56,15 @@ class Imaging:
             self.begin()
 
     def begin(self) -> CheckpointWriter:
-        """Start to write a checkpoint."""
+        """Start a checkpoint."""
         if self._space.checkpoint_manager is None:
             raise InvalidInput("this space has no checkpoint manager; open it in a folder")
-        self._space.require_open()  # a closed space's folder may be another's by now
+        self._space.require_open()  # the folder of a closed space may be in use elsewhere
         self.writer = self._space.checkpoint_manager.begin(self._space.heap)
         return self.writer
 
     def advance(self) -> None:
-        """Go on with a checkpoint that nobody waits for: its fsync has a thread of its own."""
+        """Continue a checkpoint that no caller waits for; a thread syncs the file."""
         writer = self.writer
         assert writer is not None
         if not writer.captured:
@@ -73,17 +73,17 @@ class Imaging:
                 writer.finish_in_background(lambda: self.finish(writer))
         elif writer.failure is not None:
             self.drop(writer)
-            logger.warning("a checkpoint failed, the journal goes on: %s", writer.failure)
+            logger.warning("a checkpoint failed; nothing is lost: %s", writer.failure)
             self._space.events.emit("checkpoint_failed", error=writer.failure)
         elif writer.finished:
             self.conclude(writer)
 
     def complete(self) -> int:
-        """See the checkpoint under way, or a new one, to its end; return its lsn."""
+        """Finish the checkpoint in progress, or a new one; return its lsn."""
         writing = self._space.writing
         with writing:
             if self.writer is not None and self.writer.failure is not None:
-                self.drop(self.writer)  # it failed when nobody waited for it
+                self.drop(self.writer)  # it failed in the background
             writer = self.begin() if self.writer is None else self.writer
         while not writer.captured:
             with writing:
@@ -100,19 +100,19 @@ class Imaging:
         return writer.lsn
 
     def renew(self) -> int:
-        """See a checkpoint that was begun after this call to its end; return its lsn.
+        """Write a checkpoint that begins after this call; return its lsn.
 
-        One that is under way has taken in objects that were freed since: they are holes in it, but
-        their bytes are there.
+        One in progress may have captured objects that were freed since: they are holes in it, but
+        their bytes are in the file.
         """
         with self._space.writing:
-            is_under_way = self.writer is not None
-        if is_under_way:
+            is_in_progress = self.writer is not None
+        if is_in_progress:
             self.complete()
         return self.complete()
 
     def capture(self, writer: CheckpointWriter) -> None:
-        """Let a checkpoint take in a slice of the heap."""
+        """Capture a slice of the heap."""
         space = self._space
         try:
             writer.capture(
@@ -123,12 +123,12 @@ class Imaging:
             raise
 
     def finish(self, writer: CheckpointWriter) -> None:
-        """Make a captured checkpoint durable, and before it what it relies on."""
+        """Make a captured checkpoint durable, after the cold copies that it relies on."""
         self._space.lower_tier.sync()
         writer.finish()
 
     def conclude(self, writer: CheckpointWriter) -> None:
-        """A checkpoint is safe: drop what only older ones need."""
+        """Note that a checkpoint is durable and drop what only older ones need."""
         if self.writer is not writer:
             return  # another thread was first
         self.writer = None
@@ -137,20 +137,20 @@ class Imaging:
         self._space.events.emit("checkpoint", lsn=writer.lsn, bytes=writer.bytes_written)
 
     def drop(self, writer: CheckpointWriter) -> None:
-        """Give up a checkpoint that failed; the next one starts anew."""
+        """Abandon a checkpoint that failed; the next one starts from the beginning."""
         if self.writer is writer:
             self.writer = None
         writer.abandon()
 
     def abandon(self) -> None:
-        """Stop the checkpoint under way; those there were stay as they were."""
+        """Stop the checkpoint in progress; older ones stay."""
         if self.writer is not None:
             self.writer.wait()
             self.writer.abandon()
             self.writer = None
 
     def _drop_older(self) -> None:
-        """Drop what no checkpoint that is kept needs any longer."""
+        """Drop what no kept checkpoint needs any more."""
         space = self._space
         assert space.checkpoint_manager is not None
         oldest = space.checkpoint_manager.prune(space.clock())

@@ -1,8 +1,8 @@
-"""``CheckpointManager``: the images of a space that are kept, newest first to be recovered from.
+"""``CheckpointManager``: the checkpoints of a space. Recovery starts from the newest readable one.
 
-An image is written beside the others and gets its name only when it is whole and durable. Its name
-is the lsn it stands for. As many as ``keep`` stay, and as many as ``keep_seconds`` asks for; the
-journal is needed from the oldest of them on.
+An image is written under a temporary name and renamed, to its lsn, when it is complete and durable.
+``keep`` checkpoints stay, and those needed for the last ``keep_seconds``; the journal is needed
+from the oldest of them on.
 """
 
 from __future__ import annotations
@@ -23,12 +23,23 @@ from .image import Image, ImageTooNew, ImageWriter, Spill
 logger = logging.getLogger(__name__)
 
 _NAME = re.compile(r"(\d{20})\.image")
-_SCRUBBED = re.compile(r"(\d{20})\.scrubbed")  # an empty file: before this lsn all is gone for good
+_SCRUBBED = re.compile(r"(\d{20})\.scrubbed")  # an empty file: the past before was erased
 _TEMPORARY = ".tmp"
 
 
 class CheckpointManager:
-    """The checkpoints in a folder."""
+    """The checkpoints in a folder.
+
+    Args:
+        path: The folder; it is created if need be.
+        keep: How many checkpoints to keep at least.
+        keep_seconds: Keep those needed to go back this many seconds.
+        disk: The file system to use.
+
+    Raises:
+        InvalidInput: ``keep`` or ``keep_seconds`` is out of range.
+        StoreUnavailable: The folder cannot be created or read.
+    """
 
     def __init__(
         self,
@@ -47,7 +58,7 @@ class CheckpointManager:
         self.keep_seconds = keep_seconds
         self._disk = Disk() if disk is None else disk
         self._times: dict[int, float] = {}
-        self._damaged: set[int] = set()  # those that were found not to read back
+        self._damaged: set[int] = set()  # those found unreadable
         try:
             self._disk.mkdir(self.path)
             self._sweep()
@@ -61,7 +72,7 @@ class CheckpointManager:
     def begin(
         self, heap: Heap, *, cold_body: Callable[[int], bytes] | None = None
     ) -> CheckpointWriter:
-        """Start to write a checkpoint of a heap; under the lock of whoever owns it."""
+        """Start to write a checkpoint of a heap. Call it with the lock of the heap held."""
         try:
             return CheckpointWriter(self, heap, self._disk, cold_body)
         except OSError as error:
@@ -70,7 +81,7 @@ class CheckpointManager:
     def write(
         self, heap: Heap, lsn: int, now: float, tombstones: list[tuple[int, int]] | None = None
     ) -> int:
-        """Write a whole checkpoint at once; return its lsn."""
+        """Write a whole checkpoint at once and return its lsn."""
         writer = self.begin(heap)
         try:
             while not writer.capture(
@@ -83,10 +94,10 @@ class CheckpointManager:
             raise
 
     def load(self, heap: Heap, spill: Spill, until: int | None = None) -> Image | None:
-        """Fill an empty heap from the newest checkpoint that is readable (and not after ``until``).
+        """Fill an empty heap from the newest readable checkpoint that is not after ``until``.
 
-        Returns the image it was, for its figures; ``None`` if there is none. A damaged one is
-        passed over with a warning: the journal has to reach further back.
+        Return its image, for the figures, or ``None`` if there is none. A damaged checkpoint is
+        skipped with a warning; the journal then has to reach further back.
         """
         wanted = [lsn for lsn in self.lsns() if until is None or lsn <= until]
         for lsn in reversed(wanted):
@@ -95,7 +106,7 @@ class CheckpointManager:
             except ImageTooNew:
                 raise
             except CorruptData as error:
-                logger.warning("a checkpoint was passed over: %s", error)
+                logger.warning("a damaged checkpoint was skipped: %s", error)
                 self._damaged.add(lsn)
                 continue
             except OSError as error:
@@ -117,11 +128,11 @@ class CheckpointManager:
                 if self.time_of(lsn) <= time:
                     return lsn
             except CorruptData as error:
-                logger.warning("a checkpoint was passed over: %s", error)
+                logger.warning("a damaged checkpoint was skipped: %s", error)
         return 0
 
     def remove(self, lsn: int) -> None:
-        """Take a checkpoint back, if it is there."""
+        """Remove a checkpoint if it exists."""
         try:
             self._disk.unlink(self.path_of(lsn))
             self._disk.sync_folder(self.path)
@@ -136,25 +147,25 @@ class CheckpointManager:
         return self._times[lsn]
 
     def prune(self, now: float) -> int:
-        """Remove checkpoints that need not be kept; return the lsn of the oldest that stays.
+        """Remove checkpoints that need not be kept; return the lsn of the oldest one left.
 
-        The empty space that a journal begins with counts as one of them: its lsn is 0.
+        The empty space that a journal begins with counts as a checkpoint with lsn 0.
         """
         try:
             lsns = self.lsns()
             oldest = self._oldest_needed(lsns, now)
             for lsn in lsns:
                 if lsn < oldest:
-                    with suppress(IsADirectoryError):  # never was one of ours, and stays
+                    with suppress(IsADirectoryError):  # not one of ours
                         self._disk.unlink(self.path_of(lsn))
                     self._times.pop(lsn, None)
         except (OSError, StoreUnavailable) as error:
-            logger.warning("old checkpoints could not be removed, they stay: %s", error)
+            logger.warning("old checkpoints could not be removed: %s", error)
             return 0
         return oldest
 
     def forget_before(self, lsn: int) -> None:
-        """Remove every checkpoint before one, whatever is to be kept, and note that it was so."""
+        """Remove every checkpoint before an lsn, regardless of ``keep``, and record the scrub."""
         try:
             self._note_scrub(lsn)
             for old in self.lsns():
@@ -168,10 +179,10 @@ class CheckpointManager:
     def verify(self, lsn: int) -> None:
         """Read a checkpoint back; ``CorruptData`` if it is damaged.
 
-        If later ones have taken its place meanwhile, there is nothing to be said against it.
+        One that was replaced by a later one meanwhile is fine.
         """
         try:
-            with Image(self.path_of(lsn)):  # looks at every checksum
+            with Image(self.path_of(lsn)):  # verifies every checksum
                 pass
         except OSError as error:
             if self.newest() <= lsn:
@@ -179,11 +190,11 @@ class CheckpointManager:
 
     @property
     def scrubbed_lsn(self) -> int:
-        """What was before this lsn has been scrubbed away; 0 if that never happened."""
+        """Everything before this lsn was scrubbed; 0 if there was no scrub."""
         return max(self._named(_SCRUBBED), default=0)
 
     def path_of(self, lsn: int) -> Path:
-        """Return the file of a checkpoint."""
+        """Return the path of a checkpoint."""
         return self.path / f"{lsn:020d}.image"
 
     def _oldest_needed(self, lsns: list[int], now: float) -> int:
@@ -192,15 +203,15 @@ class CheckpointManager:
             try:
                 if not self._too_old(kept[1], now):
                     break
-            except CorruptData as error:  # nobody can go back to it
-                logger.warning("a checkpoint does not count: %s", error)
+            except CorruptData as error:  # it cannot be restored
+                logger.warning("a damaged checkpoint does not count towards keep: %s", error)
                 self._damaged.add(kept.pop(1))
                 continue
             del kept[0]
         return kept[0]
 
     def _too_old(self, following: int, now: float) -> bool:
-        """A checkpoint is needed for the time up to the next one."""
+        """Return whether a checkpoint, which covers the time up to ``following``, is too old."""
         return now - self.time_of(following) >= self.keep_seconds
 
     def _named(self, form: re.Pattern[str]) -> list[int]:
@@ -211,7 +222,7 @@ class CheckpointManager:
         return [int(match[1]) for match in names if match is not None]
 
     def _note_scrub(self, lsn: int) -> None:
-        """Let those who ask for the past be told why it is gone, also after a restart."""
+        """Record a scrub in the folder, so that errors can mention it even after a restart."""
         before = self._named(_SCRUBBED)
         self._disk.close(self._disk.open(self._note_of(lsn), create=True))
         for old in before:
@@ -228,7 +239,7 @@ class CheckpointManager:
 
 
 class CheckpointWriter:
-    """A checkpoint being written: ``capture`` under the lock until it says so, then ``finish``."""
+    """A checkpoint in progress: ``capture`` with the lock held until done, then ``finish``."""
 
     def __init__(
         self,
@@ -247,13 +258,13 @@ class CheckpointWriter:
 
     @property
     def bytes_written(self) -> int:
-        """How many bytes the file has."""
+        """How many bytes were written to the file."""
         return self._image.bytes_written
 
     def capture(
         self, seconds: float, lsn: int, now: float, tombstones: list[tuple[int, int]]
     ) -> bool:
-        """Take in a slice of the heap; tell whether all of it is."""
+        """Capture a slice of the heap; return whether all of it is captured."""
         self._refuse_if_failed()
         try:
             self.captured = self._image.capture(seconds, lsn, now, tombstones)
@@ -265,13 +276,13 @@ class CheckpointWriter:
         return self.captured
 
     def finish(self) -> int:
-        """Make the file durable and give it its name; needs no lock. Only the first call does."""
+        """Make the file durable and rename it, without the lock. Further calls do nothing."""
         with self._finishing:
             if not self.finished:
                 self._refuse_if_failed()
                 try:
                     self._image.finish()
-                except OSError as error:  # never tried again: what a failed sync lost stays lost
+                except OSError as error:  # never retried: what a failed sync lost stays lost
                     self.failure = _unavailable(self._manager.path, error)
                     raise self.failure from error
                 self.finished = True
@@ -283,7 +294,7 @@ class CheckpointWriter:
         def run() -> None:
             try:
                 finish()
-            except Exception as error:  # told to whoever looks next
+            except Exception as error:  # reported by the next slice
                 self.failure = error
 
         self._thread = threading.Thread(target=run, name="memoryspace-checkpoint", daemon=True)
@@ -295,10 +306,10 @@ class CheckpointWriter:
             self._thread.join()
 
     def abandon(self) -> None:
-        """Give up; the checkpoints there were stay as they were."""
+        """Give up this checkpoint; the others stay."""
         with self._finishing:  # not while another thread writes to the file
             if self.failure is None and not self.finished:
-                self.failure = StoreUnavailable("this checkpoint was given up; write another one")
+                self.failure = StoreUnavailable("this checkpoint was abandoned; write another one")
             self._image.abandon()
 
     def _refuse_if_failed(self) -> None:
@@ -308,6 +319,6 @@ class CheckpointWriter:
 
 def _unavailable(path: Path, error: OSError) -> StoreUnavailable:
     return StoreUnavailable(
-        f"a checkpoint in {path} could not be written or read ({error}); nothing was lost, "
-        "the journal holds everything: make room or mend the disk and try again"
+        f"a checkpoint in {path} could not be written or read ({error}); nothing was lost, the "
+        "journal holds everything: free disk space or repair the disk and try again"
     )

@@ -1,7 +1,7 @@
-"""The few system calls the kernel makes on files, behind one seam.
+"""``Disk``: the file system calls of the kernel, in one place.
 
-Everything durable goes through a ``Disk``, so a test can let any call of any kind fail. Errors are
-the system's own ``OSError``; callers say what they mean.
+Everything durable goes through a ``Disk``, so tests can make any call fail. Errors are the
+system's own ``OSError``; callers translate them.
 """
 
 from __future__ import annotations
@@ -9,24 +9,24 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-# Data without needless metadata where the system knows the difference.
+# Syncs data without needless metadata, where the system supports that.
 _fdatasync = getattr(os, "fdatasync", os.fsync)
 
 
 class Disk:
-    """Files of the operating system. Holds no state: one serves any number of users."""
+    """Files of the operating system. Stateless, so one instance can be shared."""
 
     def open(self, path: Path, *, create: bool = False) -> int:
-        """Open a file for reading and writing; with ``create``, made anew and empty."""
+        """Open a file for reading and writing; with ``create``, create or empty it."""
         flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC if create else os.O_RDWR
         return os.open(path, flags, 0o666)
 
     def close(self, fd: int) -> None:
-        """Close a file. Says nothing about durability."""
+        """Close a file. It is not synced."""
         os.close(fd)
 
     def pwrite(self, fd: int, data: bytes | memoryview, offset: int) -> None:
-        """Write all of ``data`` at ``offset``; a short write goes on where it stopped."""
+        """Write all of ``data`` at ``offset``; a short write is continued."""
         written = os.pwrite(fd, data, offset)
         while written < len(data):
             written += os.pwrite(fd, memoryview(data)[written:], offset + written)
@@ -53,15 +53,15 @@ class Disk:
             os.close(fd)
 
     def replace(self, old: Path, new: Path) -> None:
-        """Give a file its new name at once; what had that name is gone."""
+        """Rename a file atomically, replacing any file of the new name."""
         os.replace(old, new)
 
     def mkdir(self, folder: Path) -> None:
-        """Make a folder and its parents; one that is there is left as it is."""
+        """Create a folder and its parents; an existing one stays as it is."""
         folder.mkdir(parents=True, exist_ok=True)
 
     def unlink(self, path: Path) -> None:
-        """Remove a file; one that is gone already is no error."""
+        """Remove a file; a missing one is not an error."""
         path.unlink(missing_ok=True)
 
     def listdir(self, folder: Path) -> list[str]:
@@ -73,5 +73,5 @@ class Disk:
         return os.stat(path).st_size
 
     def truncate(self, fd: int, size: int) -> None:
-        """Cut a file to a length."""
+        """Truncate a file to a length."""
         os.ftruncate(fd, size)

@@ -1,10 +1,10 @@
-"""A space in a folder: whose it is, what is in it, and how it is opened.
+"""The folder of a space: its layout, its options, and how it is opened.
 
-LOCK            who has the folder open
+LOCK            the process that has the folder open
 journal/        the write-ahead log
 checkpoints/    images of the heap
 cold/           the cold tier, if there is one
-index/          the index as it was when the space was last closed; a hint, and may be deleted
+index/          the index as of the last close; a hint that may be deleted
 """
 
 from __future__ import annotations
@@ -20,19 +20,25 @@ from ...events import EventStream
 from ..tiers.cold import ColdStorage, open_cold
 from .checkpoints import CheckpointManager
 from .disk import Disk
-from .journal import ALWAYS, SyncPolicy, WriteAheadLog
+from .journal import ALWAYS, SyncPolicy, WriteAheadLog, as_policy
 from .ownership import FolderLock
 
 
 @dataclass(frozen=True)
 class Durability:
-    """How a space on disk is kept.
+    """How a space is kept on disk.
 
-    ``sync``: when the journal is synced (``"always"``, ``"group:5"`` milliseconds, ``"os"``).
-    ``keep`` checkpoints stay, and those of the last ``keep_seconds``: so far back the space can be
-    restored. A checkpoint is written for every ``checkpoint_bytes`` of journal. ``salvage`` opens a
-    journal that lost records in the middle, or a cold tier that lost pages, with those that are
-    left; what is read of an object whose bytes are gone is ``CorruptData``.
+    Args:
+        sync: When the journal is synced: ``"always"``, ``"group:5"`` (milliseconds) or ``"os"``.
+        keep: How many checkpoints stay. The space can be restored as far back as the oldest.
+        keep_seconds: Keep the checkpoints of this many seconds as well.
+        checkpoint_bytes: Write a checkpoint after this many bytes of journal.
+        segment_bytes: The size of a journal file.
+        salvage: Open a journal that lost records in the middle, or a cold tier that lost pages,
+            with what is left. Reading an object whose bytes are gone raises ``CorruptData``.
+
+    Example:
+        >>> space = MemoryManager(1 << 20, folder="space", durability=Durability(sync="group:5"))
     """
 
     sync: SyncPolicy | str = ALWAYS
@@ -42,9 +48,14 @@ class Durability:
     segment_bytes: int = 8 << 20
     salvage: bool = False
 
+    @property
+    def syncs_always(self) -> bool:
+        """Whether the journal is synced before a change is acknowledged."""
+        return as_policy(self.sync) == ALWAYS
+
 
 class SpaceFolder:
-    """An open folder: the lock that says so, the journal and the checkpoints in it."""
+    """An open folder: its lock, its journal and its checkpoints."""
 
     def __init__(
         self,
@@ -62,7 +73,7 @@ class SpaceFolder:
             disk.mkdir(self.path)
         except OSError as error:
             raise StoreUnavailable(
-                f"the folder {self.path} cannot be made ({error}); choose another one"
+                f"the folder {self.path} cannot be created ({error}); choose another one"
             ) from error
         self._lock = FolderLock(self.path)
         try:
@@ -86,17 +97,31 @@ class SpaceFolder:
             raise
 
     def open_cold(self) -> ColdStorage:
-        """Open the cold tier; it stays whose it is then."""
+        """Open the cold tier. The caller closes it."""
         return open_cold(self.path / "cold", salvage=self._salvage)
 
     @property
     def index_path(self) -> Path:
-        """Where the index is kept while the space is closed."""
+        """Where the index is saved."""
         return self.path / "index"
 
     def close(self) -> None:
-        """Close the journal and let others have the folder."""
+        """Close the journal and release the folder."""
         try:
             self.wal.close()
         finally:
             self._lock.close()
+
+
+@dataclass(frozen=True)
+class SpaceFiles:
+    """The journal and the checkpoints of a space, and the folder if it was opened for them."""
+
+    wal: WriteAheadLog | None = None
+    checkpoints: CheckpointManager | None = None
+    folder: SpaceFolder | None = None
+
+    @classmethod
+    def in_folder(cls, folder: SpaceFolder) -> SpaceFiles:
+        """Return the files in a folder that was opened."""
+        return cls(folder.wal, folder.checkpoints, folder)

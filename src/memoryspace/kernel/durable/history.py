@@ -1,8 +1,8 @@
-"""Point in time: a space as it was, what has changed since, and going on from there.
+"""Point in time recovery: a space as it was, what has changed since, and going back.
 
-How far back is a matter of retention: as far as the oldest checkpoint that is kept and the journal
-after it. The past can be looked at while the space is in use. A moment is named by the number of
-the last change it includes (``lsn``) or by a time.
+The past goes back as far as the oldest checkpoint that is kept and the journal after it. It can be
+read while the space is in use. A moment is named by the number of the last change it includes
+(``lsn``) or by a time.
 """
 
 from __future__ import annotations
@@ -10,50 +10,50 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from dataclasses import dataclass
-from os import PathLike
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 from ...errors import InvalidInput, OutOfSpace, StoreError
+from ..engine import Engine
 from ..heap.heap import Heap
 from ..heap.space import GRANULE, MAX_CAPACITY
 from ..heap.table import COLD, NOT_HOT, PINNED, RECOVERED, ROOT, ObjectTable
-from ..manager import MemoryManager
-from ..tiers.manager import TieredMemoryManager
+from ..options import EngineOptions, Runtime
+from ..tiers.engine import TieredEngine
 from .checkpoints import CheckpointManager
+from .folder import SpaceFiles
 from .recovery import rebuild
 
-_ROOM = 1.5  # a heap for the past has so much more room than the files that describe it
+_MARGIN = 1.5  # how much bigger a heap for the past is than the files that describe it
 
 
 @dataclass(frozen=True)
 class Difference:
-    """What happened between two moments: ids that came, went, and are no longer the same."""
+    """The ids of the objects that were added, removed or changed between two moments."""
 
     added: frozenset[str]
     removed: frozenset[str]
     changed: frozenset[str]
 
 
-class PastSpace(MemoryManager):
-    """A space as it was after a change. It can be read and searched, not changed."""
+class PastEngine(Engine):
+    """The engine of a space as it was after a change. It refuses every change."""
 
-    def __init__(self, space: MemoryManager, lsn: int, time: float | None = None) -> None:
-        self.lsn = lsn
-        self.time = _time_of(space, lsn) if time is None else time
-        self._space = space
-        super().__init__(
-            _roomy(space, lsn),
-            collectors=(),
-            wal=space.wal,
-            checkpoint_manager=space.checkpoint_manager,
-            clock=lambda: self.time,  # what lived then has not expired then
+    def __init__(self, present: Engine, lsn: int, time: float | None) -> None:
+        self.past_lsn = lsn
+        self.time = _time_of(present, lsn) if time is None else time
+        self._present = present
+        options = EngineOptions(
+            capacity=_capacity_for(present, lsn),
+            retriever="sparse",
+            runtime=Runtime(clock=lambda: self.time),  # what lived then has not expired then
         )
+        super().__init__(options, SpaceFiles(present.wal, present.checkpoint_manager))
         self.wal = self.checkpoint_manager = None
         self._closed = True  # to changes
 
     def close(self) -> None:
-        """Give the memory of the view back."""
+        """Free the memory of the view."""
         self.heap.space.close()
 
     def _recover(self) -> None:
@@ -62,40 +62,40 @@ class PastSpace(MemoryManager):
             self.heap,
             self.checkpoint_manager,
             self.wal,
-            reserve=self.reservations.make_in_recovery,
+            reserve=self.reservations.reserve_in_recovery,
             spill=self.lower_tier.spill,
-            until=self.lsn,
+            until=self.past_lsn,
         )
-        self.heap.lsn = self.lsn
+        self.heap.lsn = self.past_lsn
 
     def _body_then(self, slot: int) -> bytes:
-        """Return an object's bytes; those of cold objects from the space's own cold tier."""
+        """Return an object's bytes; those of cold objects from the present space's cold tier."""
         if self.heap.table.address[slot] != NOT_HOT:
             return self.heap.read(slot)
-        assert isinstance(self._space, TieredMemoryManager)  # only such a space has cold objects
+        assert isinstance(self._present, TieredEngine)  # only such a space has cold objects
         try:
-            return self._space.cold.load(self.heap.table.stamp[slot])
+            return self._present.cold.load(self.heap.table.stamp[slot])
         except KeyError:
             raise InvalidInput(
-                f"the body of object {self.heap.id_of(slot)!r} is no longer kept: this moment was "
-                "dropped, by later checkpoints or by scrub(), while it was looked at"
+                f"the body of object {self.heap.id_of(slot)!r} is no longer kept: a later "
+                "checkpoint or scrub() dropped this moment while it was being read"
             ) from None
 
     def _refuse(self) -> NoReturn:
         raise InvalidInput("the past cannot be changed; restore it, or fork it and change the fork")
 
 
-def at(space: MemoryManager, *, lsn: int | None = None, time: float | None = None) -> PastSpace:
-    """Return a space as it was at a moment."""
-    return PastSpace(space, _moment(space, lsn, time), time)
+def past_of(space: Engine, lsn: int | None, time: float | None) -> PastEngine:
+    """Return the engine of a space as it was at a moment."""
+    return PastEngine(space, _moment(space, lsn, time), time)
 
 
-def diff(space: MemoryManager, before: int, after: int | None = None) -> Difference:
-    """Return what changed between two lsns; ``after`` is now unless given."""
+def difference(space: Engine, before: int, after: int | None) -> Difference:
+    """Return what changed between two lsns; ``None`` for now."""
     with space.writing:
         after = space.last_lsn if after is None else after
-    with at(space, lsn=before) as old, at(space, lsn=after) as new:
-        was, is_now = _contents(old), _contents(new)
+    with past_of(space, before, None) as old, past_of(space, after, None) as new:
+        was, is_now = _contents(old.heap), _contents(new.heap)
     common = was.keys() & is_now.keys()
     return Difference(
         frozenset(is_now.keys() - was.keys()),
@@ -104,17 +104,13 @@ def diff(space: MemoryManager, before: int, after: int | None = None) -> Differe
     )
 
 
-def restore(space: MemoryManager, *, lsn: int | None = None, time: float | None = None) -> int:
-    """Make a space what it was at a moment; return the lsn of this change.
-
-    The changes in between stay in the journal: they can be looked at, and restored in their turn,
-    for as long as checkpoints are kept.
-    """
+def go_back(space: Engine, lsn: int | None, time: float | None) -> int:
+    """Make a space what it was at a moment; return the lsn of this change."""
     checkpoints = _checkpoints_of(space)
-    with space.writing, at(space, lsn=lsn, time=time) as past:
+    with space.writing, past_of(space, lsn, time) as past:
         space.abandon_work()
         _check_fits(space, past.heap)
-        _never_again(past.heap.table, space.heap.table)
+        _retire_handles(past.heap.table, space.heap.table)
         target = space.last_lsn + 1
         _put_in_place(space, checkpoints, past.heap, target)
         try:
@@ -122,36 +118,26 @@ def restore(space: MemoryManager, *, lsn: int | None = None, time: float | None 
         except BaseException:
             _give_up(space)
             raise
-        space.events.emit("restored", lsn=target, to=past.lsn)
+        space.events.emit("restored", lsn=target, to=past.past_lsn)
     return target
 
 
-def fork(
-    space: MemoryManager,
-    folder: str | PathLike[str],
-    *,
-    lsn: int | None = None,
-    time: float | None = None,
-) -> Path:
-    """Copy a space, as it is or as it was, into an empty folder; open it there as another space."""
-    home = Path(folder)
-    if home.exists() and any(home.iterdir()):
-        raise InvalidInput(f"{home} is not empty; fork into a new folder")
-    checkpoints = CheckpointManager(home / "checkpoints")
+def copy_into(space: Engine, folder: Path, lsn: int | None, time: float | None) -> None:
+    """Write a space, as it is or as it was, into an empty folder."""
+    if folder.exists() and any(folder.iterdir()):
+        raise InvalidInput(f"{folder} is not empty; fork into a new folder")
+    checkpoints = CheckpointManager(folder / "checkpoints")
     if lsn is None and time is None:
         _copy(space, checkpoints)
     else:
-        with at(space, lsn=lsn, time=time) as past:
+        with past_of(space, lsn, time) as past:
             _copy(past, checkpoints)
-    return home
 
 
-def _put_in_place(
-    space: MemoryManager, checkpoints: CheckpointManager, past: Heap, target: int
-) -> None:
-    """Write the past as the newest checkpoint and let the journal go on behind it: both, or none.
+def _put_in_place(space: Engine, checkpoints: CheckpointManager, past: Heap, target: int) -> None:
+    """Write the past as the newest checkpoint and continue the journal after it: both, or neither.
 
-    A crash in between leaves the checkpoint: recovery lets the journal go on behind it.
+    A crash in between leaves the checkpoint, and recovery continues the journal after it.
     """
     assert space.wal is not None  # the past was found there
     try:
@@ -169,14 +155,14 @@ def _put_in_place(
             raise
 
 
-def _give_up(space: MemoryManager) -> None:
-    """Close a space whose memory is no longer what is on disk: who opens it again goes on there."""
+def _give_up(space: Engine) -> None:
+    """Close a space whose memory no longer matches the disk; it can be opened again from there."""
     with suppress(StoreError):
         space.close()
 
 
-def _tombstones(space: MemoryManager, past: Heap, target: int) -> list[tuple[int, int]]:
-    """Return the cold copies that nobody needs after a restore, except to look further back."""
+def _tombstones(space: Engine, past: Heap, target: int) -> list[tuple[int, int]]:
+    """Return the cold copies that are needed after a restore only to look further back."""
     table = space.heap.table
     again = {past.table.stamp[slot] for slot in past.table.living()}
     ended = [
@@ -200,8 +186,8 @@ class _Content(NamedTuple):
     references: tuple[int, ...]
 
 
-def _contents(past: PastSpace) -> dict[str, _Content]:
-    heap, table = past.heap, past.heap.table
+def _contents(heap: Heap) -> dict[str, _Content]:
+    table = heap.table
     return {
         heap.id_of(slot): _Content(
             table.stamp[slot],
@@ -215,7 +201,7 @@ def _contents(past: PastSpace) -> dict[str, _Content]:
     }
 
 
-def _copy(space: MemoryManager, checkpoints: CheckpointManager) -> None:
+def _copy(space: Engine, checkpoints: CheckpointManager) -> None:
     """Write a checkpoint that needs no cold tier, in slices."""
     with space.writing:
         writer = checkpoints.begin(space.heap, cold_body=space.body)
@@ -229,7 +215,7 @@ def _copy(space: MemoryManager, checkpoints: CheckpointManager) -> None:
         raise
 
 
-def _moment(space: MemoryManager, lsn: int | None, time: float | None) -> int:
+def _moment(space: Engine, lsn: int | None, time: float | None) -> int:
     checkpoints = _checkpoints_of(space)
     if (lsn is None) == (time is None):
         raise InvalidInput("name one moment: either an lsn or a time")
@@ -253,7 +239,7 @@ def _moment(space: MemoryManager, lsn: int | None, time: float | None) -> int:
     return lsn
 
 
-def _time_of(space: MemoryManager, lsn: int) -> float:
+def _time_of(space: Engine, lsn: int) -> float:
     """Return when a change was made."""
     checkpoints = _checkpoints_of(space)
     assert space.wal is not None
@@ -262,33 +248,33 @@ def _time_of(space: MemoryManager, lsn: int) -> float:
     return checkpoints.time_of(lsn) if lsn in checkpoints.lsns() else space.clock()
 
 
-def _checkpoints_of(space: MemoryManager) -> CheckpointManager:
+def _checkpoints_of(space: Engine) -> CheckpointManager:
     if space.checkpoint_manager is None or space.wal is None:
         raise InvalidInput("this space keeps no past; open it in a folder")
     return space.checkpoint_manager
 
 
-def _roomy(space: MemoryManager, lsn: int) -> int:
-    """Return a capacity that surely holds what the files describe, hot and cold bodies alike."""
+def _capacity_for(space: Engine, lsn: int) -> int:
+    """Return a capacity that is sure to hold what the files describe, hot and cold bodies."""
     checkpoints = _checkpoints_of(space)
     assert space.wal is not None
     before = [each for each in checkpoints.lsns() if each <= lsn]
     files = sum(checkpoints.path_of(each).stat().st_size for each in before[-1:])
     files += space.wal.bytes_since(0)  # of a part of it, bytes can only be estimated
-    return min(MAX_CAPACITY, max(space.capacity, math.ceil(_ROOM * files)) + GRANULE)
+    return min(MAX_CAPACITY, max(space.capacity, math.ceil(_MARGIN * files)) + GRANULE)
 
 
-def _check_fits(space: MemoryManager, past: Heap) -> None:
+def _check_fits(space: Engine, past: Heap) -> None:
     needed = past.space.allocated()
-    if needed > space.capacity and not isinstance(space, TieredMemoryManager):
+    if needed > space.capacity and not isinstance(space, TieredEngine):
         raise OutOfSpace(
             f"the past takes {needed} bytes, the space has {space.capacity}; open it with a bigger "
             "capacity and restore again"
         )
 
 
-def _never_again(past: ObjectTable, present: ObjectTable) -> None:
-    """Handles that were given since then are not given again."""
+def _retire_handles(past: ObjectTable, present: ObjectTable) -> None:
+    """Keep handles that were given since then from being given again."""
     if past.rows < present.rows:
         past.grow(present.rows)
         past.free_slots.extend(range(past.rows, present.rows))

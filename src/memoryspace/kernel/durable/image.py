@@ -1,16 +1,15 @@
-"""The image of a heap on disk: what a checkpoint file holds, and how it is written and read.
+"""Images: the file format of checkpoints, its writer and its reader.
 
     magic, version │ chunk, chunk, … │ closing chunk
 
 A chunk is kind, crc32 (begun with the kind), length and its bytes. First come the *blocks*: the
 objects' bodies laid out exactly as a compacted heap would hold them, so that reading an image is
-copying it into the arena.
-Then the columns of the table, the references, and at last a closing chunk with the figures that
-tie them together. A file without its closing chunk is no image.
+copying it into the arena. Then come the columns of the table, the references, and a closing chunk
+with the figures that tie them together. A file without its closing chunk is not an image.
 
-The writer works in slices while the program runs. An object that changes after its turn is written
-again at the end, and its first place in the image becomes a hole; so the finished image is the
-heap at one moment, the moment of the last slice.
+The writer works in slices while the program runs. An object that changes after it was written is
+written again at the end, and its first place in the image becomes a hole. So the finished image is
+the heap at the moment of the last slice.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ _BLOCK = struct.Struct("<II")
 _BLOCKS, _COLUMN, _CLOSING = 1, 2, 3
 _USED = 1
 _SPILLED_AT_ONCE = 512
-_WINDOW = 128  # rows captured between two looks at the clock
+_WINDOW = 128  # rows captured between two checks of the clock
 
 COLUMNS = (
     "handle", "size", "weight", "stamp", "created", "expires", "accessed", "uses", "importance",
@@ -53,15 +52,15 @@ COLUMNS = (
 )  # fmt: skip
 
 
-Spill = Callable[[list[tuple[int, bytes]]], None]  # finds a place for bodies of slots
+Spill = Callable[[list[tuple[int, bytes]]], None]  # places bodies of slots
 
 
 class ImageTooNew(CorruptData):
-    """The image has a format that this version does not know."""
+    """The image has a format that this version cannot read."""
 
 
-class Closing(Struct, array_like=True):
-    """What ties the chunks of an image together."""
+class ClosingChunk(Struct, array_like=True):
+    """The closing chunk of an image: the figures that tie the other chunks together."""
 
     lsn: int
     time: float
@@ -85,7 +84,7 @@ class Closing(Struct, array_like=True):
 
 
 class ImageWriter:
-    """Writes a heap to a file, a slice at a time, and gives the file its name at the end."""
+    """Writes a heap to a file, one slice at a time, and renames the file at the end."""
 
     def __init__(
         self,
@@ -97,9 +96,9 @@ class ImageWriter:
     ) -> None:
         self._heap = heap
         self._temporary = temporary
-        self.name = temporary  # the name that the file gets when it is whole
+        self.name = temporary  # the final name of the file
         self._disk = disk
-        self._cold_body = cold_body  # given: bodies of the cold tier are written too
+        self._cold_body = cold_body  # if given, cold bodies are written too
         self._fd: int | None = disk.open(self._temporary, create=True)
         self.bytes_written = 0
         self._chunks = 0
@@ -114,7 +113,7 @@ class ImageWriter:
         self._blocks: list[bytes] = []
         self._holes = array("Q")
         self._changed: set[int] = set()
-        self._closing: Closing | None = None
+        self._closing: ClosingChunk | None = None
         for listeners in (heap.on_stored, heap.on_freed, heap.on_changed):
             listeners.append(self._note)
         heap.references.walk_begins()
@@ -122,9 +121,9 @@ class ImageWriter:
     def capture(
         self, seconds: float, lsn: int, now: float, tombstones: list[tuple[int, int]]
     ) -> bool:
-        """Take in what can be taken in so long; tell whether all of it is. Under the lock."""
+        """Capture for about ``seconds``, with the lock held; return whether it is complete."""
         deadline = time.perf_counter() + seconds
-        while True:  # once at least: however short the slices are, they come to an end
+        while True:  # at least once: however short the slices, they come to an end
             if self._next < self._heap.table.rows:
                 self._capture_rows()
             elif self._changed:
@@ -136,7 +135,7 @@ class ImageWriter:
                 return False
 
     def finish(self) -> int:
-        """Write the rest, make it durable, give the file its name; return the lsn. No lock."""
+        """Write the rest, sync and rename the file, without the lock; return the lsn."""
         assert self._closing is not None, "capture has not finished"
         assert self._fd is not None
         for name in COLUMNS:
@@ -154,7 +153,7 @@ class ImageWriter:
         return self._closing.lsn
 
     def abandon(self) -> None:
-        """Stop; no file is left."""
+        """Stop and remove the file."""
         self._stop_listening()
         with suppress(OSError):  # removed at the next opening
             self._close()
@@ -162,7 +161,7 @@ class ImageWriter:
 
     def _close(self) -> None:
         if self._fd is not None:
-            fd, self._fd = self._fd, None  # never closed twice, whatever the first time said
+            fd, self._fd = self._fd, None  # never closed twice, even after an error
             self._disk.close(fd)
 
     def _note(self, slot: int) -> None:
@@ -182,7 +181,7 @@ class ImageWriter:
         self._flush()
 
     def _capture_changed(self) -> None:
-        """Write rows again that changed since; a body only if it is another one."""
+        """Write changed rows again, and their bodies if those changed."""
         table, copy = self._heap.table, self._table
         for _ in range(min(_WINDOW, len(self._changed))):
             slot = self._changed.pop()
@@ -194,12 +193,12 @@ class ImageWriter:
                 getattr(copy, name)[slot] = getattr(table, name)[slot]
             copy.flags[slot], copy.age[slot] = table.flags[slot], table.age[slot]
             if same and address != NOT_HOT:
-                copy.flags[slot] &= ~COLD  # its body is in the image already
+                copy.flags[slot] &= ~COLD  # its body is already in the image
             copy.address[slot] = address if same else self._emit(slot)
         self._flush()
 
     def _emit(self, slot: int) -> int:
-        """Lay an object's block out in the image; return its address, if it has to have one."""
+        """Add an object's block to the image; return its address, or ``NOT_HOT`` for no block."""
         table = self._heap.table
         flags = table.flags[slot]
         if not flags & LIVE:
@@ -227,7 +226,7 @@ class ImageWriter:
         self._edges = heap.references.rows()
         self._free_slots = array("I", heap.table.free_slots)
         names, tags = heap.tenants.names, heap.tags
-        self._closing = Closing(
+        self._closing = ClosingChunk(
             lsn, now, sys.byteorder, 0, heap.table.rows, heap.table.live, self._top,
             names.values[:], names.users[:], heap.tenants.bytes[:],
             [list(each) for each in tags.values], tags.users[:], names.free[:], tags.free[:],
@@ -257,7 +256,7 @@ class ImageWriter:
 
 
 class Image:
-    """A checked image, mapped into memory; a context manager."""
+    """A verified image, mapped into memory; a context manager."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -267,7 +266,7 @@ class Image:
                 raise CorruptData(f"{path}: too short for a checkpoint")
             self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         self._bytes = memoryview(self._map)
-        self._views: list[memoryview] = []  # all that were taken of the bytes
+        self._views: list[memoryview] = []  # all slices taken of the bytes
         try:
             self._check_start()
             self._blocks: list[memoryview] = []
@@ -284,13 +283,13 @@ class Image:
         self.close()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         for part in [*self._views, self._bytes]:
             part.release()
         self._map.close()
 
     def load_into(self, heap: Heap, spill: Spill) -> None:
-        """Make an empty heap what the image shows; ``spill`` takes bodies that do not fit."""
+        """Load the image into an empty heap; ``spill`` takes bodies that do not fit."""
         closing = self.closing
         self._load_table(heap)
         self._load_sums(heap)
@@ -299,7 +298,7 @@ class Image:
             heap.space.adopt(self._blocks, closing.top, array("Q", self._part(-1)))
         else:
             self._place_one_by_one(heap, spill)
-        heap.due = _ends_of(table)
+        heap.due = _expiries_of(table)
         heap.recall_names(table.named())
 
     def _load_table(self, heap: Heap) -> None:
@@ -330,37 +329,37 @@ class Image:
         heap.held_bytes, heap.weight = closing.held_bytes, closing.weight
 
     def _place_one_by_one(self, heap: Heap, spill: Spill) -> None:
-        """The image is bigger than the heap: objects that do not fit go where ``spill`` says."""
+        """Place bodies through ``spill``, for an image that is bigger than the heap."""
         table = heap.table
         blocks = b"".join(self._blocks)
-        homeless: list[tuple[int, bytes]] = []
+        displaced: list[tuple[int, bytes]] = []
         for slot in table.living():
             address = table.address[slot]
             if address != NOT_HOT:
                 table.address[slot] = NOT_HOT
-                homeless.append((slot, blocks[address : address + table.size[slot]]))
-            if len(homeless) == _SPILLED_AT_ONCE:
-                spill(homeless)
-                homeless = []
-        spill(homeless)
+                displaced.append((slot, blocks[address : address + table.size[slot]]))
+            if len(displaced) == _SPILLED_AT_ONCE:
+                spill(displaced)
+                displaced = []
+        spill(displaced)
 
     def _check_start(self) -> None:
         magic, version = _START.unpack_from(self._bytes)
         if magic != MAGIC:
-            raise CorruptData(f"{self.path} is no checkpoint of a memory space")
+            raise CorruptData(f"{self.path} is not a checkpoint of a memory space")
         if version > VERSION:
             raise ImageTooNew(
                 f"{self.path} has format {version}, this version reads up to {VERSION}; "
                 "open it with a newer memoryspace"
             )
 
-    def _read_chunks(self) -> Closing:
+    def _read_chunks(self) -> ClosingChunk:
         chunks = list(self._chunks())
         if not chunks or chunks[-1][0] != _CLOSING:
             raise CorruptData(f"{self.path} ends before its closing chunk")
         closing = self._closing(chunks.pop()[1])
         if closing.chunks != len(chunks) or closing.byteorder != sys.byteorder:
-            raise CorruptData(f"{self.path} does not hold what its closing chunk says")
+            raise CorruptData(f"{self.path} does not match its closing chunk")
         self._blocks = [data for kind, data in chunks if kind == _BLOCKS]
         self._columns = [data for kind, data in chunks if kind == _COLUMN]
         return closing
@@ -376,11 +375,11 @@ class Image:
             yield kind, data
             place += _CHUNK.size + length
 
-    def _closing(self, data: memoryview) -> Closing:
+    def _closing(self, data: memoryview) -> ClosingChunk:
         try:
-            return msgspec.msgpack.decode(data, type=Closing)
+            return msgspec.msgpack.decode(data, type=ClosingChunk)
         except msgspec.DecodeError as error:
-            raise CorruptData(f"{self.path}: its closing chunk does not read back") from error
+            raise CorruptData(f"{self.path}: its closing chunk cannot be decoded") from error
 
 
 def _opened(path: Path) -> BufferedReader:
@@ -390,9 +389,9 @@ def _opened(path: Path) -> BufferedReader:
         raise CorruptData(f"{path} is a folder, not the file of a checkpoint; remove it") from error
 
 
-def _ends_of(table: ObjectTable) -> list[tuple[float, int]]:
-    """Return the end of each object that has one, the first to end first: a heap."""
+def _expiries_of(table: ObjectTable) -> list[tuple[float, int]]:
+    """Return the expiry of each object that has one, earliest first: a heap."""
     if table.expires.count(FOREVER) == len(table.expires):
-        return []  # said by one pass in C: mostly nothing ends
+        return []  # one pass in C; mostly nothing expires
     ends = zip(table.expires, table.handle, strict=True)
     return sorted((end, handle) for end, handle in ends if handle and end != FOREVER)

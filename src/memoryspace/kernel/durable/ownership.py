@@ -1,8 +1,8 @@
-"""``FolderLock``: one process owns a folder, and whoever comes second is told who does.
+"""``FolderLock``: exclusive ownership of a folder by one process.
 
-The system holds the lock, not the file: it ends with ``close`` and with the owner's death, however
-it died, and what an old file says does no harm. On NFS such locks depend on the server and its lock
-service; keep the folder on a local disk when two machines could open it.
+The operating system holds the lock, not the file: it ends with ``close`` and with the death of the
+owner, and a stale lock file does no harm. On NFS such locks depend on the server and its lock
+service; keep the folder on a local disk if two machines could open it.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from ...lifecycle import ClosingNow
 LOCK_FILE = "LOCK"
 
 _TRIES = 100
-_MAX_NOTE = 4096  # bytes of a lock file that are looked at
+_MAX_NOTE = 4096  # bytes of a lock file that are read
 _HELD = {errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES, errno.EDEADLK}
 
 
 class Owner(Struct, frozen=True):
-    """Who holds a folder, as noted in its lock file."""
+    """The owner of a folder, as recorded in its lock file."""
 
     pid: int
     host: str
@@ -44,7 +44,7 @@ class Owner(Struct, frozen=True):
 
 
 class FolderInUse(StoreError):
-    """Another owner has the folder. ``owner`` says who, as far as its lock file can be read."""
+    """Another process owns the folder: ``owner``, or ``None`` if its lock file is unreadable."""
 
     def __init__(self, folder: Path, owner: Owner | None) -> None:
         who = "another process" if owner is None else str(owner)
@@ -57,9 +57,17 @@ class FolderInUse(StoreError):
 
 
 class FolderLock(ClosingNow):
-    """Owns a folder from the moment it is made until ``close``. The folder is made if need be.
+    """Owns a folder until ``close``.
 
-    A forked child does not own what its parent owns: there, ``owned`` is False.
+    A forked child does not own what its parent owns: there, ``owned`` is ``False``.
+
+    Args:
+        folder: The folder to own; it is created if need be.
+        clock: Returns the time to record in the lock file.
+
+    Raises:
+        FolderInUse: Another process owns the folder.
+        StoreUnavailable: The lock file cannot be created or locked.
     """
 
     def __init__(
@@ -86,7 +94,7 @@ class FolderLock(ClosingNow):
         return self._fd is not None
 
     def check(self) -> None:
-        """Verify that the folder is still ours: a removed lock file would let a second owner in."""
+        """Raise ``StoreError`` unless the folder and its lock file are still ours."""
         if self._fd is None:
             raise StoreError(f"this process does not own {self.folder}; open it again")
         if not self._is_file_of(self._fd):
@@ -96,22 +104,22 @@ class FolderLock(ClosingNow):
             )
 
     def close(self) -> None:
-        """Let the folder go. Once is enough, more does no harm. The file stays, and means nothing.
+        """Release the folder. May be called more than once. The lock file stays.
 
-        Removing it would let two owners in: one that waits on the old file, one with a new one.
+        Removing it would allow two owners: one that waits on the old file, and one with a new one.
         """
         fd, self._fd = self._fd, None
         _owned.discard(self)
         if fd is not None:
-            os.close(fd)  # which releases it: no other process has a copy of this descriptor
+            os.close(fd)  # releases the lock: no other process has a copy of this descriptor
 
     def __repr__(self) -> str:
         return f"<FolderLock {self.folder} ({'owned' if self.owned else 'not owned'})>"
 
     def _acquire(self) -> int:
-        """Return a locked descriptor of the file that has the name now."""
+        """Return a locked descriptor of the current lock file."""
         for _ in range(_TRIES):
-            # Never through a link: what it points to would be overwritten.
+            # Never through a link: its target would be overwritten.
             flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
             fd = os.open(self.path, flags, 0o666)
             try:
@@ -122,8 +130,8 @@ class FolderLock(ClosingNow):
             except BaseException:
                 os.close(fd)
                 raise
-            os.close(fd)  # it was removed between opening and locking: try the new one
-        raise OSError(errno.EAGAIN, "the file is replaced again and again")
+            os.close(fd)  # removed between opening and locking: try the new one
+        raise OSError(errno.EAGAIN, "the lock file is replaced repeatedly")
 
     def _is_file_of(self, fd: int) -> bool:
         try:
@@ -141,17 +149,17 @@ class FolderLock(ClosingNow):
 
 
 def _read_note(fd: int) -> Owner | None:
-    """Return who signed a lock file; None if nobody has yet, or nobody of ours."""
+    """Return the owner recorded in a lock file, or ``None`` if it cannot be read."""
     with suppress(OSError, ValueError, OverflowError, msgspec.DecodeError):
         os.lseek(fd, 0, os.SEEK_SET)
         owner = msgspec.json.decode(os.read(fd, _MAX_NOTE), type=Owner)
-        str(owner)  # a date that cannot be shown is no better than none
+        str(owner)  # refuses a date that cannot be shown
         return owner
     return None
 
 
-# Locks of this process. A child gets copies of their descriptors, which would keep a folder locked
-# when the parent is long dead; so the child closes its copies. The parent's lock stays as it is.
+# Locks of this process. A forked child inherits their descriptors, which would keep a folder locked
+# after the parent's death, so the child closes its copies. The parent's lock is not affected.
 _owned: set[FolderLock] = set()
 
 
@@ -163,7 +171,7 @@ def _forget_after_fork() -> None:
 if sys.platform == "win32":
     import msvcrt
 
-    _FAR = 2**30  # locked bytes cannot be read on Windows, so the note stays outside of them
+    _FAR = 2**30  # locked bytes cannot be read on Windows, so they are far from the note
 
     def _try_lock(fd: int) -> bool:
         os.lseek(fd, _FAR, os.SEEK_SET)

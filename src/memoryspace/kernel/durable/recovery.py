@@ -1,7 +1,7 @@
-"""Recovery: the newest checkpoint, and after it the same ops, applied the same way.
+"""Recovery: load the newest checkpoint, then apply the journal after it.
 
-Why it is right: a checkpoint is the heap at one lsn. The journal holds every later change in
-order, each frame whole or absent. ``Heap.apply`` is a function of heap and ops alone, so applying
+Why this is correct: a checkpoint is the heap at one lsn. The journal holds every later change in
+order, each frame whole or absent. ``Heap.apply`` depends on the heap and the ops alone, so applying
 the frames after the checkpoint gives the heap as it was when the last of them was written.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from ...errors import CorruptData, OutOfSpace, UnknownObject
 from ..heap.heap import Heap, bodies_of
-from ..heap.ops import Freed, Linked, Op, Stored, decode_ops
+from ..heap.ops import FreeOp, LinkOp, Op, StoreOp, decode_ops
 from ..heap.table import SLOT_MASK
 from .checkpoints import CheckpointManager
 from .image import Spill
@@ -23,7 +23,7 @@ Reserve = Callable[[Sequence[tuple[int, bytes]]], list[int]]  # of (stamp, body)
 
 @dataclass
 class Recovered:
-    """What recovery found: the lsn of the checkpoint, the last one, what may be deleted later."""
+    """What recovery found: the checkpoint's lsn, the last lsn, cold copies to delete later."""
 
     checkpoint_lsn: int = 0
     lsn: int = 0
@@ -39,7 +39,7 @@ def rebuild(
     spill: Spill,
     until: int | None = None,
 ) -> Recovered:
-    """Make an empty heap what it was, at ``until`` or at last."""
+    """Fill an empty heap from the files, up to the lsn ``until`` or to the end."""
     newest = 0 if checkpoints is None else checkpoints.newest(until)
     image = None if checkpoints is None else checkpoints.load(heap, spill, until)
     found = Recovered()
@@ -69,7 +69,7 @@ def _replay(heap: Heap, wal: WriteAheadLog, after: int, until: int | None, reser
         ops = decode_ops(frame.payload, lsn)
         if wal.damage:
             ops = _still_possible(heap, ops)
-        elif len(ops) == 1 and type(ops[0]) is Stored:  # most are: the same in fewer steps
+        elif len(ops) == 1 and type(ops[0]) is StoreOp:  # the usual case, in fewer steps
             try:
                 heap.apply(ops, lsn, (heap.space.allocate(len(ops[0].body)),))
                 continue
@@ -83,14 +83,14 @@ def _replay_frame(heap: Heap, ops: list[Op], lsn: int, reserve: Reserve) -> None
     try:
         heap.require(ops)
     except UnknownObject as error:
-        raise CorruptData(f"journal frame {lsn} changes what does not exist: {error}") from error
+        raise CorruptData(f"journal frame {lsn} changes a missing object: {error}") from error
     bodies = bodies_of(ops, lsn)
     heap.apply(ops, lsn, reserve(bodies) if bodies else ())
 
 
 def _check_joined(wal: WriteAheadLog, checkpoint_lsn: int) -> None:
     if wal.damage:
-        return  # salvaged: what is left is wanted
+        return  # salvaged: gaps are expected
     if wal.last_lsn > checkpoint_lsn and wal.first_lsn > checkpoint_lsn + 1:
         raise CorruptData(
             f"changes {checkpoint_lsn + 1} to {wal.first_lsn - 1} are missing: the journal in "
@@ -99,25 +99,25 @@ def _check_joined(wal: WriteAheadLog, checkpoint_lsn: int) -> None:
 
 
 def _still_possible(heap: Heap, ops: Sequence[Op]) -> list[Op]:
-    """Of ops in a journal that lost frames, return those whose objects are known."""
+    """Return those ops, of a journal that lost frames, whose objects exist."""
     kept: list[Op] = []
-    born: set[int] = set()
+    stored: set[int] = set()
 
     def known(handle: int) -> bool:
-        return handle in born or heap.table.slot_of(handle) >= 0
+        return handle in stored or heap.table.slot_of(handle) >= 0
 
     for op in ops:
-        if isinstance(op, Stored):
+        if isinstance(op, StoreOp):
             slot = op.handle & SLOT_MASK
-            if slot < heap.table.rows and heap.table.handle[slot]:  # its end was lost
-                kept.append(Freed([heap.table.handle[slot]], "lost"))
-            born.add(op.handle)
+            if slot < heap.table.rows and heap.table.handle[slot]:  # the op that freed it was lost
+                kept.append(FreeOp([heap.table.handle[slot]], "lost"))
+            stored.add(op.handle)
             kept.append(op)
-        elif isinstance(op, Freed):
+        elif isinstance(op, FreeOp):
             handles = [handle for handle in op.handles if known(handle)]
             if handles:
-                kept.append(Freed(handles, op.reason))
-        elif isinstance(op, Linked):
+                kept.append(FreeOp(handles, op.reason))
+        elif isinstance(op, LinkOp):
             if known(op.source) and known(op.target):
                 kept.append(op)
         elif known(op.handle):

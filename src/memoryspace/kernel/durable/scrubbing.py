@@ -1,13 +1,12 @@
-"""Scrubbing: afterwards no file of a space holds a byte of what was freed before.
+"""Scrubbing: erases freed objects from every file of a space.
 
 Freed bodies linger in four places: in journal segments, in older checkpoints, in the cold tier (as
-copies that the past may ask for, and in pages that its engine has yet to use again), and in the
-index that was kept when the space was last closed. What lives is written anew first and made
-durable; only then does the old go. So a crash at any moment leaves a space with all that lives, and
-perhaps some of the dead: scrub again.
+copies that the past may need, and in pages that its engine has not reused yet), and in the saved
+index. Living objects are rewritten and made durable first; only then is the old data removed. So
+a crash at any moment leaves every living object, and perhaps some freed ones: scrub again.
 
-    a new segment │ a checkpoint, read back │ older checkpoints and segments go │ the cold tier is
-    swept and rewritten │ the index goes, and is built again if it knew any of the dead
+    start a segment │ write a checkpoint, read it back │ remove older checkpoints and segments │
+    sweep and rewrite the cold tier │ remove the saved index, rebuild one that covered freed objects
 """
 
 from __future__ import annotations
@@ -20,28 +19,28 @@ from ..heap.heap import STAMP_BITS
 
 
 def scrub(space: Engine) -> int:
-    """Scrub a space; return from which lsn on there is a past to go back to."""
+    """Scrub a space; return the oldest lsn that can still be restored."""
     with space.scrubbing:
         if space.wal is not None and space.checkpoint_manager is None:
             raise InvalidInput(
-                "this space has a journal but no checkpoint manager: nothing could go from the "
-                "journal; open it in a folder, or give it both"
+                "this space has a journal but no checkpoint manager, so its journal cannot be "
+                "scrubbed; open the space in a folder, or pass both"
             )
-        _free_the_expired(space)
+        _free_expired(space)
         oldest, before = _renew(space)
-        _scrub_below(space, oldest, before)
+        _scrub_lower_tier(space, oldest, before)
         _scrub_index(space)
     space.events.emit("scrubbed", lsn=oldest)
     return oldest
 
 
-def _free_the_expired(space: Engine) -> None:
-    """What has expired is gone for everybody; let it be gone from the heap as well."""
-    while _frees_some(space):
+def _free_expired(space: Engine) -> None:
+    """Free expired objects, which no caller can read any more."""
+    while _free_some_expired(space):
         pass
 
 
-def _frees_some(space: Engine) -> bool:
+def _free_some_expired(space: Engine) -> bool:
     with space.writing:
         space.require_open()
         before, deadline = space.last_lsn, time.perf_counter() + space.options.pause
@@ -50,18 +49,18 @@ def _frees_some(space: Engine) -> bool:
 
 
 def _renew(space: Engine) -> tuple[int, int]:
-    """Write a checkpoint, and drop everything before it; return its lsn, and that of the scrub.
+    """Write a checkpoint and drop everything before it; return its lsn, and that of the scrub.
 
-    The segment begins before the checkpoint does: all that was freed until now stands in older
-    ones, and the journal after the checkpoint in this one.
+    The new segment begins before the checkpoint does. So everything freed until now is in older
+    segments, and the journal after the checkpoint is in this one.
     """
     checkpoints = space.checkpoint_manager
     first = space.last_lsn + 1 if space.wal is None else space.wal.renew()
     if checkpoints is None:
         return first - 1, first
-    oldest = space.imaging.renew()
+    oldest = space.checkpointing.renew()
     checkpoints.verify(oldest)
-    with space.writing:  # the folder may belong to another as soon as the space is closed
+    with space.writing:  # a closed space may have lost the folder to another process
         space.require_open()
         checkpoints.forget_before(oldest)
         if space.wal is not None:
@@ -69,8 +68,8 @@ def _renew(space: Engine) -> tuple[int, int]:
     return oldest, first
 
 
-def _scrub_below(space: Engine, oldest: int, before: int) -> None:
-    """Whoever is freed after this looked at the heap may keep his cold copy: he was not before."""
+def _scrub_lower_tier(space: Engine, oldest: int, before: int) -> None:
+    """Erase cold copies. Objects freed after the heap was examined may keep theirs."""
     space.drain()
     with space.writing:
         space.require_open()

@@ -1,1 +1,1 @@
-"""Garbage collection: which objects are condemned, when a cycle runs, and what it reports."""
+"""Garbage collection: which objects are freed, when a collection runs, and its report."""

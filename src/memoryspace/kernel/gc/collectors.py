@@ -1,8 +1,8 @@
-"""Collectors: who must go, and why. The manager frees; a collector only condemns.
+"""Garbage collectors: each decides which objects to free, and why. The engine frees them.
 
 ``condemn`` is a generator. It yields verdicts, and ``None`` wherever it can be interrupted: the
-manager lets it work for a slice of time, frees what was condemned so far, and lets the program run
-until the next slice. ``explain`` gives the same verdicts without leaving a trace.
+engine lets it work for a slice of time, frees what was condemned so far, and lets the program run
+until the next slice. ``explain`` yields the same verdicts without side effects.
 """
 
 from __future__ import annotations
@@ -19,69 +19,72 @@ from ..heap.object import importance_score
 from ..heap.references import END
 from ..heap.table import LIVE, PINNED, ROOT, SLOT_MASK
 
-_BREATH = 64  # objects looked at between two points where a collector can be interrupted
+_CHECK_EVERY = 64  # objects examined between two points of interruption
 _ROOT_WINDOW = 2048  # rows searched for roots at once
 
 # Rows that hold an object are white (0) when a marking begins; the others need no colour.
 _WHITEN = bytes(0 if flags & LIVE else 1 for flags in range(256))
 
 
-class Verdict(NamedTuple):
-    """An object that goes, and why."""
+class GCVerdict(NamedTuple):
+    """An object to free, and why."""
 
     handle: int
     reason: str
 
 
-Verdicts: TypeAlias = Generator[Verdict | None, None, None]
+GCVerdicts: TypeAlias = Generator[GCVerdict | None, None, None]
 
 
 class GarbageCollector(ABC):
-    """Decides who goes. One collector serves one manager."""
+    """Decides which objects are freed. Subclass it for a policy of your own.
+
+    A collector serves one manager. ``name`` appears in reports.
+    """
 
     name: str
 
     def attach(self, heap: Heap) -> None:  # noqa: B027  # most need not watch
-        """Start watching a heap; called once, when a manager takes the collector."""
+        """Start following a heap; called when a manager opens, and after a restore."""
 
     @abstractmethod
-    def condemn(self, heap: Heap, now: float) -> Verdicts:
-        """Yield who goes now, with ``None`` wherever the work can be interrupted."""
+    def condemn(self, heap: Heap, now: float) -> GCVerdicts:
+        """Yield what to free now, and ``None`` wherever the work can be interrupted."""
 
-    def explain(self, heap: Heap, now: float, gone: Set[int] = frozenset()) -> Verdicts:
-        """Yield what ``condemn`` would if the objects ``gone`` were freed, changing nothing."""
+    def explain(self, heap: Heap, now: float, gone: Set[int] = frozenset()) -> GCVerdicts:
+        """Yield what ``condemn`` would if the objects ``gone`` were freed, without side effects."""
         return self.condemn(heap, now)
 
-    def spared(self, heap: Heap, handle: int) -> None:  # noqa: B027  # most look anew anyway
-        """A verdict could not be carried out: be ready to give it again."""
+    def spared(self, heap: Heap, handle: int) -> None:  # noqa: B027  # most scan again anyway
+        """Note that a condemned object could not be freed, so that it is condemned again."""
 
     def should_trigger(self, heap: Heap, now: float) -> bool:
-        """Tell whether there is surely something to do; cheap."""
+        """Return whether there is certainly something to free; must be cheap."""
         return False
 
 
 class TimeToLiveCollector(GarbageCollector):
-    """Objects whose time is over, found in a heap of due times: the others are not looked at."""
+    """Frees objects that have expired. It finds them in a priority queue, without a scan."""
 
     name = "ttl"
 
-    def condemn(self, heap: Heap, now: float) -> Verdicts:
+    def condemn(self, heap: Heap, now: float) -> GCVerdicts:
         due, table = heap.due, heap.table
         last = None
         while due and due[0][0] <= now:
             entry = end, handle = heapq.heappop(due)
             slot = table.slot_of(handle)
             if slot >= 0 and table.expires[slot] == end and entry != last:
-                yield Verdict(handle, "expired")  # else freed, given another end, or twice this one
+                yield GCVerdict(handle, "expired")  # else freed, renewed, or a duplicate
             last = entry
             yield None
 
-    def explain(self, heap: Heap, now: float, gone: Set[int] = frozenset()) -> Verdicts:
+    def explain(self, heap: Heap, now: float, gone: Set[int] = frozenset()) -> GCVerdicts:
         table = heap.table
         for end, handle in sorted(heap.due):
             slot = table.slot_of(handle)
             if end <= now and slot >= 0 and table.expires[slot] == end:
-                yield Verdict(handle, "expired")
+                yield GCVerdict(handle, "expired")
 
     def spared(self, heap: Heap, handle: int) -> None:
         slot = heap.table.slot_of(handle)
@@ -93,20 +96,20 @@ class TimeToLiveCollector(GarbageCollector):
 
 
 class MarkAndSweepCollector(GarbageCollector):
-    """Objects that no root and no pinned object leads to.
+    """Frees objects that no root and no pinned object leads to.
 
-    Incremental tri-colour marking: white is unseen, grey waits on a list, black is done. The rule
-    that makes it safe while the program runs: *no black object refers to a white one*. A new
-    object is born black; whoever becomes a root, pinned or a target turns grey (Dijkstra's
-    barrier), also during the sweep, which then waits until the list is empty again.
+    Incremental tri-colour marking: white objects are unseen, grey ones wait on a list, black ones
+    are done. The invariant that makes it safe while the program runs: *no black object refers to a
+    white one*. New objects start black. An object that becomes a root, pinned or a target turns
+    grey (Dijkstra's barrier), also during the sweep, which then waits until the list is empty.
     """
 
     name = "mark_sweep"
 
-    def condemn(self, heap: Heap, now: float) -> Verdicts:
+    def condemn(self, heap: Heap, now: float) -> GCVerdicts:
         return self.explain(heap, now)
 
-    def explain(self, heap: Heap, now: float, gone: Set[int] = frozenset()) -> Verdicts:
+    def explain(self, heap: Heap, now: float, gone: Set[int] = frozenset()) -> GCVerdicts:
         marking = _Marking(heap, gone)
         try:
             yield from marking.roots()
@@ -117,36 +120,36 @@ class MarkAndSweepCollector(GarbageCollector):
 
 
 class _Marking:
-    """One cycle: the colours and the grey list, kept true by the heap's listeners."""
+    """The colours and the grey list of one cycle, kept up to date by the heap's listeners."""
 
     def __init__(self, heap: Heap, gone: Set[int]) -> None:
         self._heap = heap
         self._table = heap.table
         self._black = heap.table.flags.translate(_WHITEN)
         for handle in gone:
-            self._died(handle & SLOT_MASK)
+            self._on_freed(handle & SLOT_MASK)
         self._grey: list[int] = []
         heap.references.walk_begins()
-        heap.on_stored.append(self._born)
-        heap.on_freed.append(self._died)
-        heap.on_kept.append(self._shade)
+        heap.on_stored.append(self._on_stored)
+        heap.on_freed.append(self._on_freed)
+        heap.on_kept.append(self._mark_grey)
 
     def close(self) -> None:
         self._heap.references.walk_ends()
-        self._heap.on_stored.remove(self._born)
-        self._heap.on_freed.remove(self._died)
-        self._heap.on_kept.remove(self._shade)
+        self._heap.on_stored.remove(self._on_stored)
+        self._heap.on_freed.remove(self._on_freed)
+        self._heap.on_kept.remove(self._mark_grey)
 
     def roots(self) -> Generator[None, None, None]:
         start = 0
         while start < self._table.rows:
             for slot in self._table.rooted(start, start + _ROOT_WINDOW):
-                self._shade(slot)
+                self._mark_grey(slot)
             start += _ROOT_WINDOW
             yield None
 
     def spread(self) -> Generator[None, None, None]:
-        """Blacken everything that grey objects lead to."""
+        """Turn everything black that grey objects lead to."""
         grey, black = self._grey, self._black
         edges, handles = self._table.edges, self._table.handle
         target, following = self._heap.references.target, self._heap.references.next
@@ -161,34 +164,34 @@ class _Marking:
                     grey.append(slot)
                 row = following[row]
                 seen += 1
-                if seen >= _BREATH:
+                if seen >= _CHECK_EVERY:
                     seen = 0
                     yield None
             seen += 1
 
-    def sweep(self) -> Verdicts:
+    def sweep(self) -> GCVerdicts:
         black, table = self._black, self._table
         slot = black.find(0)
         while slot >= 0:
-            black[slot] = 1  # looked at; whoever asked frees it before the program runs again
-            yield Verdict(table.handle[slot], "unreachable")
+            black[slot] = 1  # examined; it is freed before the program runs again
+            yield GCVerdict(table.handle[slot], "unreachable")
             if self._grey:
                 yield from self.spread()
             slot = black.find(0, slot + 1)
 
-    def _shade(self, slot: int) -> None:
+    def _mark_grey(self, slot: int) -> None:
         self._cover(slot)
         if not self._black[slot]:
             self._black[slot] = 1
             self._grey.append(slot)
 
-    def _born(self, slot: int) -> None:
+    def _on_stored(self, slot: int) -> None:
         self._cover(slot)
         self._black[slot] = 1
 
-    def _died(self, slot: int) -> None:
+    def _on_freed(self, slot: int) -> None:
         self._cover(slot)
-        self._black[slot] = 1  # nobody to look for; a new object in the slot is born black
+        self._black[slot] = 1  # nothing to free; a new object in the slot starts black
 
     def _cover(self, slot: int) -> None:
         if slot >= len(self._black):
@@ -196,12 +199,21 @@ class _Marking:
 
 
 class GenerationalCollector(GarbageCollector):
-    """Young objects that nobody wants: old in time, seldom used, unimportant.
+    """Frees young objects that have not been used for a while, seldom before, and matter little.
 
-    An object is promoted once for every ``promotion_threshold`` times it was used; after
-    ``retention_generations`` promotions it is old and never looked at again. The young stand in a
-    queue by age, so a collection costs what is due, not what exists. Roots, pinned objects and
-    objects that others refer to are never condemned.
+    An object is promoted once for every ``promotion_threshold`` uses. After
+    ``retention_generations`` promotions it is old and is never examined again. Young objects wait
+    in a queue by age, so the cost of a collection depends on what is due, not on what exists.
+    Roots, pinned objects and objects that others refer to are never freed.
+
+    Args:
+        promotion_threshold: How many uses a promotion takes.
+        retention_generations: How many promotions make an object old.
+        young_object_age: Seconds without a use before a young object may be freed.
+        importance_below: Only objects with a lower ``importance_score`` are freed.
+
+    Raises:
+        InvalidInput: A value is out of range.
     """
 
     name = "generational"
@@ -225,7 +237,7 @@ class GenerationalCollector(GarbageCollector):
         self.retention_generations = retention_generations
         self.young_object_age = young_object_age
         self.importance_below = importance_below
-        self._young: deque[tuple[float, int]] = deque()  # (looked at again from, handle)
+        self._young: deque[tuple[float, int]] = deque()  # (next examined from, handle)
         self._heap: Heap | None = None
 
     def attach(self, heap: Heap) -> None:
@@ -236,13 +248,13 @@ class GenerationalCollector(GarbageCollector):
         self._young = deque(
             (table.created[slot] + self.young_object_age, table.handle[slot]) for slot in young
         )
-        heap.on_stored.append(self._born)
+        heap.on_stored.append(self._on_stored)
 
-    def condemn(self, heap: Heap, now: float) -> Verdicts:
+    def condemn(self, heap: Heap, now: float) -> GCVerdicts:
         young, table = self._young, heap.table
-        lost: Counter[int] = Counter()  # references from the condemned that are not yet freed
+        lost: Counter[int] = Counter()  # references from condemned objects that are not freed yet
         last = 0
-        for looked_at in range(len(young)):
+        for examined in range(len(young)):
             if young[0][0] > now:
                 return
             _, handle = young.popleft()
@@ -253,28 +265,28 @@ class GenerationalCollector(GarbageCollector):
                 if self._unwanted(heap, slot, now, lost[handle]):
                     lost.update(heap.references.targets(slot))
                     last = handle
-                    yield Verdict(handle, "young and unwanted")
+                    yield GCVerdict(handle, "young and unwanted")
                 else:
-                    self._grow_older(heap, slot, now)
-            if not looked_at % _BREATH:
+                    self._reconsider(heap, slot, now)
+            if not examined % _CHECK_EVERY:
                 yield None
 
-    def explain(self, heap: Heap, now: float, gone: Set[int] = frozenset()) -> Verdicts:
+    def explain(self, heap: Heap, now: float, gone: Set[int] = frozenset()) -> GCVerdicts:
         targets = heap.references.targets
         lost = Counter(target for each in gone for target in targets(each & SLOT_MASK))
         for again, handle in list(self._young):
             if again > now:
-                return  # the others wait behind it
+                return  # the others are due later
             slot = heap.table.slot_of(handle)
             if slot >= 0 and handle not in gone and self._unwanted(heap, slot, now, lost[handle]):
                 lost.update(targets(slot))
-                yield Verdict(handle, "young and unwanted")
+                yield GCVerdict(handle, "young and unwanted")
 
     def spared(self, heap: Heap, handle: int) -> None:
         self._young.appendleft((0.0, handle))
 
     def _wanted(self, heap: Heap, slot: int) -> bool:
-        """Tell whether it was used often enough for its next promotion."""
+        """Return whether it was used often enough for its next promotion."""
         return heap.table.uses[slot] >= self.promotion_threshold * (heap.table.age[slot] + 1)
 
     def _unwanted(self, heap: Heap, slot: int, now: float, lost: int) -> bool:
@@ -287,19 +299,19 @@ class GenerationalCollector(GarbageCollector):
         score = importance_score(table.importance[slot], age, 0)
         return age > self.young_object_age and score < self.importance_below
 
-    def _grow_older(self, heap: Heap, slot: int, now: float) -> None:
+    def _reconsider(self, heap: Heap, slot: int, now: float) -> None:
         table = heap.table
         if self._wanted(heap, slot):
             table.age[slot] += 1
         if table.age[slot] < self.retention_generations:
             self._young.append((now + self.young_object_age, table.handle[slot]))
 
-    def _born(self, slot: int) -> None:
-        assert self._heap is not None  # it told us
+    def _on_stored(self, slot: int) -> None:
+        assert self._heap is not None  # it called us
         table = self._heap.table
         self._young.append((table.created[slot] + self.young_object_age, table.handle[slot]))
 
 
 def default_collectors() -> Sequence[GarbageCollector]:
-    """Return what a manager uses unless told otherwise: expiry, then reachability."""
+    """Return the collectors of a manager by default: expiry, then reachability."""
     return (TimeToLiveCollector(), MarkAndSweepCollector())

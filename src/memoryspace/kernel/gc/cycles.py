@@ -1,7 +1,7 @@
-"""A garbage collection, from the first slice to its report.
+"""One garbage collection cycle, from its first slice to its report.
 
-A cycle holds the collectors' unfinished work. ``advance`` lets them go on for a slice of time and
-frees what they condemned before it returns, so a verdict is never older than the slice.
+A cycle holds the unfinished work of its collectors. ``advance`` lets them work for a slice of time
+and frees what they condemned before it returns, so a verdict is never older than its slice.
 """
 
 from __future__ import annotations
@@ -14,26 +14,41 @@ from dataclasses import dataclass, field
 from ..heap.heap import Heap
 from ..heap.object import id_of
 from ..heap.table import SLOT_MASK
-from .collectors import GarbageCollector, Verdict, Verdicts
+from .collectors import GarbageCollector, GCVerdict, GCVerdicts
 
 _BATCH = 8  # objects freed by one journal frame; some 0.1 ms of work
 
 
 @dataclass
 class GCEvent:
-    """What a cycle did: whom it freed, why, and how long the program had to wait."""
+    """The report of a collection cycle.
+
+    Attributes:
+        trigger: What started it: ``"manual"``, ``"pressure"``, ``"expiry"``, a policy's name, ….
+        timestamp: When it ended.
+        freed_handles: The handles of the freed objects.
+        freed_names: The ids of those whose callers chose one, by handle.
+        freed_bytes: How many bytes their bodies took.
+        collected: How many objects each collector freed.
+        reasons: How many objects were freed for each reason.
+        heap_used: How many bytes were allocated afterwards.
+        fragmentation: How scattered the free bytes were afterwards, from 0 to 1.
+        pause_duration: The longest slice in seconds.
+        duration: All slices together in seconds.
+        slices: How many slices it took.
+    """
 
     trigger: str
     timestamp: float = 0.0
     freed_handles: list[int] = field(default_factory=list)
-    freed_names: dict[int, str] = field(default_factory=dict)  # of those that had one
+    freed_names: dict[int, str] = field(default_factory=dict)
     freed_bytes: int = 0
-    collected: dict[str, int] = field(default_factory=dict)  # by collector
+    collected: dict[str, int] = field(default_factory=dict)
     reasons: dict[str, int] = field(default_factory=dict)
     heap_used: int = 0
     fragmentation: float = 0.0
-    pause_duration: float = 0.0  # the longest slice
-    duration: float = 0.0  # all slices together
+    pause_duration: float = 0.0
+    duration: float = 0.0
     slices: int = 0
 
     @property
@@ -43,13 +58,13 @@ class GCEvent:
 
     @property
     def freed_ids(self) -> list[str]:
-        """The ids of the objects that the cycle freed, in that order."""
+        """The ids of the freed objects, in the order in which they were freed."""
         names = self.freed_names
         return [names.get(handle) or id_of(handle) for handle in self.freed_handles]
 
 
 class Cycle:
-    """The collectors' work on one heap, one after the other."""
+    """The work of several collectors on one heap, one after the other."""
 
     def __init__(
         self,
@@ -64,7 +79,7 @@ class Cycle:
         self._left = list(reversed(collectors))
         self._now = now
         self._collector: GarbageCollector | None = None
-        self._verdicts: Verdicts | None = None
+        self._verdicts: GCVerdicts | None = None
         self._by_collector: Counter[str] = Counter()
         self._reasons: Counter[str] = Counter()
         self.event = GCEvent(trigger, timestamp=now)
@@ -76,9 +91,9 @@ class Cycle:
         return self._verdicts is None
 
     def advance(self, seconds: float, enough: Callable[[], bool] | None = None) -> float:
-        """Work for about so long, or until there is ``enough`` room; return how long it took.
+        """Work for about ``seconds``, or until ``enough()``; return how long it took.
 
-        However short the time, it gets a little further.
+        It makes some progress however short the time is.
         """
         started = time.perf_counter()
         deadline = started + seconds
@@ -102,23 +117,23 @@ class Cycle:
         self._left.clear()
 
     def _work(self, deadline: float) -> None:
-        """Gather verdicts until a batch is full or the time is over, and carry them out."""
+        """Gather verdicts until a batch is full or the deadline is reached, and carry them out."""
         assert self._verdicts is not None
-        doomed: list[Verdict] = []
+        batch: list[GCVerdict] = []
         for verdict in self._verdicts:
             if verdict is not None:
-                doomed.append(verdict)
-                if len(doomed) == _BATCH:
+                batch.append(verdict)
+                if len(batch) == _BATCH:
                     break
             elif time.perf_counter() >= deadline:
                 break
         else:
-            self._next_collector_after(doomed)
+            self._next_collector_after(batch)
             return
-        self._carry_out(doomed)
+        self._carry_out(batch)
 
-    def _next_collector_after(self, doomed: list[Verdict]) -> None:
-        self._carry_out(doomed)
+    def _next_collector_after(self, batch: list[GCVerdict]) -> None:
+        self._carry_out(batch)
         self._next_collector()
 
     def _next_collector(self) -> None:
@@ -126,13 +141,13 @@ class Cycle:
         collector = self._collector
         self._verdicts = None if collector is None else collector.condemn(self._heap, self._now)
 
-    def _carry_out(self, doomed: list[Verdict]) -> None:
-        if not doomed:
+    def _carry_out(self, batch: list[GCVerdict]) -> None:
+        if not batch:
             return
-        assert self._collector is not None  # it condemned them
+        assert self._collector is not None  # it gave the verdicts
         table = self._heap.table
-        reason = doomed[0].reason  # a collector has one
-        handles = [verdict.handle for verdict in doomed]
+        reason = batch[0].reason  # a collector has one
+        handles = [verdict.handle for verdict in batch]
         named, size = self._names_of(handles), 0
         for handle in handles:
             size += table.size[handle & SLOT_MASK]

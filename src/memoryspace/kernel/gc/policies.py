@@ -1,7 +1,7 @@
-"""When to collect: four answers to one question, asked now and then while the program runs.
+"""Collection policies: each decides when a collection should start.
 
-A policy sees the manager's figures and the last cycle's report, and says yes or no. It never
-collects by itself.
+The engine asks its policies now and then while the program runs. A policy sees the space's figures
+and the report of the last cycle. It never collects by itself.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from ...errors import InvalidInput
 _REMEMBERED = 10_000  # decisions of a bandit
 
 
-class Heapwatch(Protocol):
-    """What a policy may look at: a ``MemoryManager`` has all of it."""
+class HeapFigures(Protocol):
+    """The figures of a space that a policy may use. Managers and engines have all of them."""
 
     @property
     def now(self) -> float:
-        """The manager's clock."""
+        """The time on the space's clock."""
 
     @property
     def live_objects(self) -> int:
@@ -33,15 +33,15 @@ class Heapwatch(Protocol):
         """How many bytes the heap has."""
 
     def fragmentation(self) -> float:
-        """How badly the free bytes are scattered, from 0 to 1."""
+        """Return how scattered the free bytes are, from 0 to 1."""
 
 
 class CycleReport(Protocol):
-    """What a policy may learn from a finished cycle: a ``GCEvent`` has all of it."""
+    """What a policy may learn from a finished cycle. A ``GCEvent`` has all of it."""
 
     @property
     def freed_bytes(self) -> int:
-        """How many bytes the cycle gave back."""
+        """How many bytes the cycle freed."""
 
     @property
     def duration(self) -> float:
@@ -49,18 +49,22 @@ class CycleReport(Protocol):
 
 
 class GCPolicy(ABC):
-    """Says when a cycle should start."""
+    """Decides when a collection should start. Subclass it for a policy of your own."""
 
     @abstractmethod
-    def should_trigger(self, manager: Heapwatch, reason: str) -> bool:
-        """Tell whether to collect now; ``reason`` says on what occasion it is asked."""
+    def should_trigger(self, manager: HeapFigures, reason: str) -> bool:
+        """Return whether to collect now; ``reason`` names the occasion of the question."""
 
-    def notify_gc(self, manager: Heapwatch, event: CycleReport) -> None:  # noqa: B027  # may ignore
-        """A cycle has ended, whoever asked for it."""
+    def notify_gc(self, manager: HeapFigures, event: CycleReport) -> None:  # noqa: B027  # may ignore
+        """Learn that a cycle has ended, whatever started it."""
 
 
 class PeriodicGCPolicy(GCPolicy):
-    """Every so many seconds."""
+    """Collects every ``interval`` seconds.
+
+    Args:
+        interval: Seconds between two collections, above 0.
+    """
 
     def __init__(self, interval: float = 60.0) -> None:
         if not interval > 0:
@@ -68,17 +72,22 @@ class PeriodicGCPolicy(GCPolicy):
         self.interval = interval
         self._last: float | None = None
 
-    def should_trigger(self, manager: Heapwatch, reason: str) -> bool:
+    def should_trigger(self, manager: HeapFigures, reason: str) -> bool:
         if self._last is None:
             self._last = manager.now
         return manager.now - self._last >= self.interval
 
-    def notify_gc(self, manager: Heapwatch, event: CycleReport) -> None:
+    def notify_gc(self, manager: HeapFigures, event: CycleReport) -> None:
         self._last = manager.now
 
 
 class AdaptiveFragmentationPolicy(GCPolicy):
-    """When the free bytes are too scattered, but not again at once."""
+    """Collects when the free bytes are too scattered.
+
+    Args:
+        threshold: The fragmentation, from 0 to 1, above which it collects.
+        min_interval_s: Seconds that must pass between two collections.
+    """
 
     def __init__(self, threshold: float = 0.4, min_interval_s: float = 5.0) -> None:
         if not 0 <= threshold <= 1:
@@ -87,16 +96,21 @@ class AdaptiveFragmentationPolicy(GCPolicy):
         self.min_interval_s = min_interval_s
         self._last = float("-inf")
 
-    def should_trigger(self, manager: Heapwatch, reason: str) -> bool:
+    def should_trigger(self, manager: HeapFigures, reason: str) -> bool:
         waited = manager.now - self._last >= self.min_interval_s
         return waited and manager.fragmentation() > self.threshold
 
-    def notify_gc(self, manager: Heapwatch, event: CycleReport) -> None:
+    def notify_gc(self, manager: HeapFigures, event: CycleReport) -> None:
         self._last = manager.now
 
 
 class ObjectGrowthPolicy(GCPolicy):
-    """When there are so many more objects than after the last cycle: a ratio, and a number."""
+    """Collects when the number of objects has grown enough since the last cycle.
+
+    Args:
+        growth_ratio: By which share of the objects after the last cycle it must have grown.
+        window: By how many objects it must have grown at least.
+    """
 
     def __init__(self, growth_ratio: float = 0.5, window: int = 100) -> None:
         if not growth_ratio > 0 or window < 1:
@@ -107,18 +121,18 @@ class ObjectGrowthPolicy(GCPolicy):
         self.window = window
         self._base: int | None = None
 
-    def should_trigger(self, manager: Heapwatch, reason: str) -> bool:
+    def should_trigger(self, manager: HeapFigures, reason: str) -> bool:
         if self._base is None:
             self._base = manager.live_objects
         grown = manager.live_objects - self._base
         return grown >= max(self.window, self.growth_ratio * self._base)
 
-    def notify_gc(self, manager: Heapwatch, event: CycleReport) -> None:
+    def notify_gc(self, manager: HeapFigures, event: CycleReport) -> None:
         self._base = manager.live_objects
 
 
 class Decision(NamedTuple):
-    """A cycle that a bandit started: which policy had the say, and what came of it."""
+    """A cycle that a bandit started: the policy that decided (``arm``), and the outcome."""
 
     at: float
     arm: int
@@ -129,10 +143,16 @@ class Decision(NamedTuple):
 
 
 class BanditGCPolicy(GCPolicy):
-    """Learns which of several policies to listen to: ε-greedy over their mean rewards.
+    """Learns which of several policies to follow: ε-greedy over their mean rewards.
 
-    The reward of a cycle has no unit: the part of the heap it freed, minus ``pause_penalty`` times
-    the part of the time since the last cycle that it took. Every decision is kept in ``decisions``.
+    The reward of a cycle is the share of the heap that it freed, minus ``pause_penalty`` times the
+    share of the time since the last cycle that it took. ``decisions`` keeps the latest decisions.
+
+    Args:
+        policies: The policies to choose from.
+        epsilon: How often to try a policy at random, from 0 to 1.
+        pause_penalty: The weight of the time that a cycle takes.
+        rng: The source of randomness (default: seeded with 0).
     """
 
     def __init__(
@@ -161,7 +181,7 @@ class BanditGCPolicy(GCPolicy):
         self._pending: tuple[int, bool] | None = None
         self._choose()
 
-    def should_trigger(self, manager: Heapwatch, reason: str) -> bool:
+    def should_trigger(self, manager: HeapFigures, reason: str) -> bool:
         if self._last is None:
             self._last = manager.now
         asked = [policy.should_trigger(manager, reason) for policy in self.policies]
@@ -169,13 +189,13 @@ class BanditGCPolicy(GCPolicy):
             self._pending = (self.arm, self._explored)
         return asked[self.arm]
 
-    def notify_gc(self, manager: Heapwatch, event: CycleReport) -> None:
+    def notify_gc(self, manager: HeapFigures, event: CycleReport) -> None:
         for policy in self.policies:
             policy.notify_gc(manager, event)
         since = 0.0 if self._last is None else manager.now - self._last
         self._last = manager.now
         if self._pending is None:
-            return  # somebody else asked for this cycle: no arm earned it
+            return  # no policy started this cycle, so no arm is rewarded
         arm, explored = self._pending
         self._pending = None
         reward = self.reward(event, manager.capacity, since)
@@ -187,7 +207,7 @@ class BanditGCPolicy(GCPolicy):
         self._choose()
 
     def reward(self, event: CycleReport, capacity: int, since: float) -> float:
-        """Return what a cycle was worth, ``since`` seconds after the one before."""
+        """Return the reward of a cycle that ended ``since`` seconds after the one before."""
         busy = min(1.0, event.duration / since) if since > 0 else 1.0
         return event.freed_bytes / capacity - self.pause_penalty * busy
 

@@ -1,6 +1,6 @@
-"""``GCScheduler``: when collections begin, the one under way, and the reports of those that ended.
+"""``GCScheduler``: starts collections, runs them in slices, and keeps their reports.
 
-A collection goes on in slices between the program's own calls, or until there is room.
+A collection runs in slices between the program's own calls, or until enough space is free.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from typing import Protocol
 from ...events import EventStream
 from ..heap.heap import Heap
 from ..heap.lower_tier import LowerTier
-from ..options import Options
+from ..options import EngineOptions
 from .collectors import GarbageCollector
 from .cycles import Cycle, GCEvent
-from .policies import Heapwatch
+from .policies import HeapFigures
 
 _REMEMBERED_CYCLES = 1000
 
 
-class Collected(Heapwatch, Protocol):
-    """What a collection needs of a space: an ``Engine`` has all of it."""
+class CollectedSpace(HeapFigures, Protocol):
+    """What a collection needs of a space. An ``Engine`` has all of it."""
 
     heap: Heap
-    options: Options
+    options: EngineOptions
     events: EventStream
     clock: Callable[[], float]
     lower_tier: LowerTier
@@ -35,18 +35,18 @@ class Collected(Heapwatch, Protocol):
 
 
 class GCScheduler:
-    """The collections of a space; under its lock."""
+    """The collections of a space. Call it with the lock of the space held."""
 
-    def __init__(self, space: Collected) -> None:
+    def __init__(self, space: CollectedSpace) -> None:
         self._space = space
-        self.cycle: Cycle | None = None  # under way
+        self.cycle: Cycle | None = None  # in progress
         self.reports: deque[GCEvent] = deque(maxlen=_REMEMBERED_CYCLES)
         self.cycles_run = 0
-        self.maybe_garbage = True  # something may have become garbage since the last full cycle
-        self.has_worked = False  # a slice was done since the last look
+        self.maybe_garbage = True  # there may be garbage since the last full cycle
+        self.has_worked = False  # whether a slice was run since the last look
 
     def begin_if_due(self) -> None:
-        """Start a collection if none is under way and a policy, or an end of life, asks for one."""
+        """Start a collection if none is in progress and a policy or an expiry asks for one."""
         if self.cycle is not None:
             return
         for policy in self._space.options.policies:
@@ -64,7 +64,7 @@ class GCScheduler:
         self.cycle = Cycle(space.heap, space.options.collectors, space.free, trigger, space.clock())
 
     def advance(self, seconds: float, enough: Callable[[], bool] | None = None) -> bool:
-        """Go on with the collection under way; tell whether it ended."""
+        """Continue the collection in progress; return whether it has ended."""
         assert self.cycle is not None
         self.has_worked = True
         try:
@@ -80,7 +80,7 @@ class GCScheduler:
         return True
 
     def run(self, trigger: str) -> GCEvent:
-        """See the collection under way to its end, then run a whole one; return its report."""
+        """Finish the collection in progress, then run a whole one; return its report."""
         if self.cycle is not None:
             self.advance(math.inf)
         self.begin(trigger)
@@ -88,7 +88,7 @@ class GCScheduler:
         return self.reports[-1]
 
     def expire(self, enough: Callable[[], bool]) -> None:
-        """Free what has come to its end, until there is enough room."""
+        """Free what has expired, until ``enough()``."""
         due = self._due()
         if due:
             self._space.lower_tier.wait()
@@ -97,8 +97,8 @@ class GCScheduler:
             cycle.abandon()
 
     def collect(self, enough: Callable[[], bool]) -> None:
-        """Collect until there is enough room: the cycle under way first, then, if that was not
-        all, one that sees everything that has become garbage since."""
+        """Collect until ``enough()``: finish the cycle in progress first, then, if that does not
+        suffice, run one that sees everything that has become garbage since."""
         self._space.lower_tier.wait()
         for _ in range(2):
             if self.cycle is None:
@@ -110,7 +110,7 @@ class GCScheduler:
                 return
 
     def abandon(self) -> None:
-        """Stop the collection under way; what it freed stays freed."""
+        """Stop the collection in progress; what it freed stays freed."""
         if self.cycle is not None:
             self.cycle.abandon()
             self.cycle = None

@@ -1,1 +1,1 @@
-"""The heap: bytes in an arena, the objects in them, and every change that can be made to them."""
+"""The heap: an arena of bytes, the objects in it, and the ops that change them."""

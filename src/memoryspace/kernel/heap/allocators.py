@@ -1,7 +1,7 @@
-"""Which free block to take: the three answers, each an index over the free blocks of a space.
+"""Allocators: indexes over the free blocks of a heap that choose which one to use.
 
-An allocator knows only where the free blocks are. The space owns the bytes: it splits, merges and
-counts. Everything is in granules (16 bytes), the unit the space hands out.
+An allocator knows only where the free blocks are. The heap owns the bytes: it splits, merges and
+counts. All sizes are in granules of 16 bytes, the unit of allocation.
 
 * ``SegregatedFitAllocator``: bins by size, constant time, a block at most 1/16 too big (default).
 * ``BestFitAllocator``: exactly the smallest block that fits, the lowest of these.
@@ -17,34 +17,34 @@ from heapq import heappop, heappush
 
 NOWHERE = -1
 
-_FEW = 8  # how many blocks of one bin are looked at before a bigger block is taken
+_FEW = 8  # how many blocks of one bin are examined before a bigger block is taken
 _END = 0xFFFFFFFF
 
 
 class Allocator(ABC):
-    """An index over free blocks. ``find`` only looks: the space then removes what it takes."""
+    """An index over free blocks. ``find`` changes nothing: the heap removes what it takes."""
 
     # Whether freed blocks may wait for an allocation of the same size before they are merged.
     defers_merging = False
 
     @abstractmethod
     def bind(self, words: memoryview, granules: int) -> None:
-        """Start over, empty, for a space of so many granules; ``words`` is its memory."""
+        """Start over, empty, for a heap of so many granules; ``words`` is its memory."""
 
     @abstractmethod
     def add(self, start: int, size: int) -> None:
-        """A block is free from now on."""
+        """Add a free block."""
 
     @abstractmethod
     def remove(self, start: int, size: int) -> None:
-        """A free block is taken or merged."""
+        """Remove a free block that is being taken or merged."""
 
     @abstractmethod
     def find(self, size: int) -> int:
         """Return the start of a free block of at least this size, or ``NOWHERE``."""
 
     def search(self, size: int) -> int:
-        """Return what ``find`` does, looking at every block: for when nothing else is left."""
+        """Return what ``find`` does, but examine every block. The last resort."""
         return self.find(size)
 
     @abstractmethod
@@ -55,8 +55,8 @@ class Allocator(ABC):
 class SegregatedFitAllocator(Allocator):
     """Two-level segregated fit: a bin for each 1/16 of a power of two, one bitmap over the bins.
 
-    The blocks of a bin are linked through their own, free, memory: word 1 is the next block, word
-    2 the one before. Nothing is kept per block outside the arena.
+    Blocks of a bin are linked through their own free memory: word 1 is the next block, word 2 the
+    previous one. Nothing is stored per block outside the arena.
     """
 
     defers_merging = True
@@ -122,7 +122,7 @@ class SegregatedFitAllocator(Allocator):
         return most
 
     def _first_fitting(self, index: int, size: int) -> int:
-        """Of a bin whose blocks may be a little too small, look at the first few."""
+        """Examine the first few blocks of a bin, whose blocks may be a little too small."""
         words, start = self._words, self._heads[index]
         for _ in range(_FEW):
             if start == _END:
@@ -144,8 +144,8 @@ def bin_of(size: int) -> int:
 class BestFitAllocator(Allocator):
     """The distinct free sizes in order, and for each a heap of the starts of its blocks.
 
-    A block that is merged away from deep inside a heap stays there until it comes to the top, or
-    until more than half of the heap is such.
+    A block that is removed from deep inside a heap stays there until it reaches the top, or until
+    more than half of the heap consists of such blocks.
     """
 
     def bind(self, words: memoryview, granules: int) -> None:

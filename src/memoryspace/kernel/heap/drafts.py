@@ -1,4 +1,4 @@
-"""What is to be stored, checked and made into bytes and an op, before anything has changed."""
+"""Drafts: new objects, validated and encoded before anything changes."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ from ...errors import InvalidInput
 from ...record import as_marks, check_id, is_number
 from .heap import Heap
 from .object import ID_PREFIX, encode_body
-from .ops import Stored
+from .ops import StoreOp
 from .table import FOREVER, NAMED, PINNED, ROOT
 
 _REMEMBERED_TAGS = 1000
 
 
 class NewObject(NamedTuple):
-    """One of several objects to store at once; the fields are those of ``store``."""
+    """An object to store, for ``store_many``. The fields are the parameters of ``store``.
+
+    ``expires_at`` sets the expiry as a time, instead of ``ttl``. ``created_at`` keeps the age of a
+    copy; a time in the future counts as now.
+    """
 
     payload: Mapping[str, Any]
     size: int | None = None
@@ -29,23 +33,23 @@ class NewObject(NamedTuple):
     tenant: str = ""
     id: str | None = None
     created_at: float | None = None
-    expires_at: float | None = None  # instead of a ttl
+    expires_at: float | None = None
 
 
 class Drafts:
-    """Turns new objects into bodies and ops. Remembers tags that come again and again."""
+    """Turns new objects into bodies and ops. Remembers recent tags."""
 
     def __init__(self) -> None:
         self._known_tags: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def encode(self, new: NewObject, heap: Heap) -> bytes:
-        """Check everything about a new object; return its body."""
+        """Validate a new object and return its body."""
         payload, size, _, importance, ttl, embedding, _, _, tenant, object_id, *times = new
         if not isinstance(payload, Mapping):
             raise TypeError(f"a payload must be a dict, got {type(payload).__name__}")
         if object_id is not None:
             _check_own_id(object_id)
-        if tenant != "" and heap.tenants.names.find(tenant) is None:  # else it was checked before
+        if tenant != "" and heap.tenants.names.find(tenant) is None:  # else validated before
             check_id("tenant", tenant)
         if type(importance) is not float or ttl is not None or importance - importance:
             if importance is None:
@@ -57,13 +61,13 @@ class Drafts:
             raise InvalidInput(f"size must be a whole number from 0 to 2**32 - 1, got {size!r}")
         return encode_body(payload, embedding, object_id)
 
-    def op(self, new: NewObject, body: bytes, handle: int, now: float) -> Stored:
-        """Return the change that stores a checked object."""
+    def op(self, new: NewObject, body: bytes, handle: int, now: float) -> StoreOp:
+        """Return the op that stores a validated object."""
         _, size, tags, importance, ttl, _, pin, root, tenant, name, created, expires = new
         created = now if created is None else min(created, now)
         if expires is None:
             expires = FOREVER if ttl is None else created + ttl
-        return Stored(
+        return StoreOp(
             handle,
             body,
             len(body) if size is None else size,
@@ -91,12 +95,12 @@ _NO_TIMES = [None, None]
 
 
 def checked_tags(tags: Iterable[str]) -> tuple[str, ...]:
-    """Return tags in order, each once."""
+    """Return validated tags, sorted and without duplicates."""
     return tuple(sorted(as_marks(tags if isinstance(tags, str) else list(tags))))
 
 
 def check_numbers(*, importance: float | None, ttl: float | None) -> None:
-    """Refuse what is no number."""
+    """Raise ``InvalidInput`` unless these are finite numbers or ``None``."""
     for name, number in (("importance", importance), ("ttl", ttl)):
         if number is not None and not is_number(number):
             raise InvalidInput(f"{name} must be a finite number, got {number!r}")
@@ -111,4 +115,4 @@ def _check_times(times: Sequence[float | None]) -> None:
 def _check_own_id(object_id: str) -> None:
     check_id("object id", object_id)
     if object_id.startswith(ID_PREFIX):
-        raise InvalidInput(f"object id {object_id!r}: ids with {ID_PREFIX!r} are our own")
+        raise InvalidInput(f"object id {object_id!r} is reserved: it starts with {ID_PREFIX!r}")

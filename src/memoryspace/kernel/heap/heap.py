@@ -1,10 +1,10 @@
-"""``Heap``: objects in a space, and the one place where they change.
+"""``Heap``: the objects of a space, and the one place where they change.
 
-``apply`` makes the changes that ops describe, in running and in recovery alike. It cannot fail
-half-way: whoever calls it has checked the ops and reserved the blocks before they were journalled.
+``apply`` makes the changes that ops describe, at run time and in recovery alike. It cannot fail
+half-way: its callers check the ops and reserve the blocks before they journal anything.
 
-Others learn what happened through the listener lists: the index, the pager, a collector at work,
-a checkpoint being written. They are told while the row of the object can still be read.
+The index, the pager, a running collector and a checkpoint in progress follow the heap through the
+listener lists. Listeners are called while the row of the object can still be read.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any
 
 from ...errors import UnknownObject
 from .allocators import Allocator
-from .names import Names
+from .names import ObjectNames
 from .object import ID_PREFIX, MemoryObject, decode_body, handle_of, id_of
-from .ops import MAX_OPS, Flagged, Freed, Linked, Op, Rewritten, Stored, Tuned
+from .ops import MAX_OPS, FlagOp, FreeOp, LinkOp, Op, RewriteOp, StoreOp, TuneOp
 from .references import References
 from .space import MemorySpace
 from .table import (
@@ -36,7 +36,7 @@ from .table import (
     ObjectTable,
 )
 
-_STALE_ENDS = 1024
+_STALE_EXPIRIES = 1024
 
 SlotListener = Callable[[int], None]
 
@@ -44,14 +44,14 @@ STAMP_BITS = MAX_OPS.bit_length() - 1
 
 
 class Tenants:
-    """Whose objects there are, and how many bytes each tenant's take."""
+    """The tenants, and how many bytes the objects of each take."""
 
     def __init__(self) -> None:
         self.names: Interned[str] = Interned("")
         self.bytes: list[int] = [0]
 
     def take(self, tenant: str, size: int) -> int:
-        """Count one more object of a tenant; return the tenant's number."""
+        """Count one more object of a tenant and return the tenant's number."""
         number = self.names.take(tenant) if tenant else 0
         if number == len(self.bytes):
             self.bytes.append(0)
@@ -71,7 +71,7 @@ class Tenants:
 
 
 class Heap:
-    """The state of a memory space. Not thread-safe: the manager holds the lock."""
+    """The state of a memory space. Not thread-safe: the engine holds the lock."""
 
     def __init__(self, capacity: int, allocator: Allocator | None = None) -> None:
         self._allocator = allocator
@@ -80,21 +80,21 @@ class Heap:
         self.references = References(self.table)
         self.tenants = Tenants()
         self.tags: Interned[tuple[str, ...]] = Interned(())
-        self.names = Names()
-        self.due: list[tuple[float, int]] = []  # a heap of (end of life, handle)
+        self.names = ObjectNames()
+        self.due: list[tuple[float, int]] = []  # a heap of (expiry, handle)
         self.lsn = 0  # of the last change
         self.roots = self.pinned = 0
         self.held_bytes = 0  # of roots and pinned objects
         self.weight = 0
-        self.body_of: Callable[[int], bytes] = self.read  # a cold tier knows of more places
+        self.body_of: Callable[[int], bytes] = self.read  # a cold tier replaces this
         self.on_stored: list[SlotListener] = []
         self.on_freed: list[SlotListener] = []
         self.on_changed: list[SlotListener] = []
-        self.on_rewritten: list[Callable[[int, int, int], None]] = []  # slot, its old stamp, flags
+        self.on_rewritten: list[Callable[[int, int, int], None]] = []  # slot, old stamp, old flags
         self.on_kept: list[SlotListener] = []  # became a root, pinned, or the target of another
 
     def empty_copy(self) -> Heap:
-        """Return a new heap of the same capacity; the allocator goes over to it."""
+        """Return a new heap of the same capacity, which takes over the allocator."""
         return Heap(self.space.capacity, self._allocator)
 
     def reserve(self, sizes: Iterable[int]) -> list[int]:
@@ -109,27 +109,27 @@ class Heap:
         return addresses
 
     def release(self, addresses: Iterable[int]) -> None:
-        """Give reserved blocks back: their ops will not happen."""
+        """Free reserved blocks: their ops will not happen."""
         for address in addresses:
             if address != NOT_HOT:
                 self.space.deallocate(address)
 
     def apply(self, ops: Sequence[Op], lsn: int, addresses: Sequence[int]) -> None:
-        """Make the changes. The only door: nothing else writes the table.
+        """Make the changes that ops describe. Nothing else writes the table.
 
-        ``addresses`` are the blocks of the bodies in the ops, in order; ``NOT_HOT`` for a body
-        that the cold tier holds already.
+        ``addresses`` are the blocks for the bodies in the ops, in order; ``NOT_HOT`` for a body
+        that the cold tier already holds.
         """
         block = 0
         self.lsn = lsn
         for number, op in enumerate(ops):
-            if type(op) is Stored:
+            if type(op) is StoreOp:
                 self._store(op, lsn << STAMP_BITS | number, addresses[block])
                 block += 1
-            elif type(op) is Freed:
+            elif type(op) is FreeOp:
                 for handle in op.handles:
                     self._free(handle & SLOT_MASK)
-            elif isinstance(op, Rewritten):
+            elif isinstance(op, RewriteOp):
                 self._rewrite(op, lsn << STAMP_BITS | number, addresses[block])
                 block += 1
             else:
@@ -156,7 +156,7 @@ class Heap:
         return slot if slot < table.rows and table.handle[slot] == handle and handle else -1
 
     def object(self, slot: int, body: bytes, object_id: str | None = None) -> MemoryObject:
-        """Return a copy of an object with these bytes (and this id, if it is known)."""
+        """Return a copy of an object with these bytes. Pass its id if it is known."""
         table, found = self.table, MemoryObject()
         found.id = self.id_of(slot) if object_id is None else object_id
         found._body = body
@@ -175,9 +175,9 @@ class Heap:
         return found
 
     def now_cold(self, slot: int) -> None:
-        """Note that the cold tier holds these very bytes."""
+        """Note that the cold tier holds exactly these bytes."""
         self.table.flags[slot] |= COLD
-        self._tell(self.on_changed, slot)
+        self._notify(self.on_changed, slot)
 
     def evict(self, slot: int) -> None:
         """Drop the hot copy of an object whose bytes the cold tier holds."""
@@ -186,19 +186,19 @@ class Heap:
         self.table.address[slot] = NOT_HOT
 
     def place(self, slot: int, body: bytes) -> None:
-        """Give a cold object a hot copy again; raise ``OutOfSpace`` if there is no room."""
+        """Give a cold object a hot copy again; raise ``OutOfSpace`` if it does not fit."""
         address = self.space.allocate(len(body))
         self.space.fill(address, body, slot)
         self.table.address[slot] = address
 
     def recovered(self) -> None:
-        """Tell the listeners of everything that an image brought back."""
+        """Report every object that an image brought back as stored."""
         if self.on_stored:
             for slot in self.table.living():
-                self._tell(self.on_stored, slot)
+                self._notify(self.on_stored, slot)
 
     def recall_names(self, slots: Iterable[int]) -> None:
-        """Learn the names of objects again, from their bodies."""
+        """Read the names of objects from their bodies again."""
         for slot in slots:
             handle = self.table.handle[slot]
             name = decode_body(self.body_of(slot), id_of(handle)).name
@@ -206,11 +206,11 @@ class Heap:
                 self.names[name] = handle
 
     def compact(self) -> int:
-        """Slide all hot objects together; return how many bytes moved."""
+        """Slide all hot objects together and return how many bytes moved."""
         return self.space.compact(self.table.address.__setitem__)
 
     def check(self) -> None:
-        """Verify every invariant; for tests, it looks at everything."""
+        """Verify every invariant. Meant for tests: it reads everything."""
         table = self.table
         self.space.check()
         table.check()
@@ -238,10 +238,10 @@ class Heap:
         for number, total in enumerate(self.tenants.bytes):
             assert total == sum(table.size[slot] for slot in living if table.tenant[slot] == number)
         due = {handle for _, handle in self.due}
-        mortal = {table.handle[slot] for slot in living if table.expires[slot] != FOREVER}
-        assert mortal <= due, "an object's end would not be noticed"
+        expiring = {table.handle[slot] for slot in living if table.expires[slot] != FOREVER}
+        assert expiring <= due, "the expiry of an object would go unnoticed"
 
-    def _store(self, op: Stored, stamp: int, address: int) -> None:
+    def _store(self, op: StoreOp, stamp: int, address: int) -> None:
         table, handle, size = self.table, op.handle, len(op.body)
         slot = handle & SLOT_MASK
         table.claim(slot)
@@ -265,10 +265,10 @@ class Heap:
             self._note_kept(op, slot, size)
         if op.expires != FOREVER:
             heapq.heappush(self.due, (op.expires, handle))
-        for told in self.on_stored:
-            told(slot)
+        for listener in self.on_stored:
+            listener(slot)
 
-    def _note_kept(self, op: Stored, slot: int, size: int) -> None:
+    def _note_kept(self, op: StoreOp, slot: int, size: int) -> None:
         if op.flags & NAMED:
             name = decode_body(op.body, id_of(op.handle)).name
             if name is not None:
@@ -280,8 +280,8 @@ class Heap:
 
     def _free(self, slot: int) -> None:
         table = self.table
-        for told in self.on_freed:
-            told(slot)
+        for listener in self.on_freed:
+            listener(slot)
         flags, size = table.flags[slot], table.size[slot]
         if flags & (ROOT | PINNED | NAMED):
             self._forget_kept(slot, flags, size)
@@ -308,8 +308,8 @@ class Heap:
             self.pinned -= bool(flags & PINNED)
             self.held_bytes -= size
 
-    def _rewrite(self, op: Rewritten, stamp: int, address: int) -> None:
-        """Write the new body, then give the old block back."""
+    def _rewrite(self, op: RewriteOp, stamp: int, address: int) -> None:
+        """Write the new body, then free the old block."""
         table, slot = self.table, op.handle & SLOT_MASK
         grown = len(op.body) - table.size[slot]
         old_stamp, old_flags = table.stamp[slot], table.flags[slot]
@@ -328,28 +328,28 @@ class Heap:
         table.weight[slot] = op.weight
         if table.flags[slot] & (ROOT | PINNED):
             self.held_bytes += grown
-        self._tell(self.on_changed, slot)
-        for hear in self.on_rewritten:
-            hear(slot, old_stamp, old_flags)
+        self._notify(self.on_changed, slot)
+        for listener in self.on_rewritten:
+            listener(slot, old_stamp, old_flags)
 
     def _adjust(self, op: Op) -> None:
-        if isinstance(op, Linked):
+        if isinstance(op, LinkOp):
             self._link(op)
-        elif isinstance(op, Flagged):
+        elif isinstance(op, FlagOp):
             self._flag(op)
-        elif isinstance(op, Tuned):
+        elif isinstance(op, TuneOp):
             self._tune(op)
 
-    def _link(self, op: Linked) -> None:
+    def _link(self, op: LinkOp) -> None:
         source = op.source & SLOT_MASK
         if op.on:
             self.references.add(source, op.target)
-            self._tell(self.on_kept, op.target & SLOT_MASK)
+            self._notify(self.on_kept, op.target & SLOT_MASK)
         else:
             self.references.remove(source, op.target)
-        self._tell(self.on_changed, source)
+        self._notify(self.on_changed, source)
 
-    def _flag(self, op: Flagged) -> None:
+    def _flag(self, op: FlagOp) -> None:
         table, slot = self.table, op.handle & SLOT_MASK
         before = table.flags[slot]
         after = before | op.flag if op.on else before & ~op.flag
@@ -359,10 +359,10 @@ class Heap:
         held = bool(after & (ROOT | PINNED)) - bool(before & (ROOT | PINNED))
         self.held_bytes += held * table.size[slot]
         if op.on:
-            self._tell(self.on_kept, slot)
-        self._tell(self.on_changed, slot)
+            self._notify(self.on_kept, slot)
+        self._notify(self.on_changed, slot)
 
-    def _tune(self, op: Tuned) -> None:
+    def _tune(self, op: TuneOp) -> None:
         table, slot = self.table, op.handle & SLOT_MASK
         table.importance[slot] = op.importance
         if op.expires != table.expires[slot]:
@@ -373,13 +373,13 @@ class Heap:
         table.tags[slot] = self.tags.take(op.tags) if op.tags else 0
         if old:
             self.tags.drop(old)
-        self._tell(self.on_changed, slot)
+        self._notify(self.on_changed, slot)
 
     def _due_later(self, end: float, handle: int) -> None:
-        """Note a new end; old ones of the same object are dropped when they become many."""
+        """Note a new expiry; outdated entries are dropped when they become many."""
         table = self.table
-        if len(self.due) > 2 * table.live + _STALE_ENDS:
-            self.due[:] = [  # in place: a collector may be at work on it
+        if len(self.due) > 2 * table.live + _STALE_EXPIRIES:
+            self.due[:] = [  # in place: a running collector may hold the list
                 (end, each)
                 for end, each in set(self.due)
                 if (slot := table.slot_of(each)) >= 0 and table.expires[slot] == end
@@ -388,33 +388,33 @@ class Heap:
         heapq.heappush(self.due, (end, handle))
 
     @staticmethod
-    def _tell(listeners: list[SlotListener], slot: int) -> None:
-        for told in listeners:
-            told(slot)
+    def _notify(listeners: list[SlotListener], slot: int) -> None:
+        for listener in listeners:
+            listener(slot)
 
     def require(self, ops: Iterable[Op]) -> None:
-        """Raise ``UnknownObject`` unless every object that ops change is living."""
+        """Raise ``UnknownObject`` unless every object that ops change exists."""
         for op in ops:
             for handle in _handles(op):
                 if self.table.slot_of(handle) < 0:
-                    raise UnknownObject(f"no object {id_of(handle)!r}: it is gone")
+                    raise UnknownObject(f"no object {id_of(handle)!r}: it was freed")
 
 
 def bodies_of(ops: Sequence[Op], lsn: int) -> list[tuple[int, bytes]]:
-    """Return the bodies in ops, each with the stamp that its write will have."""
+    """Return the bodies in ops, each with the stamp of its write."""
     return [
         (lsn << STAMP_BITS | number, op.body)
         for number, op in enumerate(ops)
-        if isinstance(op, Stored | Rewritten)
+        if isinstance(op, StoreOp | RewriteOp)
     ]
 
 
 def _handles(op: Any) -> Sequence[int]:
-    """Return the handles that must be living before an op."""
-    if isinstance(op, Stored):
+    """Return the handles of objects that an op requires to exist."""
+    if isinstance(op, StoreOp):
         return ()
-    if isinstance(op, Freed):
+    if isinstance(op, FreeOp):
         return op.handles
-    if isinstance(op, Linked):
+    if isinstance(op, LinkOp):
         return (op.source, op.target)
     return (op.handle,)

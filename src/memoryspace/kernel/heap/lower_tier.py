@@ -1,6 +1,6 @@
-"""``LowerTier``: the tier below a heap. This one is empty; a tiered space puts its cold tier here.
+"""``LowerTier``: the interface of the tier below a heap, and the empty tier.
 
-A space asks its lower tier for three things: to take bodies that the heap cannot hold, to make
+An engine asks its lower tier for three things: to take bodies that the heap cannot hold, to make
 durable what a checkpoint relies on, and to delete what can no longer be read.
 """
 
@@ -33,39 +33,39 @@ class LowerTier:
             raise WouldWait
 
     def follow(self, heap: Heap) -> None:
-        """Begin below another heap, which is still empty."""
+        """Start over below another heap, which is still empty."""
         self._heap = heap
         self.tombstones = []
 
     def recovered(self, *, journalled: bool) -> None:
-        """Everything there was is back; from now on there are changes."""
+        """Note that recovery has ended; changes follow."""
 
     def overflow(self, bodies: Bodies) -> list[int] | None:
-        """Take bodies that the heap could not hold if it were empty, before they are journalled.
+        """Take bodies that even an empty heap could not hold, before they are journalled.
 
-        Return what stands for their addresses, or ``None`` if they are not taken.
+        Return placeholders for their addresses, or ``None`` if this tier does not take them.
         """
         return None
 
     def admit(self, addresses: Sequence[int]) -> None:
-        """Get ready for a change with these blocks to be journalled; asked while some are pending.
+        """Prepare for a change with these blocks to be journalled; called if bodies are pending.
 
         If this raises, the change does not happen.
         """
 
     def commit(self, addresses: Sequence[int]) -> None:
-        """A change with these blocks has happened; told if some were pending."""
+        """Note that a change with these blocks has happened; called if bodies were pending."""
 
     def take_back(self, addresses: Sequence[int]) -> None:
-        """A change with these blocks will not happen."""
+        """Note that a change with these blocks will not happen."""
 
     def spill(self, bodies: list[tuple[int, bytes]]) -> None:
-        """Find a place for recovered bodies, by slot, when the heap is smaller than the image."""
+        """Place recovered bodies, by slot, when the heap is smaller than the image."""
         for slot, body in bodies:
             self._heap.place(slot, body)
 
     def sync(self) -> None:
-        """Return when what was taken is safe."""
+        """Return when every body that was taken is durable."""
 
     def purge(self, oldest: int) -> None:
         """Delete bodies that no checkpoint from this lsn on can need."""
@@ -73,9 +73,9 @@ class LowerTier:
     def needed(self, oldest: int) -> Iterable[int]:
         """Return the stamps of all bodies that the space, or its past from this lsn on, has now.
 
-        They may be gone through later, and without the lock.
+        The result may be iterated later, without the lock.
         """
         return ()
 
     def scrub(self, needed: Iterable[int], before: int) -> None:
-        """Leave no byte of other bodies with stamps before this one; asked without the lock."""
+        """Erase all other bodies with stamps before ``before``; called without the lock."""

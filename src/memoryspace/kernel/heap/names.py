@@ -1,4 +1,4 @@
-"""Ids that callers gave: name → handle, in many small dicts.
+"""Ids that callers chose, by handle and back, in many small dicts.
 
 One big dict would stop everything for tens of milliseconds whenever it grows.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 _SHARDS = 256
 
 
-class Names:
+class ObjectNames:
     """A two-way mapping between names and handles."""
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class Names:
         return self._handles[hash(name) % _SHARDS].get(name, 0)
 
     def of(self, handle: int) -> str | None:
-        """Return the name of a handle."""
+        """Return the name of a handle, or ``None``."""
         return self._names[handle % _SHARDS].get(handle)
 
     def forget(self, handle: int) -> None:

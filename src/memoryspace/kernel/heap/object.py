@@ -1,6 +1,7 @@
-"""``MemoryObject``: what a space remembers, decoded from its bytes when somebody looks.
+"""``MemoryObject``: an object of a space, and the encoding of its body.
 
-An object in hand is a copy taken at one moment: changing it changes nothing in the space.
+A ``MemoryObject`` is a copy taken at one moment: changing it changes nothing in the space. Its
+payload is decoded on first access.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from msgspec import Struct
 
 from ...errors import CorruptData, NotSerializable
 
-ID_PREFIX = "#"  # of ids that the space gave; a caller's own id cannot start with it
+ID_PREFIX = "#"  # of ids that the space makes; ids that callers choose cannot start with it
 MAX_DEPTH = 200
 
 _IMPORTANCE_SHARE, _RECENCY_SHARE, _REFERENCE_SHARE = 0.7, 0.3, 0.1
@@ -35,7 +36,24 @@ _decode = msgspec.msgpack.Decoder(Body).decode
 
 
 class MemoryObject:
-    """One remembered thing, as it was when it was loaded."""
+    """An object as it was when it was loaded.
+
+    Attributes:
+        id: Its id: the caller's, or one that the space made.
+        payload: What was stored.
+        tags: Its tags.
+        embedding: The vector stored with it, if any.
+        size: What it counts against ``Quotas.budget``.
+        tenant: Its tenant, ``""`` if it has none.
+        importance: Its importance.
+        created_at: When it was stored.
+        expires_at: When it expires; infinity if never.
+        last_accessed_at: When it was last loaded or found.
+        access_count: How often it was loaded or found.
+        reference_count: How many objects refer to it.
+        generation: How often a generational collector has promoted it.
+        address: Where its body is in the heap, or -1 if it is only in the cold tier.
+    """
 
     __slots__ = (
         "_body",
@@ -73,7 +91,7 @@ class MemoryObject:
 
     @property
     def tags(self) -> frozenset[str]:
-        """The tags it carries."""
+        """Its tags."""
         return frozenset(self._tags)
 
     @property
@@ -83,21 +101,21 @@ class MemoryObject:
 
     @property
     def ttl(self) -> float | None:
-        """How long it was to live, in seconds; ``None``: as long as it is wanted."""
+        """Its lifetime in seconds from creation, or ``None`` if it never expires."""
         lifetime = self.expires_at - self.created_at
         return None if lifetime == float("inf") else lifetime
 
     def touch(self, now: float) -> None:
-        """Count a use of this copy (``MemoryManager.load`` counts uses of the object itself)."""
+        """Count a use of this copy. ``MemoryManager.load`` counts uses of the object itself."""
         self.last_accessed_at = now
         self.access_count += 1
 
     def expired(self, now: float) -> bool:
-        """Tell whether its time was over at a moment."""
+        """Return whether it has expired at a moment."""
         return self.expires_at <= now
 
     def importance_score(self, now: float, decay_halflife: float = 3600.0) -> float:
-        """Return how much it matters: its importance, its freshness, who refers to it."""
+        """Return a score of its importance, its recency and how many objects refer to it."""
         return importance_score(
             self.importance, now - self.last_accessed_at, self.reference_count, decay_halflife
         )
@@ -127,7 +145,7 @@ def importance_score(
 def encode_body(
     payload: Mapping[str, Any], embedding: Sequence[float] | None, name: str | None
 ) -> bytes:
-    """Return the bytes of an object; only plain data is taken."""
+    """Return the bytes of an object; raise ``NotSerializable`` for anything but plain data."""
     try:
         for key, value in payload.items():
             if type(key) is not str or type(value) not in _PLAIN:
@@ -148,7 +166,7 @@ def decode_body(body: bytes, object_id: str) -> Body:
 
 
 def id_of(handle: int) -> str:
-    """Return the id of an object that has no name of its own."""
+    """Return the id of an object whose caller chose none."""
     return f"{ID_PREFIX}{handle:x}"
 
 
@@ -161,7 +179,7 @@ def handle_of(object_id: str) -> int:
 
 
 def _check(data: Any, depth: int) -> None:
-    """Refuse what would come back as something else: a set, a date, an object, a key 1."""
+    """Refuse what would be decoded as something else: a set, a date, an object, a key 1."""
     if type(data) in _PLAIN:
         return
     if depth > MAX_DEPTH:
@@ -169,7 +187,7 @@ def _check(data: Any, depth: int) -> None:
     if isinstance(data, Mapping):
         for key, value in data.items():
             if type(key) is not str:
-                raise TypeError(f"the key {key!r} is no str")
+                raise TypeError(f"the key {key!r} is not a str")
             if type(value) not in _PLAIN:
                 _check(value, depth + 1)
     elif isinstance(data, list | tuple):
@@ -177,4 +195,4 @@ def _check(data: Any, depth: int) -> None:
             if type(value) not in _PLAIN:
                 _check(value, depth + 1)
     else:
-        raise TypeError(f"a {type(data).__name__} is no plain data")
+        raise TypeError(f"a {type(data).__name__} is not plain data")

@@ -1,7 +1,7 @@
-"""The changes a space can make. Each is a value: it is journalled first and applied afterwards.
+"""Ops: the changes of a space as values, which are journalled first and applied afterwards.
 
-The one list of ops in a journal frame happens as a whole or not at all. Ops say everything that
-is needed to make the change again, so recovery applies the very same ones.
+The ops of one journal frame happen together or not at all. An op holds everything that is needed
+to repeat the change, so recovery applies the same ops.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from ...errors import CorruptData
 MAX_OPS = 1 << 20  # in one frame; the number of an op in its frame fits into a stamp
 
 
-class Stored(Struct, frozen=True, array_like=True, tag="s", gc=False):
-    """A new object stands in the slot of its handle."""
+class StoreOp(Struct, frozen=True, array_like=True, tag="s", gc=False):
+    """Put a new object into the slot of its handle."""
 
     handle: int
     body: bytes
@@ -31,23 +31,23 @@ class Stored(Struct, frozen=True, array_like=True, tag="s", gc=False):
     tags: tuple[str, ...]
 
 
-class Freed(Struct, frozen=True, array_like=True, tag="f", gc=False):
-    """Objects are gone, for one reason."""
+class FreeOp(Struct, frozen=True, array_like=True, tag="f", gc=False):
+    """Free objects, for one reason."""
 
     handles: list[int]
     reason: str
 
 
-class Rewritten(Struct, frozen=True, array_like=True, tag="w", gc=False):
-    """An object has another body."""
+class RewriteOp(Struct, frozen=True, array_like=True, tag="w", gc=False):
+    """Give an object another body."""
 
     handle: int
     body: bytes
     weight: int
 
 
-class Tuned(Struct, frozen=True, array_like=True, tag="t", gc=False):
-    """An object has these importance, end of life and tags."""
+class TuneOp(Struct, frozen=True, array_like=True, tag="t", gc=False):
+    """Set the importance, expiry and tags of an object."""
 
     handle: int
     importance: float
@@ -55,23 +55,23 @@ class Tuned(Struct, frozen=True, array_like=True, tag="t", gc=False):
     tags: tuple[str, ...]
 
 
-class Flagged(Struct, frozen=True, array_like=True, tag="g", gc=False):
-    """An object is, or is no longer, a root or pinned."""
+class FlagOp(Struct, frozen=True, array_like=True, tag="g", gc=False):
+    """Make an object a root or pinned, or no longer."""
 
     handle: int
     flag: int
     on: bool
 
 
-class Linked(Struct, frozen=True, array_like=True, tag="l", gc=False):
-    """One object refers to another, or no longer does."""
+class LinkOp(Struct, frozen=True, array_like=True, tag="l", gc=False):
+    """Add or remove a reference."""
 
     source: int
     target: int
     on: bool
 
 
-Op: TypeAlias = Stored | Freed | Rewritten | Tuned | Flagged | Linked
+Op: TypeAlias = StoreOp | FreeOp | RewriteOp | TuneOp | FlagOp | LinkOp
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(list[Op])
@@ -88,6 +88,6 @@ def decode_ops(payload: bytes, lsn: int) -> list[Op]:
         return _decoder.decode(payload)
     except (msgspec.DecodeError, UnicodeError) as error:
         raise CorruptData(
-            f"journal frame {lsn} is intact but holds no ops we know ({error}); "
+            f"journal frame {lsn} is intact but its ops cannot be decoded ({error}); "
             "was it written by a newer version?"
         ) from error

@@ -1,4 +1,4 @@
-"""Looking at a heap: who is in it at a moment, who leads to whom, who would go. Nothing changes."""
+"""Read-only queries on a heap: living ids, references, layout, and what a collection would free."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from .table import PINNED, ROOT, SLOT_MASK
 
 
 class Hit(NamedTuple):
-    """Something found, and how well it matches."""
+    """An object that ``retrieve`` found, and how well it matches the query."""
 
     object: MemoryObject
     score: float
 
 
 class Condemned(NamedTuple):
-    """What a dry run says: who would go, and why."""
+    """An object that a collection would free: why, by which collector, how many bytes."""
 
     id: str
     reason: str
@@ -28,13 +28,13 @@ class Condemned(NamedTuple):
 
 
 def living_ids(heap: Heap, now: float) -> list[str]:
-    """Return the ids of all objects whose time is not over."""
+    """Return the ids of all objects that have not expired."""
     expires = heap.table.expires
     return [heap.id_of(slot) for slot in heap.table.living() if expires[slot] > now]
 
 
 def target_ids(heap: Heap, slot: int, now: float) -> list[str]:
-    """Return the ids an object refers to."""
+    """Return the ids of the objects that an object refers to."""
     expires = heap.table.expires
     slots = [handle & SLOT_MASK for handle in heap.references.targets(slot)]
     return [heap.id_of(slot) for slot in slots if expires[slot] > now]
@@ -72,7 +72,7 @@ def allowing(
     tenant: str | None,
     filter_fn: Callable[[MemoryObject], bool] | None,
 ) -> Callable[[int], bool]:
-    """Return what tells of a handle whether a search may find it."""
+    """Return a predicate: may a search find the object with this handle?"""
     table = heap.table
     number = None if tenant is None else heap.tenants.names.find(tenant)
 
@@ -90,7 +90,7 @@ def allowing(
 
 
 def condemned(heap: Heap, collectors: Sequence[GarbageCollector], now: float) -> list[Condemned]:
-    """Return who would go if these collectors ran now, and why."""
+    """Return what these collectors would free now, and why."""
     seen, found = set[int](), []
     for collector in collectors:
         for verdict in collector.explain(heap, now, frozenset(seen)):

@@ -1,9 +1,9 @@
-"""Who refers to whom: every reference is a row of three arrays, chained by its source.
+"""References between objects: each is a row of two arrays, in a chain that starts at its source.
 
-A reference to an object that was freed is *stale*: it counts for nothing and is dropped when its
-chain is next rebuilt. A source with many references gets a dict beside its chain, so that adding
-and removing one stays cheap. While a collector walks the chains, removed rows are not used again:
-its place in a chain stays valid.
+A reference to an object that was freed is *stale*: it is ignored, and dropped when its chain is
+next rebuilt. A source with many references gets a dict beside its chain, so that adding and
+removing one stays cheap. While a collector walks the chains, removed rows are not reused, so its
+position in a chain stays valid.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ _GONE = 0  # the target of a removed reference
 
 
 class References:
-    """The directed graph between living objects. At most one reference from one to another."""
+    """The directed graph between living objects, with at most one edge per ordered pair."""
 
     def __init__(self, table: ObjectTable) -> None:
         self._table = table
         self.target = array("Q")
         self.next = array("i")
         self._free = array("i")
-        self._resting: array[int] = array("i")  # removed while a walker was under way
+        self._resting: array[int] = array("i")  # rows removed during a walk; free after it
         self._hubs: dict[int, _Hub] = {}
         self._walkers = 0
 
     def add(self, source: int, target: int) -> bool:
-        """Let the object in slot ``source`` refer to a handle; tell whether that is new."""
+        """Add a reference from a slot to a handle; return whether it is new."""
         table = self._table
         hub = self._hubs.get(source)
         if hub is None:
@@ -57,7 +57,7 @@ class References:
         return True
 
     def remove(self, source: int, target: int) -> bool:
-        """Take a reference back; tell whether there was one."""
+        """Remove a reference; return whether there was one."""
         row = self._find(source, target)
         if row == END:
             return False
@@ -71,7 +71,7 @@ class References:
         return True
 
     def has(self, source: int, target: int) -> bool:
-        """Tell whether the object in slot ``source`` refers to a handle."""
+        """Return whether the object in slot ``source`` refers to a handle."""
         return self._find(source, target) != END
 
     def targets(self, source: int) -> list[int]:
@@ -81,7 +81,7 @@ class References:
         return [each for each in reversed(found) if each and handle[each & SLOT_MASK] == each]
 
     def drop(self, source: int) -> None:
-        """Take back all references of an object that is going away."""
+        """Remove all references of an object that is being freed."""
         table, targets, following = self._table, self.target, self.next
         recycle = (self._resting if self._walkers else self._free).append
         row = table.edges[source]
@@ -100,7 +100,7 @@ class References:
         return self.target[:], self.next[:]
 
     def load(self, target: array[int], following: array[int]) -> None:
-        """Become what ``rows`` returned, for the same table."""
+        """Take over what ``rows`` returned, for the same table."""
         self.target, self.next = target, following
         table, used = self._table, bytearray(len(target))
         table.references = array("I", bytes(4 * len(table.references)))
@@ -116,11 +116,11 @@ class References:
         self._free = array("i", (row for row in range(len(target)) if not used[row]))
 
     def walk_begins(self) -> None:
-        """A collector starts to walk chains: no row changes its chain until it ends."""
+        """Note that a collector starts to walk chains: no removed row is reused until it ends."""
         self._walkers += 1
 
     def walk_ends(self) -> None:
-        """A collector has finished; removed rows may be used again once all have."""
+        """Note that a collector has finished; removed rows are reused once all have."""
         self._walkers -= 1
         if not self._walkers:
             self._free.extend(self._resting)
@@ -178,8 +178,8 @@ class References:
     def _rebuild(self, source: int) -> list[int]:
         """Drop removed and stale references; return the rows that are left.
 
-        A walker that stands on a dropped row goes on from it as if nothing had happened: rows that
-        are kept are linked in the same order, so it misses none.
+        A walker on a dropped row can go on from it: the rows that are kept stay linked in the same
+        order, so it misses none.
         """
         table = self._table
         kept: list[int] = []
@@ -207,7 +207,7 @@ class References:
 
 
 class _Hub:
-    """A source of many references: where each of them is, and how long its chain has become."""
+    """The row of each reference of one source, and how long its chain has become."""
 
     def __init__(self, rows: dict[int, int]) -> None:
         self.rows = rows

@@ -1,7 +1,7 @@
-"""``MemorySpace``: a real heap. Bytes live in one arena; blocks are cut from it, freed and merged.
+"""``MemorySpace``: a heap of real bytes. Blocks are cut from one arena, freed and merged.
 
-The arena is address space for the whole capacity; the operating system gives memory only to what
-was once touched. Each block starts with 8 bytes: its size and flags, and its owner. A free block
+The arena reserves address space for the whole capacity; the system commits memory only where it
+was touched. Each block starts with 8 bytes: its size and flags, and its owner. A free block
 ends with its size again, so both neighbours of a block are found in constant time and merged when
 it is freed. Nothing is kept per block outside the arena, so a million blocks cost CPython nothing.
 
@@ -23,17 +23,17 @@ from .allocators import NOWHERE, Allocator, SegregatedFitAllocator
 GRANULE = 16
 HEADER = 8
 MAX_CAPACITY = 1 << 36  # 64 GiB: a granule's number fits into 32 bits
-NO_OWNER = 0xFFFFFFFF  # of a block that waits, unmerged, for its next user
+NO_OWNER = 0xFFFFFFFF  # the owner of a freed block that is not merged yet
 
 _USED = 1
 _BEFORE_IS_FREE = 2
-_QUICK_SIZES = 257  # blocks up to 4 KiB may wait
+_QUICK_SIZES = 257  # blocks up to 4 KiB may wait unmerged
 _DEFERRED_SHARE = 16  # waiting blocks may hold 1/16 of what is allocated before some are merged
 _DEFERRED_FREELY = 1 << 12  # granules; below this, and 1/64 of the heap, nothing is merged early
 
 
 class Segment(NamedTuple):
-    """A stretch of the arena, in bytes."""
+    """A contiguous part of the arena: its start and its size in bytes."""
 
     start: int
     size: int
@@ -49,8 +49,20 @@ class HeapSnapshot(NamedTuple):
 class MemorySpace:
     """A heap of ``capacity`` bytes.
 
-    ``allocate`` returns the address of so many bytes; ``deallocate`` gives them back. A block takes
-    8 bytes more than asked for, rounded up to 16: ``allocated()`` and ``available()`` count blocks.
+    A block takes 8 bytes more than its contents, rounded up to 16: ``allocated()`` and
+    ``available()`` count whole blocks.
+
+    Args:
+        capacity: How many bytes the heap has, rounded down to 16; at most 64 GiB.
+        allocator: Chooses free blocks (default: ``SegregatedFitAllocator``).
+
+    Raises:
+        InvalidInput: ``capacity`` is out of range.
+        OutOfSpace: The system does not grant the address space.
+
+    Example:
+        >>> heap = MemorySpace(1 << 20)
+        >>> address = heap.allocate(100)
     """
 
     def __init__(self, capacity: int, allocator: Allocator | None = None) -> None:
@@ -71,8 +83,8 @@ class MemorySpace:
         self._start_over(0)
 
     def _start_over(self, top: int) -> None:
-        """Forget all free blocks: everything below ``top`` is allocated, the rest was never."""
-        self._top = top  # above it, the arena is one free stretch that no allocator knows
+        """Drop all free blocks: everything below ``top`` is allocated, everything above is free."""
+        self._top = top  # above it, the arena is one free stretch that the allocator does not know
         self._used = top
         self._deferred = 0
         self._drain_class = 0
@@ -81,7 +93,7 @@ class MemorySpace:
         self._allocator.bind(self._words, self._limit)
 
     def allocate(self, size: int, owner: int = 0) -> int:
-        """Return the address of ``size`` fresh bytes; raise ``OutOfSpace`` if there are none."""
+        """Return the address of a new block of ``size`` bytes; ``OutOfSpace`` if none is free."""
         if size < 0 or not 0 <= owner < NO_OWNER:
             raise _unusable(size, owner)
         need = (size + 23) >> 4  # GRANULE and HEADER, as the fewest steps
@@ -100,7 +112,7 @@ class MemorySpace:
         return (start << 4) + 8
 
     def deallocate(self, address: int) -> None:
-        """Give a block back."""
+        """Free a block."""
         words = self._words
         place = (address - 8) >> 2
         start = place >> 2
@@ -111,7 +123,7 @@ class MemorySpace:
             raise _no_block(address)
         size = header >> 2
         self._used -= size
-        words[place + 1] = NO_OWNER  # told apart if it is freed again, also when it was merged
+        words[place + 1] = NO_OWNER  # so that a second free is noticed, even after merging
         if size < _QUICK_SIZES and self._allocator.defers_merging:
             self._quick[size].append(start)
             self._deferred += size
@@ -123,9 +135,9 @@ class MemorySpace:
             self._release(start, size)
 
     def resize(self, address: int, size: int) -> bool:
-        """Change a block's size in place: shrink it, or grow it into free space right behind.
+        """Change a block's size in place: shrink it, or grow it into the free space behind it.
 
-        ``False`` means that there was no room; the block is as it was.
+        Return ``False``, with the block unchanged, if there is not enough free space behind it.
         """
         if size < 0:
             raise InvalidInput(f"a block cannot have {size} bytes; a size is 0 or more")
@@ -142,11 +154,11 @@ class MemorySpace:
         return True
 
     def write(self, address: int, data: bytes | memoryview) -> None:
-        """Put bytes at an address."""
+        """Write bytes at an address."""
         self._bytes[address : address + len(data)] = data
 
     def fill(self, address: int, data: bytes, owner: int) -> None:
-        """Put bytes into a block and say whose it is: ``compact`` tells who moved."""
+        """Write bytes into a block and set its owner, which ``compact`` reports."""
         self._bytes[address : address + len(data)] = data
         self._words[(address >> 2) - 1] = owner
 
@@ -161,7 +173,7 @@ class MemorySpace:
 
     @staticmethod
     def block_size(size: int) -> int:
-        """Return how many bytes a block for so many bytes takes."""
+        """Return how many bytes a block with ``size`` bytes of contents takes."""
         return (size + 23) >> 4 << 4
 
     def available(self) -> int:
@@ -173,11 +185,11 @@ class MemorySpace:
         return self._used * GRANULE
 
     def high_water(self) -> int:
-        """Return how many bytes of the arena are, or were, in use since the last compaction."""
+        """Return the most bytes of the arena in use since the last compaction."""
         return self._top * GRANULE
 
     def largest_free(self) -> int:
-        """Return the size of the largest stretch that is free and merged."""
+        """Return the size of the largest free block, counting merged blocks only."""
         return max(self._limit - self._top, self._allocator.largest()) * GRANULE
 
     def fragmentation(self) -> float:
@@ -186,11 +198,11 @@ class MemorySpace:
         return 1.0 - self.largest_free() / free if free else 0.0
 
     def free_segments(self) -> list[Segment]:
-        """Return the free stretches in address order."""
+        """Return the free segments in address order."""
         return self.snapshot().free
 
     def snapshot(self) -> HeapSnapshot:
-        """Return a map of the heap, neighbouring free blocks as one."""
+        """Return a map of the heap, with adjacent free blocks as one segment."""
         taken: list[tuple[int, int]] = []
         free: list[tuple[int, int]] = []
         for start, size, is_free in self._walk():
@@ -201,9 +213,9 @@ class MemorySpace:
         return HeapSnapshot(_in_bytes(taken), _in_bytes(free))
 
     def compact(self, moved: Callable[[int, int], None]) -> int:
-        """Slide all blocks together; ``moved(owner, address)`` is told of each that changed place.
+        """Slide all blocks together; call ``moved(owner, address)`` for each one that moved.
 
-        Returns how many bytes were moved. Afterwards all free bytes are one stretch.
+        Return how many bytes were moved. Afterwards all free bytes are contiguous.
         """
         top = moved_granules = 0
         for start, size, is_free in list(self._walk()):
@@ -220,7 +232,7 @@ class MemorySpace:
         return moved_granules * GRANULE
 
     def adopt(self, blocks: Iterable[memoryview], top: int, holes: Iterable[int]) -> None:
-        """Become a heap of these blocks, laid out from the bottom; ``holes`` are addresses to free.
+        """Replace the contents by blocks laid out from the bottom, then free those at ``holes``.
 
         The blocks must have been laid out as ``compact`` does it.
         """
@@ -239,7 +251,7 @@ class MemorySpace:
                 self._merge_one(waiting.pop(), size)
 
     def check(self) -> None:
-        """Verify every invariant of the heap; for tests, it reads all headers."""
+        """Verify every invariant of the heap. Meant for tests: it reads all headers."""
         used = deferred = 0
         before_free = False
         largest = self._limit - self._top
@@ -264,7 +276,7 @@ class MemorySpace:
             assert all(self._words[start << 2] >> 2 == size for start in waiting)
 
     def close(self) -> None:
-        """Give the memory back to the operating system."""
+        """Return the memory to the operating system."""
         self._words.release()
         self._bytes.release()
         self._arena.close()
@@ -281,7 +293,7 @@ class MemorySpace:
         return start
 
     def _take(self, start: int, need: int) -> int:
-        """Take a found block, or else from the top; what is left over stays free."""
+        """Take a found block, or else one from the top; the remainder stays free."""
         if start == NOWHERE:
             return self._from_top(need)
         have = self._words[start << 2] >> 2
@@ -302,7 +314,7 @@ class MemorySpace:
         return start
 
     def _grow(self, start: int, have: int, need: int) -> bool:
-        """Take what is missing from the free stretch right behind a block."""
+        """Take the missing bytes from the free space behind a block."""
         behind, missing = start + have, need - have
         if behind == self._top:
             if self._from_top(missing) == NOWHERE:
@@ -322,9 +334,9 @@ class MemorySpace:
         return True
 
     def _release(self, start: int, size: int, *, fresh: bool = False) -> None:
-        """Merge a block with its free neighbours and let the allocator, or the top, have it.
+        """Merge a block with its free neighbours and hand it to the allocator, or to the top.
 
-        ``fresh``: it was just cut off a used block, so nothing free stands before it.
+        ``fresh``: it was just cut off a used block, so the block before it is not free.
         """
         words = self._words
         if not fresh and words[start << 2] & _BEFORE_IS_FREE:
@@ -345,14 +357,14 @@ class MemorySpace:
             self._link(start, size)
 
     def _link(self, start: int, size: int) -> None:
-        """Make a stretch, whose neighbours are used, a free block."""
+        """Make a free block of a stretch whose neighbours are used."""
         self._words[start << 2] = size << 2
         self._words[((start + size) << 2) - 1] = size
         self._mark_before(start + size, free=True)
         self._allocator.add(start, size)
 
     def _mark_before(self, start: int, *, free: bool) -> None:
-        """Tell a block whether the one before it is free."""
+        """Record in a block's header whether the block before it is free."""
         if start < self._top:
             if free:
                 self._words[start << 2] |= _BEFORE_IS_FREE
@@ -363,7 +375,7 @@ class MemorySpace:
         self._words[start << 2] = size << 2 | (self._words[start << 2] & 3)
 
     def _merge_some(self) -> None:
-        """Merge one of the waiting blocks for each that comes to wait."""
+        """Merge one waiting block for each new one."""
         for _ in range(4):
             waiting = self._quick[self._drain_class]
             if waiting:
@@ -386,7 +398,7 @@ class MemorySpace:
         return place >> 2, header >> 2
 
     def _walk(self) -> Iterator[tuple[int, int, bool]]:
-        """Yield (start, size, is it free) of every block in address order, the top at last."""
+        """Yield (start, size, is free) of every block in address order, the top last."""
         start, words = 0, self._words
         while start < self._top:
             header = words[start << 2]
@@ -397,7 +409,7 @@ class MemorySpace:
             yield start, self._limit - start, True
 
     def _give_back(self) -> None:
-        """Let the operating system have the pages above the top again."""
+        """Return the pages above the top to the operating system."""
         page = mmap.PAGESIZE
         start = -(-self._top * GRANULE // page) * page
         if start < self.capacity and hasattr(self._arena, "madvise"):

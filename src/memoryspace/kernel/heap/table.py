@@ -1,8 +1,8 @@
-"""What is known of every object, outside its bytes: flat arrays, one row (slot) an object.
+"""The object table: metadata of every object in flat arrays, one row (*slot*) per object.
 
 There is no Python object per memory object, so a million of them cost CPython's own garbage
-collector nothing. An object is named by a *handle*: the slot it stands in and the slot's
-generation. A slot is used again, a handle never: a stale one is told apart at once.
+collector nothing. An object is named by a *handle*: its slot and the slot's generation. A slot is
+reused, a handle never, so a stale handle is recognised at once.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ NOT_HOT = -1
 LIVE = 1
 ROOT = 2
 PINNED = 4
-NAMED = 8  # its id was given by the caller and stands in its body
+NAMED = 8  # its id was chosen by the caller and is part of its body
 COLD = 16  # the cold tier holds a copy of exactly these bytes
-RECOVERED = 64  # from before a restart: the cold tier may hold a copy that nobody noted
+RECOVERED = 64  # from before a restart: the cold tier may hold a copy that was not recorded
 LINKED = 32  # it refers, or referred, to others
 
 _ROWS = 1024  # how many rows are added at once
@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 class ObjectTable:
-    """The rows. Only the heap writes them."""
+    """The rows of all objects. Only the heap writes them."""
 
     __slots__ = (
         "accessed",
@@ -63,11 +63,11 @@ class ObjectTable:
     )
 
     def __init__(self) -> None:
-        self.handle = array("Q")  # 0: nobody lives here
+        self.handle = array("Q")  # 0: the slot is free
         self.address = array("q")  # in the arena, or NOT_HOT
         self.size = array("I")  # of the body, in bytes
         self.weight = array("I")  # what it counts against a logical budget
-        self.stamp = array("Q")  # which write of a body this is: never the same twice
+        self.stamp = array("Q")  # identifies the write of the body; never used twice
         self.created = array("d")
         self.expires = array("d")
         self.accessed = array("d")
@@ -76,10 +76,10 @@ class ObjectTable:
         self.references = array("I")  # how many live objects refer to it
         self.tenant = array("I")
         self.tags = array("I")
-        self.edges = array("i")  # the first reference it makes, or -1
-        self.generations = array("I")  # how many objects have lived in this slot
+        self.edges = array("i")  # its first outgoing reference, or -1
+        self.generations = array("I")  # how many objects this slot has held
         self.flags = bytearray()
-        self.age = bytearray()  # how often it was promoted
+        self.age = bytearray()  # how often a generational collector has promoted it
         self.free_slots = array("I")
         self.rows = 0  # slots below this have been used
         self.live = 0
@@ -93,7 +93,7 @@ class ObjectTable:
         return self.rows
 
     def coming_slots(self, count: int) -> list[int]:
-        """Return the slots that the next so many objects will take."""
+        """Return the slots that the next ``count`` objects will take."""
         if count == 1:
             return [self.next_slot()]
         coming = list(self.free_slots[: -count - 1 : -1])
@@ -103,7 +103,7 @@ class ObjectTable:
         return [*coming, *range(self.rows, self.rows + missing)]
 
     def claim(self, slot: int) -> None:
-        """Take a slot: the next one, or, in recovery, the one that was taken then."""
+        """Take a slot: the next one or, in recovery, the one that was taken originally."""
         if self.free_slots and self.free_slots[-1] == slot:
             self.free_slots.pop()
         elif slot == self.rows:
@@ -123,7 +123,7 @@ class ObjectTable:
         return slot if slot < self.rows and self.handle[slot] == handle and handle else -1
 
     def living(self, start: int = 0, stop: int | None = None) -> Iterator[int]:
-        """Yield the slots that are living now, also if rows change while this goes on."""
+        """Yield the slots that are living now, even if rows change during the iteration."""
         stop = self.rows if stop is None else min(stop, self.rows)
         part = bytes(self.flags[start:stop])
         return (start + match.start() for match in _ALIVE.finditer(part))
@@ -134,11 +134,11 @@ class ObjectTable:
         return [start + match.start() for match in _ROOTS.finditer(part)]
 
     def named(self) -> list[int]:
-        """Return the slots of objects with names of their own."""
+        """Return the slots of objects whose ids were chosen by callers."""
         return [match.start() for match in _NAMED.finditer(bytes(self.flags[: self.rows]))]
 
     def grow(self, rows: int) -> None:
-        """Have room for at least so many rows."""
+        """Make sure that there are at least so many rows."""
         if rows > MAX_SLOTS:
             raise OutOfSpace(f"a space holds at most {MAX_SLOTS} objects")
         missing = max(_ROWS, rows - len(self.handle))
@@ -161,7 +161,7 @@ class ObjectTable:
         self.rows = slot + 1
 
     def check(self) -> None:
-        """Verify what must hold of the rows by themselves."""
+        """Verify the invariants of the rows by themselves."""
         free = set(self.free_slots)
         assert len(free) == len(self.free_slots), "a free slot is listed twice"
         for slot in range(self.rows):
@@ -174,16 +174,16 @@ class ObjectTable:
 
 
 class Interned(Generic[T]):
-    """Equal values kept once and named by a small number, for as long as somebody uses them."""
+    """Values kept once each, numbered and counted by use; an unused value is dropped."""
 
     def __init__(self, first: T) -> None:
-        self.values: list[T] = [first]  # number 0 is never given up
+        self.values: list[T] = [first]  # number 0 is never dropped
         self._numbers: dict[T, int] = {first: 0}
         self.users = [1]
         self.free: list[int] = []
 
     def take(self, value: T) -> int:
-        """Return the number of a value, counting one more user."""
+        """Return the number of a value and count one more use."""
         number = self._numbers.get(value)
         if number is None:
             number = self._new(value)
@@ -191,23 +191,23 @@ class Interned(Generic[T]):
         return number
 
     def drop(self, number: int) -> None:
-        """Count one user less; the last one takes the value along."""
+        """Count one use less; drop the value with its last use."""
         self.users[number] -= 1
         if not self.users[number]:
             del self._numbers[self.values[number]]
-            self.values[number] = self.values[0]  # checkpoints hold no name of what is gone
+            self.values[number] = self.values[0]  # keeps dropped values out of checkpoints
             self.free.append(number)
 
     def load(self, values: list[T], users: list[int], free: list[int]) -> None:
-        """Become what another one was."""
+        """Take over the state of another instance."""
         self.values, self.users, self.free = values, users, free
         gone = set(free)
         self._numbers = {value: number for number, value in enumerate(values) if number not in gone}
-        for number in free:  # images of earlier versions still name them
+        for number in free:  # images of earlier versions still contain them
             values[number] = values[0]
 
     def find(self, value: T) -> int | None:
-        """Return the number of a value that is in use."""
+        """Return the number of a value, or ``None`` if it is not in use."""
         return self._numbers.get(value)
 
     def _new(self, value: T) -> int:

@@ -1,1 +1,1 @@
-"""The search index beside a heap: how it follows the objects, and how it is kept on disk."""
+"""The search index beside a heap: how it follows the objects, and how it is saved."""

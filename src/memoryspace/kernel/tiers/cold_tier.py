@@ -1,9 +1,9 @@
 """``ColdTier``: the bodies that a cold storage engine holds below a heap.
 
-A cold copy is named by the stamp of its write, which never comes again. Copies of objects that were
-freed stay until no checkpoint that is kept can ask for them. A copy that was written before its
-change was journalled is *pending* until the change has happened: if it does not happen the stamp
-will come again, so the copy is deleted before anything else is written.
+A cold copy is named by the stamp of its write, which is never used twice. Copies of freed objects
+stay until no kept checkpoint can need them. A copy that is written before its change is journalled
+is *pending* until the change has happened. If it does not happen, its stamp is used again, so the
+copy is deleted before anything else is written.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from .cold import ColdStorage
 
 logger = logging.getLogger(__name__)
 
-_BATCH = 1024  # copies of the dead deleted in one transaction
+_BATCH = 1024  # copies deleted in one transaction
 
 
-class Owed(NamedTuple):
-    """A body that the cold tier has yet to get."""
+class MissingCopy(NamedTuple):
+    """A body that the cold tier does not hold yet."""
 
     slot: int
     handle: int
@@ -34,41 +34,41 @@ class Owed(NamedTuple):
 
 
 class ColdTier(LowerTier):
-    """What stands below the heap of a tiered space; ``storage`` stays whose it was."""
+    """The cold tier of a space. The caller closes ``storage``."""
 
     def __init__(self, storage: ColdStorage) -> None:
         super().__init__()
         self.storage = storage
         self.recovering = False
-        self.just_written: dict[int, bytes] = {}  # what went to the cold tier unseen, by stamp
+        self.just_written: dict[int, bytes] = {}  # bodies written by ``overflow``, by stamp
 
     def follow(self, heap: Heap) -> None:
-        """Begin below another heap, and be asked for the bodies that are not in it."""
+        """Start over below another heap, and provide the bodies that are not in it."""
         super().follow(heap)
         self.recovering = True
         heap.body_of = self.body
 
     def recovered(self, *, journalled: bool) -> None:
-        """Delete copies whose changes were lost with the end of the journal."""
+        """Delete copies of changes that were lost with the end of the journal."""
         heap = self._heap
         self.recovering = False
         for slot in heap.table.living():
             heap.table.flags[slot] |= RECOVERED
         if journalled:
             pending = list(self.storage.keys((heap.lsn + 1) << STAMP_BITS))
-            self.storage.delete_many(pending)  # the stamps will come again
+            self.storage.delete_many(pending)  # their stamps will be used again
 
     # -- reading -----------------------------------------------------------------------------------
 
     def body(self, slot: int) -> bytes:
-        """Return an object's bytes from whichever tier has them."""
+        """Return an object's bytes from either tier."""
         if self._heap.table.address[slot] != NOT_HOT:
             return self._heap.read(slot)
         body = self.just_written.get(self._heap.table.stamp[slot])
         return self.load([slot])[0] if body is None else body
 
     def load(self, slots: Sequence[int]) -> list[bytes]:
-        """Read cold copies; one that the engine has lost is damage, like one it cannot read."""
+        """Read cold copies; ``CorruptData`` if one is missing or damaged."""
         if not slots:
             return []
         self.wait()
@@ -84,22 +84,22 @@ class ColdTier(LowerTier):
 
     # -- writing -----------------------------------------------------------------------------------
 
-    def owed(self, slots: Sequence[int]) -> list[Owed]:
-        """Return the bodies, of these, that have no cold copy."""
+    def missing(self, slots: Sequence[int]) -> list[MissingCopy]:
+        """Return those bodies of slots that have no cold copy."""
         table = self._heap.table
         return [
-            Owed(slot, table.handle[slot], table.stamp[slot], self._heap.read(slot))
+            MissingCopy(slot, table.handle[slot], table.stamp[slot], self._heap.read(slot))
             for slot in slots
             if not table.flags[slot] & COLD
         ]
 
-    def write(self, batch: Sequence[Owed]) -> None:
-        """Write cold copies; needs no lock. Whoever calls notes which are ``now_cold`` then."""
+    def write(self, batch: Sequence[MissingCopy]) -> None:
+        """Write cold copies, without the lock. The caller notes them as ``now_cold``."""
         if batch:
             self.storage.save_many([(each.stamp, each.body) for each in batch])
 
     def overflow(self, bodies: Bodies) -> list[int] | None:
-        """What is too much for the heap at once comes here before it is journalled."""
+        """Take bodies that even an empty heap could not hold, before they are journalled."""
         self.wait()
         self.delete_pending()
         if not self.recovering:
@@ -110,37 +110,37 @@ class ColdTier(LowerTier):
         return [NOT_HOT] * len(bodies)
 
     def spill(self, bodies: list[tuple[int, bytes]]) -> None:
-        """Recovered bodies that do not fit into the heap come here."""
+        """Take recovered bodies that do not fit into the heap."""
         stamps = self._heap.table.stamp
         self.storage.save_many([(stamps[slot], body) for slot, body in bodies])
         for slot, _ in bodies:
             self._heap.now_cold(slot)
 
     def sync(self) -> None:
-        """The cold copies that a checkpoint relies on are safe before it is."""
+        """Make the cold copies that a checkpoint relies on durable."""
         self.storage.sync()
 
-    # -- births and deaths -------------------------------------------------------------------------
+    # -- pending and freed copies ------------------------------------------------------------------
 
     def admit(self, addresses: Sequence[int]) -> None:
-        """No body gets a stamp under which there still is one that was never born."""
+        """Delete pending copies before their stamps are used again."""
         if addresses and NOT_HOT not in addresses:
             self.delete_pending()
 
     def commit(self, addresses: Sequence[int]) -> None:
-        """The change that these copies were written for has happened."""
+        """Note that the change of the pending copies has happened."""
         if NOT_HOT in addresses:
             self.pending = []
 
     def take_back(self, addresses: Sequence[int]) -> None:
-        """The change will not happen; its stamps will come again, so its cold copies must go."""
+        """Delete the pending copies: their change will not happen, and its stamps come again."""
         if NOT_HOT not in addresses:
             return
         self.just_written = {}
         try:
             self.delete_pending()
         except StoreError as error:
-            logger.warning("a cold copy is to be deleted before the next write: %s", error)
+            logger.warning("a pending cold copy is deleted before the next write: %s", error)
 
     def delete_pending(self) -> None:
         """Delete cold copies of a change that was never journalled."""
@@ -151,31 +151,31 @@ class ColdTier(LowerTier):
 
     def purge(self, oldest: int) -> None:
         """Delete cold copies of objects that were freed before the oldest checkpoint."""
-        dead = [stamp for lsn, stamp in self.tombstones if lsn <= oldest]
-        if not dead:
+        freed = [stamp for lsn, stamp in self.tombstones if lsn <= oldest]
+        if not freed:
             return
         try:
-            self.storage.delete_many(dead)
+            self.storage.delete_many(freed)
         except StoreError as error:
-            logger.warning("%d copies of the dead are to be deleted later: %s", len(dead), error)
+            logger.warning("%d stale cold copies are deleted later: %s", len(freed), error)
             return
         self.tombstones = [tombstone for tombstone in self.tombstones if tombstone[0] > oldest]
 
     def needed(self, oldest: int) -> Iterable[int]:
-        """Return the stamps of the living, and of those who died after the oldest checkpoint."""
+        """Return the stamps of living objects, and of those freed after the oldest checkpoint."""
         self.delete_pending()
         table = self._heap.table
-        stamps, living = table.stamp[: table.rows], table.living()  # copies, to be gone through
+        stamps, living = table.stamp[: table.rows], table.living()  # copies, for later iteration
         return chain(
             (stamps[slot] for slot in living),
             [stamp for lsn, stamp in self.tombstones if lsn > oldest],
         )
 
     def scrub(self, needed: Iterable[int], before: int) -> None:
-        """Delete every body that is not needed, with or without a tombstone, and its traces."""
+        """Delete every body that is not needed, even without a tombstone; rewrite the files."""
         needed = frozenset(needed)
         old = takewhile(lambda stamp: stamp < before, self.storage.keys())
-        dead = (stamp for stamp in old if stamp not in needed)
-        while batch := list(islice(dead, _BATCH)):
+        freed = (stamp for stamp in old if stamp not in needed)
+        while batch := list(islice(freed, _BATCH)):
             self.storage.delete_many(batch)
         self.storage.scrub()

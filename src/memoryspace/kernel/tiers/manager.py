@@ -1,73 +1,85 @@
-"""``TieredMemoryManager``: a hot heap over a cold storage engine.
-
-Every object has its row in the table, hot or cold, so references, collection, expiry and search
-know one population. What moves is the body: ``Mover`` says how, ``ColdTier`` what is kept where.
-"""
+"""``TieredMemoryManager``: a memory manager with a hot heap above a cold storage engine."""
 
 from __future__ import annotations
 
-import logging
-import threading
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from os import PathLike
 from typing import Any, Literal
 
-from ...errors import InvalidInput, StoreError
-from ...events import EventStream
+from ...errors import InvalidInput
 from ..durable.checkpoints import CheckpointManager
 from ..durable.folder import Durability
 from ..durable.journal import WriteAheadLog
 from ..gc.collectors import GarbageCollector, TimeToLiveCollector
 from ..gc.policies import GCPolicy
 from ..heap.allocators import Allocator
-from ..heap.drafts import NewObject
-from ..heap.lower_tier import LowerTier
 from ..heap.object import MemoryObject
-from ..heap.table import NOT_HOT, SLOT_MASK
+from ..heap.table import NOT_HOT
 from ..index.searching import Retriever
-from ..locks import ReadWriteLock
-from ..manager import Hit, MemoryManager
-from .cold import ColdStorage, RamColdStorage
-from .cold_tier import ColdTier
+from ..manager import MemoryManager, open_files
+from ..options import EngineOptions, Quotas, Runtime
+from .cold import ColdStorage
 from .curves import HitRate, MissRatioCurve
-from .mover import Mover
-from .pager import PAGE_SIZE, PageTable
+from .engine import TieredEngine
+from .pager import PageTable
 from .tiering import Tiering, WritePolicy
-from .writeback import WriteBack
-
-logger = logging.getLogger(__name__)
 
 
 class TieredMemoryManager(MemoryManager):
-    """A ``MemoryManager`` whose heap is the hot tier.
+    """A ``MemoryManager`` whose heap is the hot tier: what does not fit is demoted, not refused.
 
-    ``cold_store`` holds what does not fit (default: beside the journal if there is a folder, else
-    in RAM). ``paging_strategy`` chooses who is demoted; at least ``hot_reserve_ratio`` of the heap
-    is made free at once. ``write_back`` writes cold copies later: by a thread every
-    ``flush_interval`` seconds, or at once when more than ``max_dirty`` objects wait;
-    ``write_through`` writes them with the store. At most ``promotion_batch_size`` of the objects
-    that one ``retrieve`` finds in the cold tier are promoted.
+    By default it collects only what has expired. A pinned object is protected from collection, not
+    from demotion.
 
-    Unlike its parent it collects by default only what has expired: what does not fit is demoted,
-    not lost. A pinned object is shielded from collection, not from demotion.
+    Args:
+        hot_capacity: How many bytes the heap has.
+        cold_store: Holds what does not fit into the heap. It stays open. By default a storage
+            engine is opened in the ``folder``, or in RAM if there is none.
+        tiering: How the two tiers share the objects. The seven keywords that follow are its
+            fields; one that is passed takes precedence over ``tiering``.
+        hot_reserve_ratio: See ``Tiering``.
+        max_hot_objects: See ``Tiering``.
+        page_size: See ``Tiering``.
+        max_pages: See ``Tiering``.
+        paging_strategy: See ``Tiering``.
+        write_policy: See ``Tiering``.
+        promotion_batch_size: See ``Tiering``.
+        allocator: Places blocks in the heap.
+        collectors: Decide which objects are freed (default: expired ones).
+        retriever: The index behind ``retrieve``, over both tiers; ``None`` to go without.
+        policies: Decide when a collection starts.
+        wal: A journal that you opened, instead of a ``folder``; needs a ``cold_store``.
+        checkpoint_manager: The checkpoints that go with ``wal``.
+        folder: Where to keep the space on disk.
+        durability: When the folder's files are synced, and how far back they go.
+        quotas: Limits by tenant and on declared sizes.
+        runtime: Clock, events, lock, and how long a slice of background work may take.
+
+    Raises:
+        InvalidInput: An option is out of range, or there is a ``wal`` without a ``cold_store``.
+        FolderInUse: Another process has the folder open.
+        CorruptData: The files are damaged and ``durability`` does not ask for salvage.
+
+    Example:
+        >>> with TieredMemoryManager(1 << 20, folder="space", paging_strategy="sieve") as space:
+        ...     note = space.store({"text": "Ann is allergic to peanuts"})
     """
+
+    engine: TieredEngine
 
     def __init__(
         self,
         hot_capacity: int,
         *,
         cold_store: ColdStorage | None = None,
-        hot_reserve_ratio: float = 0.25,
+        tiering: Tiering | None = None,
+        hot_reserve_ratio: float | None = None,
         max_hot_objects: int | None = None,
-        page_size: int = PAGE_SIZE,
+        page_size: int | None = None,
         max_pages: int | None = None,
-        paging_strategy: str = "arc",
-        write_policy: WritePolicy = "write_back",
-        promotion_batch_size: int = 1,
-        max_dirty: int = 4096,
-        flush_interval: float | None = 1.0,
-        curve: MissRatioCurve | None = None,
+        paging_strategy: str | None = None,
+        write_policy: WritePolicy | None = None,
+        promotion_batch_size: int | None = None,
         allocator: Allocator | None = None,
         collectors: Sequence[GarbageCollector] | None = None,
         retriever: Retriever | Literal["sparse"] | None = "sparse",
@@ -76,17 +88,12 @@ class TieredMemoryManager(MemoryManager):
         checkpoint_manager: CheckpointManager | None = None,
         folder: str | PathLike[str] | None = None,
         durability: Durability | None = None,
-        quotas: Mapping[str, int] | None = None,
-        default_quota: int | None = None,
-        budget: int | None = None,
-        pause: float = 0.001,
-        lock: ReadWriteLock | None = None,
-        events: EventStream | None = None,
-        clock: Callable[[], float] = time.time,
+        quotas: Quotas | None = None,
+        runtime: Runtime | None = None,
     ) -> None:
         if wal is not None and cold_store is None:
-            raise InvalidInput("a journal needs a cold_store that outlives the process too")
-        self.tiering = Tiering(
+            raise InvalidInput("a wal needs a cold_store that survives the process as well")
+        tiering = (Tiering() if tiering is None else tiering).overridden(
             hot_reserve_ratio=hot_reserve_ratio,
             max_hot_objects=max_hot_objects,
             page_size=page_size,
@@ -94,184 +101,92 @@ class TieredMemoryManager(MemoryManager):
             paging_strategy=paging_strategy,
             write_policy=write_policy,
             promotion_batch_size=promotion_batch_size,
-            max_dirty=max_dirty,
         )
-        self.curve = curve
-        self._owns_cold = cold_store is None
-        self._cold = cold_store
-        self._flusher: WriteBack | None = None
-        self._flushing = threading.Lock()  # taken before ``writing``
-        try:
-            super().__init__(
-                hot_capacity,
-                allocator=allocator,
-                collectors=(TimeToLiveCollector(),) if collectors is None else collectors,
-                retriever=retriever,
-                policies=policies,
-                wal=wal,
-                checkpoint_manager=checkpoint_manager,
-                folder=folder,
-                durability=durability,
-                quotas=quotas,
-                default_quota=default_quota,
-                budget=budget,
-                pause=pause,
-                lock=lock,
-                events=events,
-                clock=clock,
-            )
-        except BaseException:
-            if self._owns_cold and self._cold is not None:
-                self._cold.close()
-            raise
-        if flush_interval is not None and write_policy == "write_back":
-            self._flusher = WriteBack(self, flush_interval)
-
-    # -- opening and closing -----------------------------------------------------------------------
-
-    def fits(self, objects: Sequence[NewObject]) -> bool:
-        """Tell whether objects could be stored without making room by collecting others."""
-        return not self._has_limits or super().fits(objects)
-
-    def has_room(self, sizes: Iterable[int]) -> bool:
-        """Tell whether there is room for bodies: the cold tier takes what the heap does not."""
-        return True
-
-    def open_lower_tier(self) -> LowerTier:
-        """Open the cold tier, unless one was handed in."""
-        if self._cold is None:
-            folder = self._folder
-            self._cold = RamColdStorage() if folder is None else folder.open_cold()
-        tier = ColdTier(self._cold)
-        self.mover = Mover(tier, self.tiering, self.events, self.curve)
-        return tier
-
-    def prepare(self) -> None:
-        """Let both tiers follow the heap before anything is recovered."""
-        super().prepare()
-        self.mover.follow(self.heap)
-
-    def close(self) -> None:
-        """Write what is dirty to the cold tier, then close."""
-        if self._flusher is not None:
-            self._flusher.stop()
-        super().close()
-
-    def let_go(self) -> None:
-        """Write what is dirty, and give back what was opened here."""
-        try:
-            self.flush_dirty()
-            self.lower_tier.purge(self.heap.lsn if self.checkpoint_manager is None else 0)
-        except StoreError as error:
-            if self.wal is None:
-                raise
-            logger.warning("the cold tier was not brought up to date: %s", error)
-        finally:
-            try:
-                if self._owns_cold:
-                    self.cold.close()  # before others may have the folder
-            finally:
-                super().let_go()
+        durability = Durability() if durability is None else durability
+        options = EngineOptions(
+            capacity=hot_capacity,
+            allocator=allocator,
+            collectors=tuple((TimeToLiveCollector(),) if collectors is None else collectors),
+            policies=tuple(policies),
+            retriever=retriever,
+            quotas=Quotas() if quotas is None else quotas,
+            runtime=(Runtime() if runtime is None else runtime).with_events(),
+            checkpoint_bytes=durability.checkpoint_bytes,
+        )
+        files = open_files(options.runtime, folder, durability, wal, checkpoint_manager)
+        self._run_on(TieredEngine(options, files, tiering, cold_store))
 
     # -- reading -----------------------------------------------------------------------------------
 
     def load(self, object_id: str) -> MemoryObject:
-        """Return an object, counting a use; a cold one is promoted."""
-        with self.writing:
-            slot = self.slot(object_id)
-            table = self.heap.table
-            body = self.mover.use(slot)
+        """Return an object and count a use; promote it if it is cold."""
+        engine = self.engine
+        with engine.writing:
+            slot = engine.slot(object_id)
+            heap = engine.heap
+            table = heap.table
+            body = engine.mover.use(slot)
             table.uses[slot] += 1
-            table.accessed[slot] = self.clock()
-            found = self.heap.object(slot, body)
+            table.accessed[slot] = engine.clock()
+            found = heap.object(slot, body)
         self.events.emit("load", id=found.id, size=found.size)
         return found
 
-    def bodies(self, slots: Sequence[int]) -> list[bytes]:
-        """Return the bytes of several objects, counting a use of each; promote the first ones."""
-        self.expect(len(slots))
-        return self.mover.use_many(slots, self.clock())
-
-    def _hits(self, found: list[tuple[int, float]]) -> list[Hit]:
-        """Hot and cold were ranked together; the cold ones are read in one go."""
-        slots = [handle & SLOT_MASK for handle, _ in found]
-        return [
-            Hit(self.heap.object(slot, body), score)
-            for slot, body, (_, score) in zip(slots, self.bodies(slots), found, strict=True)
-        ]
-
     def tier_of(self, object_id: str) -> Literal["hot", "cold"]:
-        """Tell where an object's body is now."""
-        with self.reading:
-            address = self.heap.table.address[self.slot(object_id)]
+        """Return which tier an object's body is in now."""
+        engine = self.engine
+        with engine.reading:
+            address = engine.heap.table.address[engine.slot(object_id)]
             return "cold" if address == NOT_HOT else "hot"
 
     # -- moving ------------------------------------------------------------------------------------
 
     def promote(self, object_ids: Sequence[str]) -> int:
-        """Bring cold objects into the heap before they are asked for; return how many came."""
-        with self.writing:
-            return self.mover.promote([self.slot(object_id) for object_id in object_ids])
-
-    def demote(self, enough: Callable[[], bool]) -> None:
-        """Move bodies to the cold tier until there is room, and the reserve besides."""
-        self.mover.demote(enough)
+        """Move cold objects into the heap before they are needed; return how many moved."""
+        engine = self.engine
+        with engine.writing:
+            return engine.mover.promote([engine.slot(object_id) for object_id in object_ids])
 
     def demote_objects(self, object_ids: Sequence[str]) -> None:
-        """Move these objects to the cold tier now."""
-        with self.writing:
-            self.mover.demote_these([self.slot(object_id) for object_id in object_ids])
+        """Move objects to the cold tier now."""
+        engine = self.engine
+        with engine.writing:
+            engine.mover.demote_these([engine.slot(object_id) for object_id in object_ids])
 
     def flush_dirty(self) -> None:
-        """Write a cold copy of everything that has none."""
-        while True:
-            with self.writing:
-                if not self.mover.write_some():
-                    return
+        """Write every missing cold copy."""
+        self.engine.flush_dirty()
 
     def flush_some(self) -> None:
-        """Write some cold copies; others may work while the engine does."""
-        with self._flushing:
-            with self.writing:
-                if self._closed:
-                    return
-                batch = self.mover.owed()
-            self.mover.tier.write(batch)
-            with self.writing:
-                if not self._closed:
-                    self.mover.note_written(batch)
-
-    def drain(self) -> None:
-        """Return when no batch is being written that was owed before this call."""
-        with self._flushing:
-            pass
-
-    def look_after(self, *, now: bool = False) -> None:
-        """Do what is due, write as the policy says, and keep the limits of the hot tier."""
-        super().look_after(now=now)
-        self.mover.settle(purge=self.checkpoint_manager is None)
-
-    def needs_time(self) -> bool:
-        """Tell whether the next ``look_after`` may take a while."""
-        return super().needs_time() or self.mover.is_due(bury=self.checkpoint_manager is None)
+        """Write a batch of missing cold copies; others may work meanwhile."""
+        self.engine.flush_some()
 
     # -- figures -----------------------------------------------------------------------------------
 
     @property
+    def tiering(self) -> Tiering:
+        """How the two tiers share the objects."""
+        return self.engine.tiering
+
+    @property
     def cold(self) -> ColdStorage:
-        """The cold tier."""
-        assert self._cold is not None  # opened by open_lower_tier
-        return self._cold
+        """The cold tier's storage engine."""
+        return self.engine.cold
 
     @property
     def pager(self) -> PageTable:
-        """Who is in the hot tier."""
-        return self.mover.pager
+        """The page table of the hot tier."""
+        return self.engine.mover.pager
 
     @property
     def hit_rate(self) -> HitRate:
-        """How often an object that was asked for was hot."""
-        return self.mover.hit_rate
+        """How often an object was hot when it was used."""
+        return self.engine.mover.hit_rate
+
+    @property
+    def curve(self) -> MissRatioCurve | None:
+        """The estimate of the miss ratio of other hot capacities, if ``tiering`` has one."""
+        return self.tiering.curve
 
     @property
     def write_policy(self) -> WritePolicy:
@@ -280,52 +195,53 @@ class TieredMemoryManager(MemoryManager):
 
     @property
     def max_hot_objects(self) -> int | None:
-        """How many objects may be hot."""
+        """The most objects in the hot tier."""
         return self.tiering.max_hot_objects
 
     @property
     def hot_reserve_ratio(self) -> float:
-        """How much of the heap is made free at once."""
+        """The share of the heap that one demotion frees at least."""
         return self.tiering.hot_reserve_ratio
 
     @property
     def promotion_batch_size(self) -> int:
-        """How many of the cold objects that one ``retrieve`` finds are promoted."""
+        """The most cold objects that one ``retrieve`` promotes."""
         return self.tiering.promotion_batch_size
 
     @property
     def max_dirty(self) -> int:
-        """How many objects may wait for their cold copy."""
+        """The most objects that may lack a cold copy."""
         return self.tiering.max_dirty
 
     @property
     def promotions(self) -> int:
-        """How often a body came into the heap from the cold tier."""
-        return self.mover.promotions
+        """How many bodies were moved from the cold tier into the heap."""
+        return self.engine.mover.promotions
 
     @property
     def demotions(self) -> int:
-        """How often a body left the heap for the cold tier."""
-        return self.mover.demotions
+        """How many bodies were moved from the heap to the cold tier."""
+        return self.engine.mover.demotions
 
     @property
     def promotion_failures(self) -> int:
-        """How often there was no room for a body in the heap."""
-        return self.mover.promotion_failures
+        """How many promotions failed for want of free space."""
+        return self.engine.mover.promotion_failures
 
     @property
     def demotion_failures(self) -> int:
-        """How often the cold tier could not be written."""
-        return self.mover.demotion_failures
+        """How many writes to the cold tier failed."""
+        return self.engine.mover.demotion_failures
 
     def stats(self) -> dict[str, Any]:
-        """Return the figures of this moment, of both tiers."""
-        with self.reading:
-            mover, pager = self.mover, self.mover.pager
+        """Return the current figures of both tiers."""
+        engine = self.engine
+        with engine.reading:
+            mover, pager = engine.mover, engine.mover.pager
             return {
                 **super().stats(),
                 "hot_objects": len(pager),
-                "cold_items": self.heap.table.live - len(pager),
+                "cold_items": engine.heap.table.live - len(pager),
                 "hot_hits": mover.hit_rate.hits,
                 "cold_hits": mover.hit_rate.misses,
                 "hit_rate": mover.hit_rate.rate,
@@ -339,9 +255,3 @@ class TieredMemoryManager(MemoryManager):
                 "dirty": pager.dirty_count,
                 "write_policy": self.tiering.write_policy,
             }
-
-    def check(self) -> None:
-        """Verify every invariant, also that no body is in neither tier."""
-        super().check()
-        with self.writing:
-            self.mover.check()

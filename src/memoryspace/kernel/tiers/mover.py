@@ -1,9 +1,8 @@
 """``Mover``: moves bodies between the heap and the cold tier.
 
 The invariant: *a body is in the heap, or the cold tier holds a copy of exactly these bytes* (flag
-``COLD``), whatever fails in between. So a demotion writes the cold copy first and drops the hot one
-afterwards; a promotion leaves the cold copy where it is, and the next demotion of the same bytes
-costs nothing.
+``COLD``), whatever fails in between. So a demotion writes the cold copy before it drops the hot
+one. A promotion keeps the cold copy, so the next demotion of the same bytes costs nothing.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from ...errors import OutOfSpace, StoreError
 from ...events import EventStream
 from ..heap.heap import Heap
 from ..heap.table import COLD, NOT_HOT, RECOVERED
-from .cold_tier import ColdTier, Owed
-from .curves import HitRate, MissRatioCurve
+from .cold_tier import ColdTier, MissingCopy
+from .curves import HitRate
 from .tiering import Tiering
 
 logger = logging.getLogger(__name__)
@@ -25,38 +24,37 @@ _BATCH = 256  # bodies written to the cold tier in one transaction
 
 
 class Mover:
-    """Which bodies are hot, who comes and who goes; under the lock of the space."""
+    """Promotes, demotes and writes bodies. Call it with the lock of the space held."""
 
     def __init__(
         self,
         tier: ColdTier,
         tiering: Tiering,
         events: EventStream,
-        curve: MissRatioCurve | None,
     ) -> None:
         self.tier = tier
         self._tiering = tiering
         self._most_dirty = tiering.most_dirty
         self._has_limits = tiering.max_hot_objects is not None or tiering.max_pages is not None
         self._events = events
-        self._curve = curve
+        self._curve = tiering.curve
         self.pager = tiering.page_table()
         self.hit_rate = HitRate()
         self.promotions = self.demotions = 0
         self.promotion_failures = self.demotion_failures = 0
 
     def follow(self, heap: Heap) -> None:
-        """Begin with another heap, which is still empty: be told who comes, goes and changes."""
+        """Start over with another heap, which is still empty, and listen to its changes."""
         self._heap = heap
         self.pager = self._tiering.page_table()
-        heap.on_stored.append(self._arrived)
-        heap.on_freed.append(self._left)
-        heap.on_rewritten.append(self._rewritten)
+        heap.on_stored.append(self._on_stored)
+        heap.on_freed.append(self._on_freed)
+        heap.on_rewritten.append(self._on_rewritten)
 
     # -- using -------------------------------------------------------------------------------------
 
     def use(self, slot: int) -> bytes:
-        """Return the bytes of an object that is asked for; promote it if it is cold."""
+        """Return the bytes of an object that is used; promote it if it is cold."""
         if self._heap.table.address[slot] != NOT_HOT:
             self._note_use(slot)
             self.pager.touch(slot)
@@ -67,7 +65,7 @@ class Mover:
         return body
 
     def use_many(self, slots: Sequence[int], now: float) -> list[bytes]:
-        """Return the bytes of several objects, the cold ones read in one go; promote the first."""
+        """Return the bytes of several objects, reading cold ones at once; promote the first."""
         table = self._heap.table
         cold = [slot for slot in slots if table.address[slot] == NOT_HOT]
         found = dict(zip(cold, self.tier.load(cold), strict=True))
@@ -88,10 +86,10 @@ class Mover:
         if self._curve is not None:
             self._curve.record(slot, self._heap.table.size[slot])
 
-    # -- up ----------------------------------------------------------------------------------------
+    # -- promotion ---------------------------------------------------------------------------------
 
     def promote(self, slots: Sequence[int]) -> int:
-        """Bring cold objects into the heap before they are asked for; return how many came."""
+        """Move cold objects into the heap before they are used; return how many moved."""
         address, before = self._heap.table.address, self.promotions
         cold = [slot for slot in dict.fromkeys(slots) if address[slot] == NOT_HOT]
         for slot, body in zip(cold, self.tier.load(cold), strict=True):
@@ -99,7 +97,7 @@ class Mover:
         return self.promotions - before
 
     def _promote(self, slot: int, body: bytes, *, fault: bool = True) -> None:
-        """Give a body a hot copy if there is room, or if room can be made by demoting others."""
+        """Give a body a hot copy if it fits, demoting others if need be."""
         space, size = self._heap.space, self._heap.space.block_size(len(body))
         try:
             if not self.pager.fits(len(body)) or size > space.capacity:
@@ -113,7 +111,7 @@ class Mover:
         self.pager.page_in(slot, len(body), fault=fault)
         self.promotions += 1
         self._events.emit("promotion", slot=slot, size=len(body))
-        self._keep_limits(keep=slot)
+        self._enforce_limits(keep=slot)
 
     def _place(self, slot: int, body: bytes, enough: Callable[[], bool]) -> None:
         try:
@@ -126,10 +124,10 @@ class Mover:
                 self._heap.compact()
                 self._heap.place(slot, body)
 
-    # -- down --------------------------------------------------------------------------------------
+    # -- demotion ----------------------------------------------------------------------------------
 
     def demote(self, enough: Callable[[], bool]) -> None:
-        """Move bodies to the cold tier until there is room, and the reserve besides."""
+        """Move bodies to the cold tier until ``enough()``, and until the reserve is free."""
         space = self._heap.space
         reserve = int(self._tiering.hot_reserve_ratio * space.capacity)
         while len(self.pager) and not (enough() and space.available() >= reserve):
@@ -145,12 +143,12 @@ class Mover:
             self._evict(slot)
 
     def _demote_some(self, count: int) -> None:
-        """Choose who goes, make sure that the cold tier has them, then drop the hot copies."""
+        """Choose victims, write their cold copies, then drop the hot ones."""
         victims = [self.pager.evict() for _ in range(min(count, len(self.pager)))]
         self._send_cold([slot for slot in victims if slot is not None])
 
     def _send_cold(self, slots: Sequence[int]) -> None:
-        """Write those who were chosen, then drop them; if that fails they stay where they were."""
+        """Write cold copies of victims, then drop the hot ones. After an error they stay hot."""
         try:
             self._write(slots)
         except BaseException:
@@ -166,8 +164,8 @@ class Mover:
         self.demotions += 1
         self._events.emit("demotion", slot=slot, size=self._heap.table.size[slot])
 
-    def _keep_limits(self, keep: int = -1) -> None:
-        """Demote whoever is too many, by objects or by pages."""
+    def _enforce_limits(self, keep: int = -1) -> None:
+        """Demote objects beyond the limits on objects and pages."""
         victims: list[int] = []
         while self._is_over() and (victim := self.pager.evict(skip=(keep,))) is not None:
             victims.append(victim)
@@ -185,9 +183,9 @@ class Mover:
     # -- cold copies -------------------------------------------------------------------------------
 
     def settle(self, *, purge: bool) -> None:
-        """Write as the policy says, and keep the limits of the hot tier; after every change.
+        """Write cold copies as the policy says and enforce the hot tier's limits, after a change.
 
-        With ``purge`` nobody can ask for the dead: their copies are deleted now and then.
+        ``purge``: there is no past, so cold copies of freed objects are deleted now and then.
         """
         tier = self.tier
         if tier.just_written:
@@ -195,68 +193,68 @@ class Mover:
         if self.pager.dirty_count > self._most_dirty:
             self._write_as_policy_says()
         if self._has_limits:
-            self._keep_limits()
+            self._enforce_limits()
         if purge and len(tier.tombstones) >= _BATCH:
             tier.purge(self._heap.lsn)
 
-    def is_due(self, *, bury: bool) -> bool:
-        """Tell whether ``settle`` would write to the cold tier now."""
+    def is_due(self, *, purge: bool) -> bool:
+        """Return whether ``settle`` would write to the cold tier now."""
         if self.pager.dirty_count > self._most_dirty:
             return True
-        if bury and len(self.tier.tombstones) >= _BATCH:
+        if purge and len(self.tier.tombstones) >= _BATCH:
             return True
         return self._has_limits and self._is_over()
 
     def write_some(self) -> int:
-        """Write cold copies of some that have none; return how many: 0 if all have one."""
+        """Write a batch of missing cold copies; return how many, 0 if none is missing."""
         return self._write(self.pager.dirty_keys(_BATCH))
 
-    def owed(self) -> list[Owed]:
-        """Return some bodies for ``ColdTier.write``; afterwards ``note_written`` wants to know."""
+    def missing(self) -> list[MissingCopy]:
+        """Return a batch for ``ColdTier.write``. Call ``note_written`` afterwards."""
         self.tier.delete_pending()
-        return self.tier.owed(self.pager.dirty_keys(_BATCH))
+        return self.tier.missing(self.pager.dirty_keys(_BATCH))
 
-    def note_written(self, batch: Sequence[Owed]) -> None:
-        """Note what has a cold copy now; others may have changed since it was owed."""
+    def note_written(self, batch: Sequence[MissingCopy]) -> None:
+        """Note which objects have a cold copy now; those that changed meanwhile do not."""
         table = self._heap.table
         for slot, handle, stamp, _ in batch:
             if table.slot_of(handle) == slot and table.stamp[slot] == stamp:
-                self._written(slot)
+                self._note_cold(slot)
             else:  # freed or rewritten meanwhile
                 self.tier.tombstones.append((self._heap.lsn, stamp))
 
     def _write_as_policy_says(self) -> None:
-        """Write-through leaves nothing dirty, write-back no more than ``max_dirty``."""
+        """Write until nothing is dirty (write-through), or at most ``max_dirty`` (write-back)."""
         try:
             while self.pager.dirty_count > self._most_dirty:
                 self.write_some()
-        except StoreError as error:  # the object is stored; it stays dirty and is tried again
+        except StoreError as error:  # the object is stored; it stays dirty and is retried
             logger.warning("the cold tier could not be written: %s", error)
             self.demotion_failures += 1
             self._events.emit("demotion_failed", slot=-1, error=error)
 
     def _write(self, slots: Sequence[int]) -> int:
-        """Make sure that the cold tier holds these bodies; return how many it had to get."""
-        batch = self.tier.owed(slots)
+        """Make sure that the cold tier holds these bodies; return how many were missing."""
+        batch = self.tier.missing(slots)
         self.tier.delete_pending()
         self.tier.write(batch)
         for each in batch:
-            self._written(each.slot)
+            self._note_cold(each.slot)
         return len(batch)
 
-    def _written(self, slot: int) -> None:
+    def _note_cold(self, slot: int) -> None:
         self._heap.now_cold(slot)
         if self.pager.is_dirty(slot):
             self.pager.clear_dirty(slot)
 
     # -- following the heap ------------------------------------------------------------------------
 
-    def _arrived(self, slot: int) -> None:
+    def _on_stored(self, slot: int) -> None:
         table = self._heap.table
         if table.address[slot] != NOT_HOT:
             self.pager.add(slot, table.size[slot], dirty=not table.flags[slot] & COLD)
 
-    def _left(self, slot: int) -> None:
+    def _on_freed(self, slot: int) -> None:
         table = self._heap.table
         if self.pager.is_resident(slot) or self.pager.is_dirty(slot):
             self.pager.remove(slot)
@@ -265,7 +263,7 @@ class Mover:
         if table.flags[slot] & (COLD | RECOVERED) or self.tier.recovering:
             self.tier.tombstones.append((self._heap.lsn, table.stamp[slot]))
 
-    def _rewritten(self, slot: int, old_stamp: int, old_flags: int) -> None:
+    def _on_rewritten(self, slot: int, old_stamp: int, old_flags: int) -> None:
         if old_flags & (COLD | RECOVERED) or self.tier.recovering:
             self.tier.tombstones.append((self._heap.lsn, old_stamp))
         size = self._heap.table.size[slot]
@@ -279,7 +277,7 @@ class Mover:
             self.pager.add(slot, size)
 
     def check(self) -> None:
-        """Verify that no body is in neither tier, and that the page table knows where each is."""
+        """Verify that every body is in a tier, and that the page table knows which."""
         table = self._heap.table
         self.pager.check()
         for slot in table.living():

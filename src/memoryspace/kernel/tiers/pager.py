@@ -1,11 +1,10 @@
-"""Which objects are resident, how many pages they take, and which the cold tier has yet to get.
+"""The page table: which objects are hot, how many pages they take, which lack a cold copy.
 
-The table moves no bytes: it says who has to go, and the tier moves them. Sizes and capacity are
-counted here, once; who goes next is the policy's to say. Not thread-safe: the owner's lock guards
-it.
+The table moves no bytes: it chooses victims, and ``Mover`` moves them. Sizes and capacity are
+counted here; the replacement policy decides the order. Not thread-safe: the owner holds a lock.
 
-A dirty key stays dirty until it is written or removed, even when it is evicted in between: what is
-owed to the cold tier is never forgotten. Demotion is therefore: ``evict``, write it if it
+A dirty key stays dirty until it is written or removed, even if it is evicted in between, so no
+missing cold copy is ever forgotten. Demotion is therefore: ``evict``, write it if it
 ``is_dirty``, ``clear_dirty``, drop the hot copy; or, if the write failed, ``put_back``.
 """
 
@@ -24,20 +23,37 @@ PAGE_SIZE = 256  # bytes
 
 @dataclass(slots=True)
 class PagerStats:
-    """What happened so far. The counts are live; ``dataclasses.replace`` keeps a moment."""
+    """Counters of a page table. They are live; ``dataclasses.replace`` takes a snapshot.
 
-    page_faults: int = 0  # asked for while not resident
-    evictions: int = 0  # chosen to go, and not put back
-    loads: int = 0  # brought in from the cold tier, on a fault or ahead of one
-    writes: int = 0  # dirty, and then written to the cold tier
-    hits: int = 0  # asked for while resident
+    Attributes:
+        page_faults: Uses of objects that were not resident.
+        evictions: Victims chosen and not put back.
+        loads: Objects brought in from the cold tier, on a fault or ahead of one.
+        writes: Dirty objects written to the cold tier.
+        hits: Uses of resident objects.
+    """
+
+    page_faults: int = 0
+    evictions: int = 0
+    loads: int = 0
+    writes: int = 0
+    hits: int = 0
 
 
 class PageTable:
-    """The resident set of the hot tier, in pages of ``page_size`` bytes; every object takes one.
+    """The resident set of the hot tier, counted in pages. Every object takes at least one page.
 
-    ``max_pages`` is kept by ``ensure_resident``; after ``add``, ``page_in`` and ``resize`` the
-    caller evicts while ``over()``, or better makes room before.
+    ``ensure_resident`` enforces ``max_pages``. After ``add``, ``page_in`` and ``resize`` the caller
+    evicts while ``over()``, or better frees pages before.
+
+    Args:
+        page_size: The size of a page in bytes.
+        strategy: The replacement policy: ``"arc"``, ``"lru"``, ``"clock"``, ``"lfu"``,
+            ``"sieve"`` or ``"s3fifo"``.
+        max_pages: The most pages that residents may take (default: no limit).
+
+    Raises:
+        InvalidInput: A value is out of range, or there is no such strategy.
     """
 
     def __init__(
@@ -53,10 +69,10 @@ class PageTable:
         self._policy = make_policy(strategy)
         self._pages_of: dict[int, int] = {}
         self._pages = 0
-        self._dirty: OrderedDict[int, None] = OrderedDict()  # first change first
+        self._dirty: OrderedDict[int, None] = OrderedDict()  # oldest change first
 
     def empty_copy(self) -> PageTable:
-        """Return a table of the same make, with nothing in it."""
+        """Return an empty table with the same options."""
         return PageTable(self.page_size, self.strategy, self.max_pages)
 
     @property
@@ -66,34 +82,34 @@ class PageTable:
 
     @property
     def dirty_count(self) -> int:
-        """How many keys the cold tier has yet to get."""
+        """How many objects lack a cold copy."""
         return len(self._dirty)
 
     def __len__(self) -> int:
         return len(self._pages_of)
 
     def is_resident(self, key: int) -> bool:
-        """Whether the object is in the hot tier. Asking is not using."""
+        """Return whether an object is in the hot tier. This does not count as a use."""
         return key in self._pages_of
 
     def is_dirty(self, key: int) -> bool:
-        """Whether the object has changed since it was last written to the cold tier."""
+        """Return whether an object has changed since it was last written to the cold tier."""
         return key in self._dirty
 
     def dirty_keys(self, limit: int) -> list[int]:
-        """Return up to this many dirty keys, those dirty for longest first."""
+        """Return up to ``limit`` dirty keys, the longest dirty first."""
         return list(islice(self._dirty, limit))
 
     def fits(self, size: int) -> bool:
-        """Whether an object of this size could be resident at all, if need be alone."""
+        """Return whether an object of this size could be resident, if need be alone."""
         return self.max_pages is None or self._pages_for(size) <= self.max_pages
 
     def over(self) -> int:
-        """How many pages the residents take beyond ``max_pages``."""
+        """Return how many pages the residents take beyond ``max_pages``."""
         return 0 if self.max_pages is None else max(0, self._pages - self.max_pages)
 
     def add(self, key: int, size: int, *, dirty: bool = True) -> None:
-        """Note a new resident, by default one the cold tier does not have yet."""
+        """Note a new resident, by default one without a cold copy."""
         pages = self._pages_for(size)
         self._policy.add(key)
         self._enter(key, pages)
@@ -101,13 +117,13 @@ class PageTable:
             self._dirty.setdefault(key)
 
     def page_in(self, key: int, size: int, *, fault: bool = True) -> None:
-        """Note a resident loaded from the cold tier; ``fault=False`` if nobody has asked yet."""
+        """Note a resident loaded from the cold tier; ``fault=False`` if ahead of its use."""
         self.add(key, size, dirty=False)
         self.stats.loads += 1
         self.stats.page_faults += fault
 
     def touch(self, key: int) -> None:
-        """Note that a resident was asked for."""
+        """Note a use of a resident."""
         self._policy.touch(key)
         self.stats.hits += 1
 
@@ -118,7 +134,7 @@ class PageTable:
         self._pages_of[key] = pages
 
     def remove(self, key: int) -> None:
-        """Forget an object that was freed: nothing of it is resident or owed any more."""
+        """Remove an object that was freed, and forget that it was dirty."""
         if key in self._pages_of:
             self._policy.remove(key)
             self._leave(key)
@@ -130,7 +146,7 @@ class PageTable:
         """Note that a resident has changed."""
         if key not in self._pages_of:
             raise KeyError(key)
-        self._dirty.setdefault(key)  # changed again, it keeps its turn
+        self._dirty.setdefault(key)  # changed again: it keeps its place
 
     def clear_dirty(self, key: int) -> None:
         """Note that a dirty object was written to the cold tier."""
@@ -138,9 +154,9 @@ class PageTable:
         self.stats.writes += 1
 
     def evict(self, skip: Container[int] = ()) -> int | None:
-        """Choose who goes and drop it; ``None`` if nobody is left but those to skip.
+        """Choose a victim, remove and return it; ``None`` if only keys in ``skip`` are left.
 
-        The policy takes those it would have chosen but for ``skip`` as just used.
+        The policy treats skipped keys that it would have chosen as just used.
         """
         passed: list[int] = []
         victim = self._next_victim(skip, passed)
@@ -152,25 +168,25 @@ class PageTable:
         return victim
 
     def put_back(self, key: int, size: int) -> None:
-        """Undo an eviction that could not be carried out: the object is resident as before."""
+        """Undo an eviction that could not be carried out."""
         pages = self._pages_for(size)
         self._policy.spare(key)
         self._enter(key, pages)
         self.stats.evictions -= 1
 
     def make_room(self, size: int, skip: Container[int] = ()) -> list[int]:
-        """Evict until an object of this size fits beside the rest, and return the victims.
+        """Evict until an object of this size fits, and return the victims.
 
-        Raise ``InvalidInput``, and evict nobody, if it could not fit even alone. Residents to skip
-        may still leave too little room: ``over()`` tells after the ``add``.
+        Raise ``InvalidInput``, and evict nothing, if it does not fit even alone. Skipped residents
+        may still leave too little space: check ``over()`` after the ``add``.
         """
         return self._shrink(self._fitting_pages(size), skip)
 
     def ensure_resident(self, key: int, size: int) -> list[int]:
-        """Make an object resident and used, within ``max_pages``; return who had to go for it.
+        """Make an object resident and used, within ``max_pages``; return the victims.
 
-        A resident is touched (and resized); any other is a page fault and comes in clean. An object
-        larger than all of ``max_pages`` is refused, and nothing changes: read it where it is.
+        A resident is touched and resized; any other is a page fault and comes in clean. An object
+        larger than ``max_pages`` is refused, and nothing changes: read it from the cold tier.
         """
         pages = self._fitting_pages(size)
         if key not in self._pages_of:
@@ -182,7 +198,7 @@ class PageTable:
         return self._shrink(0, (key,))
 
     def _next_victim(self, skip: Container[int], passed: list[int]) -> int | None:
-        """Let the policy choose until it names one not to skip; collect the others."""
+        """Let the policy choose until a key is not to be skipped; collect the others."""
         while len(self._policy):
             key = self._policy.evict()
             if key not in skip:
@@ -211,7 +227,7 @@ class PageTable:
 
     def _pages_for(self, size: int) -> int:
         if not isinstance(size, int):
-            raise TypeError(f"a size is a number of bytes (int), got {type(size).__name__}")
+            raise TypeError(f"a size must be an int, got {type(size).__name__}")
         if size < 0:
             raise InvalidInput(f"a size must be 0 or more bytes, got {size}")
         return -(-size // self.page_size) or 1
@@ -226,8 +242,8 @@ class PageTable:
     def check(self) -> None:
         """Verify every invariant; raise ``AssertionError`` if one is broken."""
         self._policy.check()
-        assert len(self._policy) == len(self._pages_of), "the policy counts other residents"
-        assert all(key in self._policy for key in self._pages_of), "a resident without a turn"
+        assert len(self._policy) == len(self._pages_of), "the policy has other residents"
+        assert all(key in self._policy for key in self._pages_of), "a resident without an order"
         assert self._pages == sum(self._pages_of.values()), "pages do not add up"
         assert all(pages > 0 for pages in self._pages_of.values()), "a resident without a page"
         assert self.stats.evictions >= 0, "more was put back than evicted"

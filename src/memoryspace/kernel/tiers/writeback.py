@@ -1,4 +1,4 @@
-"""A thread that brings the cold tier up to date now and then, while the program goes on."""
+"""``WriteBack``: a thread that writes missing cold copies at intervals."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from ...errors import StoreError
 logger = logging.getLogger(__name__)
 
 
-class Dirty(Protocol):
-    """Something with cold copies to be written: a tiered space."""
+class Flushable(Protocol):
+    """Something with missing cold copies: a tiered engine."""
 
     def flush_some(self) -> None:
-        """Write some of them."""
+        """Write a batch of them."""
 
 
 class WriteBack:
-    """Flushes every ``interval`` seconds until it is stopped, or the space is forgotten."""
+    """Flushes every ``interval`` seconds until it is stopped or the space is garbage collected."""
 
-    def __init__(self, space: Dirty, interval: float) -> None:
+    def __init__(self, space: Flushable, interval: float) -> None:
         self._stopping = threading.Event()
         self._thread = threading.Thread(
             target=_flush_every,
@@ -39,7 +39,7 @@ class WriteBack:
             self._thread.join()
 
 
-def _flush_every(space: weakref.ref[Dirty], stopping: threading.Event, interval: float) -> None:
+def _flush_every(space: weakref.ref[Flushable], stopping: threading.Event, interval: float) -> None:
     while not stopping.wait(interval):
         found = space()
         if found is None:
@@ -47,5 +47,5 @@ def _flush_every(space: weakref.ref[Dirty], stopping: threading.Event, interval:
         try:
             found.flush_some()
         except StoreError as error:
-            logger.warning("the cold tier could not be written, it is tried again: %s", error)
+            logger.warning("the cold tier could not be written and is retried: %s", error)
         del found

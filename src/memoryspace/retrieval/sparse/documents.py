@@ -1,4 +1,4 @@
-"""Who is in the index: the slots that documents live in, as flat arrays.
+"""The documents of an index: their slots and columns, as flat arrays.
 
 A slot is a small number that postings name a document by. It is given out again only after the
 last posting that names it is gone, so slots stay as few as the documents living and not yet purged.
@@ -27,7 +27,7 @@ _SCRATCH = ("scores", "places")
 
 
 class Documents:
-    """Keys, ages, lengths and homes by slot. A dead document's length is infinite."""
+    """Keys, ages, lengths and homes by slot. The length of a removed document is infinite."""
 
     def __init__(self) -> None:
         self.keys: NDArray[np.uint64] = _column(_LEAST, np.uint64)
@@ -46,7 +46,7 @@ class Documents:
         self._age = 0
 
     def seal(self, keys: Collection[int], lengths: NDArray[np.int64], home: int) -> Slots:
-        """Bring documents to life, the older first; return their slots, rising like their ages."""
+        """Add documents, oldest first; return their slots, in ascending order like their ages."""
         slots = self._allot(len(lengths))
         given = np.fromiter(keys, np.uint64, len(slots))
         self.by_key.put(given, slots)
@@ -61,8 +61,8 @@ class Documents:
         self.total_length += int(lengths.sum())
         return slots
 
-    def bury(self, slots: Slots) -> None:
-        """Let documents die that no lane has any more; their slots stay taken until purged."""
+    def remove(self, slots: Slots) -> None:
+        """Mark documents as removed that no lane has any more; ``purge`` frees their slots."""
         self.count -= len(slots)
         self.total_length -= int(self.lengths[slots].sum())
         self._put("lengths", slots, np.inf)
@@ -72,7 +72,7 @@ class Documents:
         self._put("homes", slots, home)
 
     def is_alive(self, slots: Slots | Chosen) -> NDArray[np.bool_]:
-        """Tell for each slot whether its document lives."""
+        """Return, for each slot, whether its document was not removed."""
         return self.lengths.take(slots) < np.inf
 
     def purge(self, slots: Slots) -> None:

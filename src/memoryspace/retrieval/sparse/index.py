@@ -1,8 +1,8 @@
 """A BM25 index that is always up to date and never pauses.
 
-``add`` only notes the text. Noted texts are sealed into a sorted run together, when there is enough
-of them or a search wants to see them. ``remove`` only notes the grave; its postings are purged when
-their run is merged.
+``add`` only notes the text. Noted texts are sealed into a sorted run together, when there are many
+or before a search. ``remove`` only notes a tombstone; the postings are purged when their run is
+merged.
 
 One caller at a time: the index has no lock of its own.
 """
@@ -35,8 +35,8 @@ SEAL_AT = 64 * 1024  # characters: more would make the seal long, less the merge
 SEGMENT_SIZE = 1 << 15  # postings
 
 _NOTED = 32  # what an empty text counts for, so that these are sealed, too
-_GRAVES = 64  # removals noted: buried together they cost little, and more would be a pause
-_MOURNED = 1024  # how many graves one call may merge for: after many, merging takes many calls
+_REMOVALS_AT_ONCE = 64  # tombstones applied together: this is cheap, and more would be a pause
+_MERGED_AT_ONCE = 1024  # removals that one call merges for; the rest is left to later calls
 _KEYS = 1 << 64
 _FILE = "sparse"
 
@@ -94,15 +94,15 @@ class SparseIndex:
         self._clock = clock
         self._noted: dict[int, str] = {}  # key → text, in the order of adding
         self._noted_size = 0
-        self._graves: list[int] = []
+        self._tombstones: list[int] = []
         self._owed = 0  # merging for what was sealed: left to the next call, so that both are short
         self._last: _Asked | None = None  # one step of a search after another asks the same
-        self._buried = 0  # graves that nothing was merged for yet: a removal never merges
+        self._unmerged = 0  # removals that nothing was merged for yet: a removal never merges
         self._hold(Postings(Documents(), segment_size))
         prepare()
 
     def __len__(self) -> int:
-        return len(self._noted) + self._documents.count - len(self._graves)
+        return len(self._noted) + self._documents.count - len(self._tombstones)
 
     def __contains__(self, key: object) -> bool:
         return isinstance(key, int) and (key in self._noted or key in self._by_key)
@@ -123,7 +123,7 @@ class SparseIndex:
         noted[key] = text
         self._noted_size += _NOTED + len(text) if text.isascii() else _weight(text)
         if self._noted_size >= self._seal_at:
-            self._owed += self._mourn() + self._seal()
+            self._owed += self._removals_to_merge() + self._seal()
         elif self._owed:
             self._keep_merging()
 
@@ -135,18 +135,18 @@ class SparseIndex:
         slot = self._by_key.pop(key)
         if slot is None:
             return self._unnote(key)
-        self._graves.append(slot)
-        if len(self._graves) >= _GRAVES:
-            self._bury()
+        self._tombstones.append(slot)
+        if len(self._tombstones) >= _REMOVALS_AT_ONCE:
+            self._apply_removals()
         return True
 
     def remove_many(self, keys: NDArray[np.uint64]) -> int:
         """Forget documents, each named once; return how many there were."""
         slots = self._by_key.pop_many(keys)
         is_sealed = slots >= 0
-        self._bury()
+        self._apply_removals()
         self._last = None
-        self._buried += self._postings.bury(slots[is_sealed].astype(np.uint32))
+        self._unmerged += self._postings.remove(slots[is_sealed].astype(np.uint32))
         return int(is_sealed.sum()) + sum(map(self._unnote, keys[~is_sealed].tolist()))
 
     def update(self, key: int, text: str) -> None:
@@ -246,7 +246,7 @@ class SparseIndex:
         """
         deadline = self._clock() + seconds
         self._last = None
-        self._bury()
+        self._apply_removals()
         return self._postings.merge_while(lambda: self._clock() < deadline)
 
     def save(self, folder: Path) -> None:
@@ -345,11 +345,11 @@ class SparseIndex:
 
     def _is_noted(self) -> bool:
         """Tell whether there is anything that has not taken effect."""
-        return bool(self._noted or self._graves or self._buried or self._owed)
+        return bool(self._noted or self._tombstones or self._unmerged or self._owed)
 
     def _settle(self) -> None:
         """Let everything noted, removals and texts, take effect."""
-        self._owed += self._mourn() + self._seal()
+        self._owed += self._removals_to_merge() + self._seal()
         if self._owed:
             self._keep_merging()
 
@@ -358,18 +358,18 @@ class SparseIndex:
         self._last = None
         self._postings.keep_merging(owed)
 
-    def _bury(self) -> None:
-        if self._graves:
-            slots = np.array(self._graves, np.uint32)
+    def _apply_removals(self) -> None:
+        if self._tombstones:
+            slots = np.array(self._tombstones, np.uint32)
             self._last = None
-            self._graves.clear()
-            self._buried += self._postings.bury(slots)
+            self._tombstones.clear()
+            self._unmerged += self._postings.remove(slots)
 
-    def _mourn(self) -> int:
-        """Bury who is dead; return for how many of the buried there is to be merged now."""
-        self._bury()
-        now = min(self._buried, _MOURNED)
-        self._buried -= now
+    def _removals_to_merge(self) -> int:
+        """Apply tombstones; return for how many removals to merge now."""
+        self._apply_removals()
+        now = min(self._unmerged, _MERGED_AT_ONCE)
+        self._unmerged -= now
         return now
 
     def _unnote(self, key: int) -> bool:

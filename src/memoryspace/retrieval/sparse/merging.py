@@ -17,15 +17,15 @@ from .runs import Run, combine
 FAN = 4  # runs of about one size become one run
 
 _SMALLEST = 64  # postings; runs up to FAN times this count as one size
-_MOSTLY_DEAD = 0.5
+_MOSTLY_REMOVED = 0.5
 _EVERYTHING = (1 << 64) - 1, (1 << 32) - 1  # no term and slot come later
 
 
 class Merge:
     """One merge under way: first the documents move, then the postings, in bounded steps.
 
-    Documents found dead are left behind, and all their postings after them. A document that dies
-    later keeps its slot in the output, for the next merge to find.
+    Removed documents are left behind, and so are their postings. A document that is removed later
+    keeps its slot in the output, for the next merge to find.
     """
 
     def __init__(self, inputs: Sequence[Run], output: Run, documents: Documents) -> None:
@@ -61,7 +61,7 @@ class Merge:
         """Close a merge that is done; return its output, if any document is left in it."""
         for slots in self._purged:
             self._documents.purge(slots)
-        self.output.dead += sum(run.dead for run in self.inputs) - sum(map(len, self._purged))
+        self.output.removed += sum(run.removed for run in self.inputs) - sum(map(len, self._purged))
         return self.output if self.output.documents else None
 
     def _move_members(self, budget: int) -> int:
@@ -108,9 +108,9 @@ class Merge:
 
 
 def due(runs: Sequence[Run]) -> list[Run]:
-    """Return runs that should become one: mostly dead ones, or enough of about one size."""
+    """Return runs to merge: one with mostly removed documents, or enough of about one size."""
     for run in runs:
-        if run.dead > _MOSTLY_DEAD * run.documents:
+        if run.removed > _MOSTLY_REMOVED * run.documents:
             return [run]
     sizes: dict[int, list[Run]] = {}
     for run in runs:

@@ -35,7 +35,7 @@ def _pack_runs(runs: Iterable[Run]) -> dict[str, NDArray[Any]]:
     runs = list(runs)
     segments = [segment for run in runs for segment in run.segments]
     shapes = [(len(each.terms), each.size, each.counts.itemsize) for each in segments]
-    table = [(run.label, run.dead, run.documents, len(run.segments)) for run in runs]
+    table = [(run.label, run.removed, run.documents, len(run.segments)) for run in runs]
     return {
         "runs": np.array(table, np.int64).reshape(-1),
         "segments": np.array(shapes, np.int64).reshape(-1),
@@ -57,9 +57,9 @@ def _unpack_runs(arrays: Mapping[str, NDArray[Any]], segment_size: int) -> dict[
     cursor = _Cursor(arrays)
     shapes = iter(arrays["segments"].reshape(-1, 3).tolist())
     runs: dict[int, Run] = {}
-    for label, dead, documents, count in arrays["runs"].reshape(-1, 4).tolist():
+    for label, removed, documents, count in arrays["runs"].reshape(-1, 4).tolist():
         run = runs[label] = Run(label, segment_size)
-        run.dead = dead
+        run.removed = removed
         run.admit(cursor.take("members", documents))
         for _ in range(count):
             terms, size, width = next(shapes)

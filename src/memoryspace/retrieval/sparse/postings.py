@@ -1,7 +1,7 @@
-"""All runs of an index: sealed, merged a slice at a time, purged of the dead.
+"""All runs of an index: sealed, merged a slice at a time, purged of removed documents.
 
-Runs of about one size are merged, a slice with every seal; a run that is mostly dead is rewritten,
-so endless coming and going needs bounded memory.
+Runs of about one size are merged, a slice with every seal. A run with mostly removed documents is
+rewritten, so adding and removing without end needs bounded memory.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class Postings:
             run.append(segment)
         return run.postings + run.documents
 
-    def bury(self, slots: Slots) -> int:
-        """Let documents die, all at once; return how many."""
-        self.documents.bury(slots)
+    def remove(self, slots: Slots) -> int:
+        """Mark documents as removed, all at once; return how many."""
+        self.documents.remove(slots)
         counts = np.bincount(self.documents.homes[slots])  # labels are few and small
         for label in np.flatnonzero(counts).tolist():
-            self.runs[label].dead += int(counts[label])
+            self.runs[label].removed += int(counts[label])
         return len(slots)
 
     def keep_merging(self, amount: int) -> None:
@@ -84,7 +84,7 @@ class Postings:
         self._check_lengths()
 
     def _check_members(self) -> None:
-        """Every slot is free or belongs to one run, and every run knows how many are dead."""
+        """Every slot is free or belongs to one run, and every run counts its removed documents."""
         documents = self.documents
         moved = {run.label for merge in self.merges for run in merge.inputs}
         seen: list[int] = []
@@ -97,8 +97,8 @@ class Postings:
         settled = {merge.output.label for merge in self.merges}
         for run in self.runs.values():
             if run.label not in moved and run.label not in settled:
-                dead = sum(int((~documents.is_alive(part)).sum()) for part in run.members)
-                assert run.dead == dead, f"run {run.label} counts {run.dead} dead, has {dead}"
+                found = sum(int((~documents.is_alive(part)).sum()) for part in run.members)
+                assert run.removed == found, f"run {run.label}: {run.removed} or {found} removed"
         seen += [slot for merge in self.merges for part in merge.waiting() for slot in part]
         assert len(set(seen)) == len(seen) == documents.used_slots - documents.free_slots
 

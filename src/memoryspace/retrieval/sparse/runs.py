@@ -86,7 +86,7 @@ class Run:
         self.last_terms: list[int] = []
         self.members: list[Slots] = []
         self.documents = 0
-        self.dead = 0
+        self.removed = 0
         self.postings = 0
 
     def append(self, segment: Segment) -> None:
@@ -191,7 +191,7 @@ def invert(analysis: Analysis, slots: Slots) -> Segment | None:
 
 
 def combine(segments: Sequence[Segment], lengths: NDArray[np.float64]) -> Segment | None:
-    """Merge segments into one, without the postings of dead documents."""
+    """Merge segments into one, without the postings of removed documents."""
     slots = np.concatenate([each.slots for each in segments])
     terms, ranks = _ranked(segments)
     keys = ranks << np.uint64(32) | slots

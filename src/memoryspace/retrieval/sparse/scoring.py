@@ -40,7 +40,7 @@ class Term:
     word: str
     repeats: int
     pieces: list[tuple[Run, Piece]] = field(default_factory=list)
-    documents: int = 0  # that hold it, the dead not yet purged included
+    documents: int = 0  # that hold it, including removed ones not purged yet
     living: int = -1  # of these, or not counted yet
     joined: Joined | None = None  # the postings of the living in one piece, once they were needed
 
@@ -68,7 +68,7 @@ class Scorer:
     def __init__(self, runs: Sequence[Run], documents: Documents, bm25: Bm25) -> None:
         self.documents = documents
         self._runs = runs
-        self._unpurged = sum(run.dead for run in runs)
+        self._unpurged = sum(run.removed for run in runs)
         self._scale = bm25.k1 + 1
         self._fixed = bm25.k1 * (1 - bm25.b)
         self._by_length = bm25.k1 * bm25.b / documents.average_length

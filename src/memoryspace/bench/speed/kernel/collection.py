@@ -7,7 +7,7 @@ import random
 import time
 from typing import Any
 
-from ....kernel import GenerationalCollector, MemoryManager
+from ....kernel import GenerationalCollector, MemoryManager, Runtime
 from ....testing import ManualClock
 from ...harness.measuring import percentile
 from .spaces import SEED, cpu, texts
@@ -17,7 +17,7 @@ def collection(n: int) -> dict[str, Any]:
     """A cycle over many objects, 30 % garbage, in slices of 1 ms, while the program goes on."""
     rng = random.Random(SEED)
     shorts = texts(20_000, 90)
-    space = MemoryManager(1 << 31, pause=0.001)
+    space = MemoryManager(1 << 31, runtime=Runtime(pause=0.001))
     ids = [
         space.store({"text": shorts[number % len(shorts)]}, root=number % 100 == 0).id
         for number in range(n)
@@ -81,7 +81,10 @@ def generations(n: int) -> dict[str, Any]:
     for old in (n // 10, n):
         clock = ManualClock()
         space = MemoryManager(
-            1 << 30, retriever=None, collectors=[GenerationalCollector()], clock=clock
+            1 << 30,
+            retriever=None,
+            collectors=[GenerationalCollector()],
+            runtime=Runtime(clock=clock),
         )
         ids = [space.store({"k": number}, importance=1.0).id for number in range(old)]
         for _ in range(2):

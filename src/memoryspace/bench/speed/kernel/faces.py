@@ -7,7 +7,7 @@ import statistics
 from typing import Any
 
 from ....events import EventStream
-from ....kernel import AsyncMemoryManager, MemoryManager, MemoryProfiler
+from ....kernel import AsyncMemoryManager, MemoryManager, MemoryProfiler, Runtime
 from .spaces import ROUNDS, cpu, folder, seconds_of, space_in, texts
 
 
@@ -57,7 +57,7 @@ def _profiler_cost(n: int) -> float:
             profiler = MemoryProfiler("bench", output) if profiled else None
             if profiler is not None:
                 profiler.attach(events)
-            with space_in(path, events=events) as space, cpu() as spent:
+            with space_in(path, runtime=Runtime(events=events)) as space, cpu() as spent:
                 for payload in payloads:
                     space.load(space.store(payload).id)
             if profiler is not None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ....kernel import CheckpointManager, MemoryManager
 from ....kernel.heap.heap import Heap
-from ....kernel.index.kept import KeptIndex, reconcile
+from ....kernel.index.saved import SavedIndexes, reconcile
 from .spaces import ROUNDS, cpu, folder, space_in, texts
 
 _SEED_INDEX = 7.0  # seconds that the seed took to build its index again, after loading a checkpoint
@@ -77,15 +77,15 @@ def _with_index(path: str, loaded: float) -> dict[str, float]:
     folder_of_index, opened = Path(path, "index"), []
     for _ in range(ROUNDS):
         started = time.perf_counter()
-        kept = KeptIndex(folder_of_index).load(space.last_lsn)
-        reconcile(kept, space.heap.table)
+        kept = SavedIndexes(folder_of_index).load(space.last_lsn)
+        reconcile(kept, space.engine.heap.table)
         opened.append(time.perf_counter() - started)
     index = statistics.median(opened)
     started = time.perf_counter()
     with space_in(path) as space:
         everything = time.perf_counter() - started
-        assert space.search is not None
-        assert not space.search.has_backlog
+        assert space.engine.search is not None
+        assert not space.engine.search.has_backlog
     return {
         "index_build_s": built,
         "index_save_s": saved,
@@ -101,12 +101,12 @@ def _no_spill(bodies: list[tuple[int, bytes]]) -> None:
 
 def _checkpoint_timing_stops(space: MemoryManager, stops: list[float]) -> None:
     """What ``checkpoint`` does, with the time under the lock noted."""
-    writer = space.imaging.begin()
+    writer = space.engine.checkpointing.begin()
     while not writer.captured:
         started = time.thread_time()
-        with space.writing:
-            space.imaging.capture(writer)
+        with space.engine.writing:
+            space.engine.checkpointing.capture(writer)
         stops.append(time.thread_time() - started)
-    space.imaging.finish(writer)
-    with space.writing:
-        space.imaging.conclude(writer)
+    space.engine.checkpointing.finish(writer)
+    with space.engine.writing:
+        space.engine.checkpointing.conclude(writer)

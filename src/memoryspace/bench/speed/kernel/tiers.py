@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ....kernel import Durability, TieredMemoryManager, open_cold
+from ....kernel import Durability, TieredMemoryManager, Tiering, open_cold
 from ....kernel.tiers.replacement import POLICIES, make_policy
 from .spaces import ROUNDS, SEED, cpu, folder
 
@@ -46,9 +46,12 @@ def cold(n: int) -> dict[str, Any]:
         raw.close()
     with folder() as path:
         space = TieredMemoryManager(
-            n * 1100, folder=path, retriever=None, flush_interval=None,
-            durability=Durability(sync="os", checkpoint_bytes=1 << 40), max_dirty=1 << 30,
-        )  # fmt: skip
+            n * 1100,
+            folder=path,
+            retriever=None,
+            tiering=Tiering(flush_interval=None, max_dirty=1 << 30),
+            durability=Durability(sync="os", checkpoint_bytes=1 << 40),
+        )
         ids = [space.store({"text": "x" * 900}).id for _ in range(n)]
         started = time.perf_counter()
         for start in range(0, n, 1000):

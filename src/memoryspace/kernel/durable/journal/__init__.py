@@ -1,4 +1,4 @@
-"""The write-ahead log: records that survive a crash, in order, or a report of what was lost."""
+"""The write-ahead log: ordered records that survive a crash, or a report of what was lost."""
 
 from .damage import Damage, JournalDamaged, JournalTooNew, JournalUnavailable, Torn
 from .frames import FORMAT_VERSION, MAX_PAYLOAD, Frame

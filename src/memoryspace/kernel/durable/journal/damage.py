@@ -1,10 +1,9 @@
-"""What can be wrong with a journal, as values and as errors.
+"""Damage to a journal, as values and as errors.
 
 StoreUnavailable
-└── JournalUnavailable   the disk refused; nothing acknowledged was lost, try again
+└── JournalUnavailable   the disk failed; nothing acknowledged was lost, try again
 CorruptData
-└── JournalDamaged       records in the middle are gone; carries which
-StoreError
+├── JournalDamaged       records in the middle are lost; ``damage`` lists them
 └── JournalTooNew        written by a later version of this package
 """
 
@@ -19,7 +18,7 @@ from ....errors import CorruptData, StoreUnavailable
 
 
 class Torn(Struct, frozen=True):
-    """A write that a crash cut short: ``bytes`` at ``offset``, dropped when the log was opened."""
+    """A write that a crash cut short: ``bytes`` at ``offset``, dropped on opening the log."""
 
     file: Path
     offset: int
@@ -27,10 +26,10 @@ class Torn(Struct, frozen=True):
 
 
 class Damage(Struct, frozen=True):
-    """A stretch that does not read back, and the records that were in it.
+    """An unreadable stretch, and the records that were in it.
 
-    ``bytes`` is 0 where a whole file is missing. The last lsn is a guess where the very last
-    segment lost its header: nothing behind it tells how far it went.
+    ``bytes`` is 0 if a whole file is missing. ``last_lsn`` is a guess if the last segment lost its
+    header, since no later segment tells how far it went.
     """
 
     file: Path
@@ -47,22 +46,22 @@ class Damage(Struct, frozen=True):
 
 
 class JournalUnavailable(StoreUnavailable):
-    """The disk did not take, give or sync the journal's bytes."""
+    """The disk could not write, read or sync the journal."""
 
 
 class JournalTooNew(CorruptData):
-    """The journal has a format that this version does not know."""
+    """The journal has a format that this version cannot read."""
 
 
 class JournalDamaged(CorruptData):
-    """Records in the middle of the journal do not read back."""
+    """Records in the middle of the journal are unreadable. ``damage`` lists them."""
 
     def __init__(self, folder: Path, damage: Sequence[Damage]) -> None:
         self.damage = tuple(damage)
         lost = "; ".join(map(str, damage))
         super().__init__(
             f"the journal in {folder} is damaged: it lost {lost}. Nothing was changed. Restore a "
-            "backup, or open it with salvage=True to go on with all records that are intact"
+            "backup, or open it with salvage=True to continue with the intact records"
         )
 
 

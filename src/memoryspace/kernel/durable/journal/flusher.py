@@ -1,10 +1,10 @@
-"""Group commit: everybody who waits for the disk at the same moment shares one sync.
+"""Group commit for the journal: callers that wait for the disk at the same time share one sync.
 
-A caller who is alone syncs in his own thread, since waking another one costs more than the sync
-may. As soon as a second one comes, a background thread syncs for all that wait. (If the first
-waiter did it instead, the others would each wake, find themselves not covered and sync again.)
-The same thread keeps the promise of ``group(ms)``, and starts what has to be done aside: starting a
-thread can take as long as a sync, so no writer does it.
+A single caller syncs in its own thread, since waking another one may cost more than the sync. As
+soon as a second caller arrives, a background thread syncs for all that wait. (If the first caller
+did it instead, the others would each wake, find themselves not covered and sync again.) The same
+thread syncs for ``group(ms)`` and starts background jobs: starting a thread can take as long as a
+sync, so writers never do it.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from contextlib import suppress
 
 from .damage import JournalUnavailable
 
-_RETRY_SECONDS = 1.0  # after a failed sync that nobody waits for
+_RETRY_SECONDS = 1.0  # after a failed sync that no caller waits for
 
 
-class _Thread:
-    """A thread that waits: it holds a lock twice, and is let go by releasing it."""
+class _WaitingThread:
+    """A waiting thread. It acquires a lock twice and is woken by releasing it."""
 
     __slots__ = ("_gate", "error", "lsn")
 
@@ -41,8 +41,8 @@ class _Thread:
         self._gate.release()
 
 
-class _Tasks:
-    """Tasks of one event loop that came in the same turn of it, and wait together."""
+class _WaitingTasks:
+    """Tasks of one event loop that arrived in the same iteration and wait together."""
 
     __slots__ = ("futures", "loop", "lsn")
 
@@ -52,13 +52,13 @@ class _Tasks:
         self.futures: list[asyncio.Future[None]] = []
 
     def release(self, error: JournalUnavailable | None) -> None:
-        """Wake them all with one call into their loop."""
-        with suppress(RuntimeError):  # the loop was closed: nobody waits any more
+        """Wake all tasks with one call into their loop."""
+        with suppress(RuntimeError):  # the loop was closed: no task waits any more
             self.loop.call_soon_threadsafe(_resolve, self.futures, error)
 
 
 class Flusher:
-    """Calls ``sync`` for those who wait; ``durable`` tells up to where the log is safe."""
+    """Calls ``sync`` for waiting callers; ``durable`` returns the last durable lsn."""
 
     def __init__(
         self,
@@ -68,17 +68,17 @@ class Flusher:
         interval: float | None = None,
     ) -> None:
         self._sync, self._durable, self._interval = sync, durable, interval
-        # Guards all below. Taken after the writer's lock or without it, never before.
+        # Guards everything below. Taken after the writer's lock or without it, never before.
         self._changed = threading.Condition(threading.Lock())
-        self._waiting: list[_Thread | _Tasks] = []
+        self._waiting: list[_WaitingThread | _WaitingTasks] = []
         self._syncing = False
         self._due: float | None = None
-        self._chores: list[Callable[[], None]] = []
-        self._aside: threading.Thread | None = None
+        self._jobs: list[Callable[[], None]] = []
+        self._background: threading.Thread | None = None
         self._stopping = False
         self._thread: threading.Thread | None = None
-        # Not guarded: each loop's entry is its own thread's alone.
-        self._arriving: dict[asyncio.AbstractEventLoop, _Tasks] = {}
+        # Not guarded: only the loop's own thread uses its entry.
+        self._arriving: dict[asyncio.AbstractEventLoop, _WaitingTasks] = {}
 
     def wait(self, lsn: int) -> None:
         """Return when ``lsn`` is durable; ``JournalUnavailable`` if the sync failed."""
@@ -87,7 +87,7 @@ class Flusher:
             if alone:
                 self._syncing = True
             else:
-                waiter = _Thread(lsn)
+                waiter = _WaitingThread(lsn)
                 self._waiting.append(waiter)
                 self._wake()
         if alone:
@@ -96,13 +96,13 @@ class Flusher:
             waiter.wait()
 
     def future(self, lsn: int) -> asyncio.Future[None]:
-        """``wait`` for a task of the running event loop: what it has to await."""
+        """Return a future that resolves when ``lsn`` is durable, for the running event loop."""
         loop = asyncio.get_running_loop()
         tasks = self._arriving.get(loop)
         if tasks is None:
-            # All tasks that are ready now come before the flusher is woken: one sync serves them
-            # all. Woken by the first, it would sync for that one alone.
-            tasks = self._arriving[loop] = _Tasks(loop)
+            # All tasks that are ready now arrive before the flusher wakes, so one sync serves them
+            # all. Woken by the first task, it would sync for that one only.
+            tasks = self._arriving[loop] = _WaitingTasks(loop)
             loop.call_soon(self._enlist, loop)
         if lsn > tasks.lsn:
             tasks.lsn = lsn
@@ -111,29 +111,29 @@ class Flusher:
         return future
 
     def sync_soon(self) -> None:
-        """Under ``group``: something was appended that must be durable within the interval."""
+        """Schedule a sync within the interval of ``group``."""
         with self._changed:
             if self._due is None and self._interval is not None:
                 self._due = time.monotonic() + self._interval
                 self._wake()
 
-    def run_aside(self, chore: Callable[[], None]) -> None:
-        """Run something long in a thread of its own, one such thing after the other."""
+    def run_in_background(self, job: Callable[[], None]) -> None:
+        """Run a long job in a background thread, one job at a time."""
         with self._changed:
             if not self._stopping:
-                self._chores.append(chore)
+                self._jobs.append(job)
                 self._wake()
 
     def stop(self) -> None:
-        """End the threads, after they have served those who wait and finished what they began."""
+        """Stop the threads after they have served all waiting callers and finished their jobs."""
         with self._changed:
             self._stopping = True
             self._changed.notify_all()
             thread = self._thread
         if thread is not None:
             thread.join()
-        if self._aside is not None:
-            self._aside.join()
+        if self._background is not None:
+            self._background.join()
 
     def _enlist(self, loop: asyncio.AbstractEventLoop) -> None:
         tasks = self._arriving.pop(loop)
@@ -157,8 +157,8 @@ class Flusher:
         error: JournalUnavailable | None = None
         try:
             error = self._try_sync()
-        finally:  # also when a signal comes: those who wait go by what is durable
-            self._let_go(error)
+        finally:  # also after a signal: waiters are released by what is durable
+            self._release_waiters(error)
         if error is not None:
             raise error
 
@@ -167,14 +167,14 @@ class Flusher:
             self._sync()
         except JournalUnavailable as error:
             return error
-        except Exception as error:  # whoever waits must hear of it, whatever it is
+        except Exception as error:  # waiters must learn of it, whatever it is
             failure = JournalUnavailable(f"the journal could not sync: {error!r}")
             failure.__cause__ = error
             return failure
         return None
 
-    def _let_go(self, error: JournalUnavailable | None) -> None:
-        """After a sync: release all it covered, or all that waited if it failed."""
+    def _release_waiters(self, error: JournalUnavailable | None) -> None:
+        """Release the waiters that a sync covered, or all of them if it failed."""
         durable = self._durable()
         with self._changed:
             self._syncing = False
@@ -196,41 +196,41 @@ class Flusher:
             job()
 
     def _next_job(self) -> Callable[[], None] | None:
-        """Wait for something to do; None when there is nothing more to come."""
+        """Wait for the next job and return it; ``None`` when stopped."""
         while True:
             if not self._syncing and (self._waiting or self._is_due()):
                 self._syncing, self._due = True, None
                 return self._flush
             if self._stopping and not self._waiting:
-                self._thread = None  # whoever comes later still finds one
+                self._thread = None  # a later caller starts another one
                 return None
-            if self._chores and not self._stopping:
-                return self._start_chore
-            self._changed.wait(self._patience())
+            if self._jobs and not self._stopping:
+                return self._start_job
+            self._changed.wait(self._seconds_until_due())
 
     def _is_due(self) -> bool:
         return self._due is not None and self._due <= time.monotonic()
 
-    def _patience(self) -> float | None:
+    def _seconds_until_due(self) -> float | None:
         if self._due is None or self._syncing:
             return None
         return max(0.0, self._due - time.monotonic())
 
     def _flush(self) -> None:
-        self._let_go(self._try_sync())
+        self._release_waiters(self._try_sync())
 
-    def _start_chore(self) -> None:
-        before, chore = self._aside, self._chores.pop(0)
-        self._aside = threading.Thread(
-            target=_in_turn, args=(before, chore), name="memoryspace-journal-aside", daemon=True
+    def _start_job(self) -> None:
+        before, job = self._background, self._jobs.pop(0)
+        self._background = threading.Thread(
+            target=_in_turn, args=(before, job), name="memoryspace-journal-aside", daemon=True
         )
-        self._aside.start()
+        self._background.start()
 
 
-def _in_turn(before: threading.Thread | None, chore: Callable[[], None]) -> None:
+def _in_turn(before: threading.Thread | None, job: Callable[[], None]) -> None:
     if before is not None:
         before.join()
-    chore()
+    job()
 
 
 def _resolve(futures: list[asyncio.Future[None]], error: JournalUnavailable | None) -> None:
@@ -244,7 +244,7 @@ def _resolve(futures: list[asyncio.Future[None]], error: JournalUnavailable | No
 
 
 def _again(error: JournalUnavailable) -> JournalUnavailable:
-    """The same error for another waiter: each gets a traceback of its own."""
+    """Return a copy of an error, so that each waiter gets its own traceback."""
     copy = JournalUnavailable(*error.args)
     copy.__cause__ = error
     return copy

@@ -1,7 +1,7 @@
-"""A journal's folder: which files are its segments, in which order, and who stands for which lsns.
+"""The folder of a journal: which files are its segments, and which lsns each provides.
 
-A segment is named after its first lsn. Where two hold the same lsn, the later named one counts; a
-segment that was written again (a higher generation) also stands for all later named old ones.
+A segment is named after its first lsn. If two hold the same lsn, the one with the later name
+counts. A rewritten segment (with a higher generation) also supersedes older ones with later names.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from msgspec.structs import replace as change
 from ....errors import CorruptData, InvalidInput
 from ..disk import Disk
 from .damage import JournalTooNew
-from .frames import HEADER_BYTES, Header, decode_header
+from .frames import HEADER_BYTES, SegmentHeader, decode_header
 
 SPARE = ".spare"
 _LOG = ".log"
@@ -25,34 +25,34 @@ _NAME = re.compile(rf"(\d{{20}}){re.escape(_LOG)}")
 ENDLESS = sys.maxsize
 
 
-class Part(Struct, frozen=True):
-    """A segment and the lsns it answers for: ``first_lsn`` up to, but not with, ``bound``."""
+class SegmentRange(Struct, frozen=True):
+    """A segment and the lsns it provides: from ``first_lsn`` up to, but excluding, ``bound``."""
 
     path: Path
     first_lsn: int
-    header: Header | None  # None: it does not read back
+    header: SegmentHeader | None  # None: unreadable
     bound: int = ENDLESS
     size: int = -1  # how much of the file to read; -1 is all of it
 
 
 def segment_path(folder: Path, first_lsn: int) -> Path:
-    """Return where the segment that begins with this lsn stands."""
+    """Return the path of the segment that begins with this lsn."""
     return folder / f"{first_lsn:020}{_LOG}"
 
 
 def spare_paths(disk: Disk, folder: Path) -> list[Path]:
-    """Return the files that were being prepared and never came into use."""
+    """Return the files that were prepared as segments and never used."""
     return [folder / name for name in disk.listdir(folder) if name.endswith(SPARE)]
 
 
 def log_paths(disk: Disk, folder: Path) -> list[Path]:
-    """Return the files that are segments by name."""
+    """Return the files with names of segments."""
     return [folder / name for name in disk.listdir(folder) if _NAME.fullmatch(name)]
 
 
-def parts_of(disk: Disk, folder: Path) -> tuple[list[Part], list[Path]]:
-    """Return the segments that count, oldest first, and the files others stand for."""
-    kept: list[Part] = []
+def parts_of(disk: Disk, folder: Path) -> tuple[list[SegmentRange], list[Path]]:
+    """Return the segments that count, oldest first, and the files that are superseded."""
+    kept: list[SegmentRange] = []
     stale: list[Path] = []
     generation = 0
     for part in _segments(disk, folder):
@@ -64,20 +64,20 @@ def parts_of(disk: Disk, folder: Path) -> tuple[list[Part], list[Path]]:
     return _bounded(kept), stale
 
 
-def _segments(disk: Disk, folder: Path) -> Iterator[Part]:
+def _segments(disk: Disk, folder: Path) -> Iterator[SegmentRange]:
     for name in disk.listdir(folder):
         if not name.endswith(_LOG):
             continue
         match = _NAME.fullmatch(name)
         if match is None:
             raise InvalidInput(
-                f"{folder / name} is no journal segment; move it away or choose another folder"
+                f"{folder / name} is not a journal segment; move it or choose another folder"
             )
         first_lsn = int(match[1])
-        yield Part(folder / name, first_lsn, _header(disk, folder / name, first_lsn))
+        yield SegmentRange(folder / name, first_lsn, _header(disk, folder / name, first_lsn))
 
 
-def _header(disk: Disk, path: Path, first_lsn: int) -> Header | None:
+def _header(disk: Disk, path: Path, first_lsn: int) -> SegmentHeader | None:
     try:
         header = decode_header(disk.read(path, HEADER_BYTES))
     except JournalTooNew as error:
@@ -87,8 +87,8 @@ def _header(disk: Disk, path: Path, first_lsn: int) -> Header | None:
     return header if header.first_lsn == first_lsn else None
 
 
-def _bounded(parts: list[Part]) -> list[Part]:
-    bounded: list[Part] = []
+def _bounded(parts: list[SegmentRange]) -> list[SegmentRange]:
+    bounded: list[SegmentRange] = []
     bound = ENDLESS
     for part in reversed(parts):
         bounded.append(change(part, bound=bound))

@@ -1,13 +1,13 @@
-"""The bytes of a journal: a segment's header, and the frames behind it.
+"""The file format of journal segments: a header, followed by frames.
 
     header  magic | u32 version | u32 salt | u64 first lsn | u64 previous lsn | u32 generation | u32 crc
     frame   u32 size | u32 crc | u64 lsn | f64 wall time | payload | zeros up to a multiple of 8
 
 ``size`` counts a frame without its padding, so it is never 0: zeros are the end. The crc starts
-from the segment's random salt and the size, so neither another segment's bytes nor a payload that
-looks like a frame can pass for one. Inside a segment lsns have no gap. A segment says which lsn it
-continues from: a gap it admits to is none. A higher generation stands for the same records written
-again, and better, after the disk had failed.
+from the segment's random salt and the size, so neither bytes of another segment nor a payload that
+looks like a frame can be mistaken for one. Lsns have no gap inside a segment. A segment records
+which lsn it continues from, so an intended gap is not damage. A higher generation marks records
+that were written again after the disk had failed.
 """  # noqa: E501  # a table
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ _STAMP = struct.Struct("<Qd")
 _LSN = struct.Struct("<Q")
 FRAME_BYTES = _FRAME.size
 _STEP = 8
-MOST_AROUND = FRAME_BYTES + _STEP - 1  # what a frame takes beside its payload, at most
+MOST_AROUND = FRAME_BYTES + _STEP - 1  # the most bytes that a frame adds to its payload
 _PADDING = tuple(bytes(-size % _STEP) for size in range(_STEP))
-_FARTHEST = 1 << 32  # lsns ahead that a search still believes in
+_FARTHEST = 1 << 32  # how far ahead an lsn may be and still be plausible
 
 
 class Frame(msgspec.Struct, frozen=True, gc=False):
-    """One record of the journal: its number, when it was committed, and its bytes."""
+    """A record of the journal: its number, when it was appended, and its bytes."""
 
     lsn: int
     time: float
     payload: bytes
 
 
-class Header(msgspec.Struct, frozen=True):
-    """What a segment says about itself."""
+class SegmentHeader(msgspec.Struct, frozen=True):
+    """The header of a segment."""
 
     salt: int
     first_lsn: int
@@ -65,7 +65,7 @@ class Header(msgspec.Struct, frozen=True):
 
 
 class Hole(msgspec.Struct, frozen=True):
-    """A stretch of a segment that holds no frame though later ones follow."""
+    """An unreadable stretch of a segment that is followed by intact frames."""
 
     offset: int
     bytes: int
@@ -73,21 +73,21 @@ class Hole(msgspec.Struct, frozen=True):
     last_lsn: int
 
 
-def decode_header(data: bytes) -> Header:
-    """Read a header back; ``CorruptData`` if it is none, ``JournalTooNew`` if it is too new."""
+def decode_header(data: bytes) -> SegmentHeader:
+    """Decode a header; raise ``CorruptData`` or ``JournalTooNew`` if that is not possible."""
     if len(data) < HEADER_BYTES:
         raise CorruptData("the header is cut short")
     magic, version, salt, first, previous, generation = _HEADER.unpack_from(data)
     if magic != _MAGIC:
         raise CorruptData("the file does not begin like a journal segment")
     if crc32(data[: _HEADER.size]) != _CRC.unpack_from(data, _HEADER.size)[0]:
-        raise CorruptData("the header's checksum does not fit")
+        raise CorruptData("the header's checksum is wrong")
     if version > FORMAT_VERSION:
         raise JournalTooNew(
             f"has format version {version}, this release reads up to {FORMAT_VERSION}; "
             "update memoryspace. Nothing was changed"
         )
-    return Header(salt, first, previous, generation)
+    return SegmentHeader(salt, first, previous, generation)
 
 
 def encode(lsn: int, time: float, payload: bytes, salt: int) -> bytes:
@@ -99,13 +99,13 @@ def encode(lsn: int, time: float, payload: bytes, salt: int) -> bytes:
 
 
 class SegmentReader:
-    """Iterates over a segment's intact frames in lsn order, around what is broken.
+    """Iterates over the intact frames of a segment in lsn order, skipping damage.
 
-    When the iteration is over, ``last_lsn`` and ``end`` tell the last frame and the offset behind
-    it, ``holes`` what was lost before it, and ``tail`` how many bytes behind it are no frame.
+    After the iteration, ``last_lsn`` is the last frame, ``end`` the offset behind it, ``holes``
+    what was lost before it, and ``tail`` how many bytes behind it are not a frame.
     """
 
-    def __init__(self, data: bytes, header: Header) -> None:
+    def __init__(self, data: bytes, header: SegmentHeader) -> None:
         self._data = data
         self._salt = header.salt
         self.last_lsn = header.first_lsn - 1
@@ -137,7 +137,7 @@ class SegmentReader:
             offset, lsn = resumed
 
     def _resume(self) -> tuple[int, int] | None:
-        """Find the next intact frame that is not yet known; what lies before it is a hole."""
+        """Find the next intact frame; record what lies before it as a hole."""
         self.tail = _nonzero_bytes(self._data[self.end :])
         if not self.tail:
             return None
@@ -150,10 +150,10 @@ class SegmentReader:
         return None
 
     def _candidates(self, expected: int) -> Iterator[tuple[int, int]]:
-        """Yield offsets, in steps of 8, where a plausible lsn stands; cheap for anything else."""
+        """Yield the offsets, in steps of 8, that hold a plausible lsn. Must be cheap."""
         farthest = expected + _FARTHEST
         start = self.end + _STEP
-        used = min(self.end + self.tail + _STEP, len(self._data))  # behind it there are only zeros
+        used = min(self.end + self.tail + _STEP, len(self._data))  # only zeros follow
         steps = max(0, (used - start) // _STEP)
         area = memoryview(self._data)[start : start + steps * _STEP]
         for step, (lsn,) in enumerate(_LSN.iter_unpack(area)):
@@ -161,13 +161,13 @@ class SegmentReader:
                 yield self.end + step * _STEP, lsn
 
     def _is_frame(self, offset: int) -> bool:
-        room = len(self._data) - offset
-        if room < FRAME_BYTES:
+        left = len(self._data) - offset
+        if left < FRAME_BYTES:
             return False
         size: int
         crc: int
         size, crc = _SIZE_AND_CRC.unpack_from(self._data, offset)
-        if not FRAME_BYTES <= size <= room:
+        if not FRAME_BYTES <= size <= left:
             return False
         body = memoryview(self._data)[offset + 8 : offset + size]
         return crc32(body, self._salt ^ size) == crc
@@ -175,13 +175,13 @@ class SegmentReader:
 
 def _nonzero_bytes(data: bytes) -> int:
     """Return the length of ``data`` without the zeros at its end."""
-    if data == bytes(len(data)):  # compared at memory speed: the usual, preallocated rest
+    if data == bytes(len(data)):  # fast for the usual case, a preallocated rest
         return 0
     return len(data.rstrip(b"\0"))
 
 
 def guess_last_lsn(data: bytes, first_lsn: int) -> int:
-    """Return how far a segment without a readable header seems to go (at least one record)."""
+    """Return how far a segment without a readable header seems to go, at least one record."""
     offset, lsn = HEADER_BYTES, first_lsn
     while offset + FRAME_BYTES <= len(data):
         size, _, found, _ = _FRAME.unpack_from(data, offset)

@@ -1,6 +1,6 @@
-"""Opening a journal for writing: survey, refuse or salvage, clean up, make sure it is durable.
+"""Opening a journal for writing: survey, refuse or salvage, clean up, sync.
 
-Until the survey is judged nothing is changed, so a log that is refused stays as it was found.
+Nothing is changed before the survey is complete, so a log that is refused stays as it was.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from ..disk import Disk
 from .damage import JournalDamaged
 from .folder import parts_of, spare_paths
 from .frames import HEADER_BYTES
-from .recovery import Found, Survey, survey
-from .segments import Segment
-from .writer import Writer
+from .recovery import ReadableSegment, Survey, survey
+from .segments import SegmentFile
+from .writer import JournalWriter
 
 
-def open_log(writer: Writer, disk: Disk, folder: Path, *, salvage: bool) -> Survey:
-    """Hand the writer what is on disk, and return what was found there."""
+def open_log(writer: JournalWriter, disk: Disk, folder: Path, *, salvage: bool) -> Survey:
+    """Open the log in a folder for a writer; return what was found."""
     _make_folder(disk, folder)
     parts, stale = parts_of(disk, folder)
     seen = survey(disk, parts)
@@ -31,7 +31,7 @@ def open_log(writer: Writer, disk: Disk, folder: Path, *, salvage: bool) -> Surv
         segments[-1].fd = disk.open(segments[-1].path)
     writer.adopt(segments, seen.last_lsn)
     if not segments or seen.ends_headless:
-        # Behind a segment that lost its header nothing can be appended: go on after it.
+        # Nothing can be appended to a segment that lost its header: start another one.
         writer.start_segment(seen.last_lsn + 1)
     return seen
 
@@ -42,8 +42,8 @@ def _make_folder(disk: Disk, folder: Path) -> None:
         disk.sync_folder(folder.parent)
 
 
-def _made_durable(disk: Disk, found: Found) -> Segment:
-    """Cut off a torn end and sync: what we are about to answer from must not vanish again."""
+def _made_durable(disk: Disk, found: ReadableSegment) -> SegmentFile:
+    """Cut off a torn end and sync, so that what was read cannot vanish later."""
     size = found.size
     fd = disk.open(found.path)
     try:
@@ -53,4 +53,4 @@ def _made_durable(disk: Disk, found: Found) -> Segment:
         disk.fdatasync(fd)
     finally:
         disk.close(fd)
-    return Segment(found.path, found.header, fd=-1, end=max(found.end, HEADER_BYTES), size=size)
+    return SegmentFile(found.path, found.header, fd=-1, end=max(found.end, HEADER_BYTES), size=size)

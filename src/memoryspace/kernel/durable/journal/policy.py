@@ -1,10 +1,10 @@
-"""When an acknowledged write is on the medium: the three promises a journal can make.
+"""Sync policies: what a journal promises about an acknowledged write.
 
-A killed process loses nothing under any of them. A power cut loses
+A killed process loses nothing under any policy. A power cut loses
 
     ALWAYS     nothing that was acknowledged
     group(ms)  at most what was written within the last ``ms`` milliseconds
-    OS         what the operating system had not yet written out by itself
+    OS         what the operating system had not written by itself
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ....errors import InvalidInput
 
 
 class SyncPolicy(Struct, frozen=True):
-    """A promise: its name and, for ``group``, the seconds a write may stay in RAM."""
+    """A sync policy: its name and, for ``group``, the most seconds until a write is synced."""
 
     name: str
     interval: float | None = None
@@ -32,16 +32,16 @@ def group(ms: float) -> SyncPolicy:
     if isinstance(ms, bool) or not isinstance(ms, int | float):
         raise TypeError(f"group(ms) takes a number of milliseconds, got {type(ms).__name__}")
     if not (math.isfinite(ms) and ms > 0):
-        raise InvalidInput(f"group(ms) needs more than 0 milliseconds, got {ms}")
+        raise InvalidInput(f"group(ms) must be above 0 milliseconds, got {ms}")
     return SyncPolicy("group", ms / 1000)
 
 
 def as_policy(value: SyncPolicy | str) -> SyncPolicy:
-    """Return the policy itself, or the one a text names: 'always', 'os', 'group:5'."""
+    """Return a policy, or the one that a text names: 'always', 'os', 'group:5'."""
     if isinstance(value, SyncPolicy):
         return value
     if not isinstance(value, str):
-        raise TypeError(f"sync is a policy or its name, got {type(value).__name__}")
+        raise TypeError(f"sync must be a policy or its name, got {type(value).__name__}")
     name, _, ms = value.partition(":")
     if value in ("always", "os"):
         return ALWAYS if value == "always" else OS
@@ -50,4 +50,4 @@ def as_policy(value: SyncPolicy | str) -> SyncPolicy:
             return group(float(ms))
     except ValueError:
         pass
-    raise InvalidInput(f"sync is 'always', 'os' or 'group:<milliseconds>', got {value!r}")
+    raise InvalidInput(f"sync must be 'always', 'os' or 'group:<milliseconds>', got {value!r}")

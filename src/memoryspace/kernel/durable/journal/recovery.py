@@ -1,7 +1,7 @@
-"""Reading a journal as a crash may have left it: what is whole, what is torn, what is lost.
+"""Reading a journal that a crash may have left torn or damaged. Nothing is written here.
 
-Nothing is written here. A bad stretch that cost no record is passed over in silence: such are the
-bytes of a write that failed and was made again elsewhere.
+An unreadable stretch that cost no record is ignored: it stems from a failed write that was repeated
+elsewhere.
 """
 
 from __future__ import annotations
@@ -14,33 +14,33 @@ from msgspec import Struct, field
 
 from ..disk import Disk
 from .damage import Damage, JournalDamaged, JournalUnavailable, Torn, unavailable
-from .folder import ENDLESS, Part, parts_of
-from .frames import HEADER_BYTES, Frame, Header, SegmentReader, guess_last_lsn
+from .folder import ENDLESS, SegmentRange, parts_of
+from .frames import HEADER_BYTES, Frame, SegmentHeader, SegmentReader, guess_last_lsn
 
 
-class Found(Struct):
-    """A segment that reads back: where its frames end, how much behind them is none, its size."""
+class ReadableSegment(Struct):
+    """A readable segment: where its frames end, how many bytes behind are not a frame, its size."""
 
     path: Path
-    header: Header
+    header: SegmentHeader
     end: int
     tail: int
     size: int
 
 
 class Survey(Struct):
-    """What reading in order has found. ``last_lsn`` counts lost records too: none comes twice."""
+    """The result of reading a log. ``last_lsn`` includes lost records: no lsn is given twice."""
 
-    segments: list[Found] = field(default_factory=list)
+    segments: list[ReadableSegment] = field(default_factory=list)
     damage: list[Damage] = field(default_factory=list)
     torn: Torn | None = None
-    headless: list[Path] = field(default_factory=list)  # at the end, and nothing in them
-    ends_headless: bool = False  # the newest segment lost its header, and records with it
+    headless: list[Path] = field(default_factory=list)  # trailing files without records
+    ends_headless: bool = False  # the newest segment lost its header and its records
     last_lsn: int = 0
 
 
-def survey(disk: Disk, parts: list[Part]) -> Survey:
-    """Read every segment once, in order, and tell what is there."""
+def survey(disk: Disk, parts: list[SegmentRange]) -> Survey:
+    """Read every segment once, in order, and return what was found."""
     seen = Survey()
     deque(_walk(disk, parts, seen), maxlen=0)
     trailing = []
@@ -59,10 +59,10 @@ def read_log(
     salvage: bool = False,
     disk: Disk | None = None,
 ) -> Iterator[Frame]:
-    """Yield the frames of a journal that another object may own and write to. Never writes.
+    """Yield the frames of a journal, which another object may be writing to. Never writes.
 
-    A torn end is where it ends. Damage raises ``JournalDamaged`` when it is reached, or is passed
-    over with ``salvage``.
+    A torn end is treated as the end. Damage raises ``JournalDamaged`` when it is reached, or is
+    skipped with ``salvage``.
     """
     disk, folder = Disk() if disk is None else disk, Path(path)
     for frame, seen in read_parts(disk, lambda: parts_of(disk, folder)[0], after, until):
@@ -72,12 +72,12 @@ def read_log(
 
 
 def read_parts(
-    disk: Disk, parts: Callable[[], list[Part]], after: int, until: int | None
+    disk: Disk, parts: Callable[[], list[SegmentRange]], after: int, until: int | None
 ) -> Iterator[tuple[Frame, Survey]]:
-    """Yield frames with what was found so far; looks again when a segment vanished meanwhile."""
+    """Yield frames with the survey so far; list the segments again if one has vanished."""
     last = ENDLESS if until is None else until
     started = False
-    found: list[Part] = []
+    found: list[SegmentRange] = []
     while after < last:
         before, found = found, parts()
         if started and found and found[0].first_lsn > after + 1:
@@ -102,15 +102,15 @@ def read_parts(
                 raise unavailable("read", Path(error.filename or place), error) from error
 
 
-def _needed(parts: Iterable[Part], after: int, last: int) -> list[Part]:
+def _needed(parts: Iterable[SegmentRange], after: int, last: int) -> list[SegmentRange]:
     return [part for part in parts if part.bound > after + 1 and part.first_lsn <= last]
 
 
-def _walk(disk: Disk, parts: list[Part], seen: Survey) -> Iterator[Frame]:
-    """Yield each intact record once, in lsn order, and keep ``seen`` up to date."""
+def _walk(disk: Disk, parts: list[SegmentRange], seen: Survey) -> Iterator[Frame]:
+    """Yield each intact record once, in lsn order, and update ``seen``."""
     if parts:
         seen.last_lsn = parts[0].first_lsn - 1
-    suspect: Torn | None = None  # the bad end of what was read last
+    suspect: Torn | None = None  # the unreadable end of the previous segment
     for part in parts:
         data = disk.read(part.path, part.size)
         if part.header is None:
@@ -122,13 +122,13 @@ def _walk(disk: Disk, parts: list[Part], seen: Survey) -> Iterator[Frame]:
         for frame in reader:
             if reader.holes:
                 _note_hole(seen, part, reader)
-            if frame.lsn >= part.bound:  # the next segment has it, written later
-                found = Found(part.path, part.header, len(data), 0, len(data))
+            if frame.lsn >= part.bound:  # superseded by the next segment
+                found = ReadableSegment(part.path, part.header, len(data), 0, len(data))
                 seen.last_lsn = part.bound - 1
                 break
             yield frame
         else:
-            found = Found(part.path, part.header, reader.end, reader.tail, len(data))
+            found = ReadableSegment(part.path, part.header, reader.end, reader.tail, len(data))
             seen.last_lsn = reader.last_lsn
         suspect = Torn(found.path, found.end, found.tail) if found.tail else None
         seen.segments.append(found)
@@ -137,8 +137,10 @@ def _walk(disk: Disk, parts: list[Part], seen: Survey) -> Iterator[Frame]:
         seen.torn = Torn(newest.path, newest.end, newest.tail)
 
 
-def _note_gap(seen: Survey, part: Part, header: Header, suspect: Torn | None) -> None:
-    """A segment that continues from an lsn not yet seen: what lies between is lost."""
+def _note_gap(
+    seen: Survey, part: SegmentRange, header: SegmentHeader, suspect: Torn | None
+) -> None:
+    """Record the lsns between the last one seen and a segment's predecessor as lost."""
     if header.previous_lsn > seen.last_lsn and part.first_lsn > seen.last_lsn + 1:
         where = Torn(part.path, 0, 0) if suspect is None else suspect
         seen.damage.append(
@@ -146,19 +148,19 @@ def _note_gap(seen: Survey, part: Part, header: Header, suspect: Torn | None) ->
         )
 
 
-def _note_hole(seen: Survey, part: Part, reader: SegmentReader) -> None:
+def _note_hole(seen: Survey, part: SegmentRange, reader: SegmentReader) -> None:
     hole = reader.holes.pop()
     if hole.first_lsn < part.bound:
         last = min(hole.last_lsn, part.bound - 1)
         seen.damage.append(Damage(part.path, hole.offset, hole.bytes, hole.first_lsn, last))
 
 
-def _judge_headless(seen: Survey, part: Part, data: bytes) -> None:
-    """The last segment has no header: it was only just begun, or stood for by another, or lost."""
+def _judge_headless(seen: Survey, part: SegmentRange, data: bytes) -> None:
+    """Classify a trailing segment without a header: just begun, superseded, or lost."""
     used = len(data.rstrip(b"\0"))
     first = seen.last_lsn + 1
     if not (seen.segments and seen.segments[-1].tail):
-        first = max(first, part.first_lsn)  # the segment before it ended well
+        first = max(first, part.first_lsn)  # the segment before it is intact
     last = guess_last_lsn(data, part.first_lsn)
     if used <= HEADER_BYTES or last < first:
         seen.headless.append(part.path)

@@ -1,4 +1,4 @@
-"""A segment file of the log, as its writer knows it."""
+"""A segment file of the log, from the writer's point of view."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from contextlib import suppress
 from pathlib import Path
 
 from ..disk import Disk
-from .frames import Header
+from .frames import SegmentHeader
 
 
-class Segment:
-    """A segment of the log; its file is open while it may hold bytes that are not yet durable."""
+class SegmentFile:
+    """A segment of the log. Its file is open while it may hold bytes that are not durable."""
 
     __slots__ = ("end", "fd", "header", "path", "size")
 
-    def __init__(self, path: Path, header: Header, *, fd: int, end: int, size: int) -> None:
+    def __init__(self, path: Path, header: SegmentHeader, *, fd: int, end: int, size: int) -> None:
         self.path = path
         self.header = header
         self.fd = fd  # negative: closed
@@ -23,7 +23,7 @@ class Segment:
 
     @property
     def first_lsn(self) -> int:
-        """The lsn of its first frame, present or to come."""
+        """The lsn of its first frame, which may not be written yet."""
         return self.header.first_lsn
 
     @property
@@ -32,7 +32,7 @@ class Segment:
         return self.fd >= 0
 
     def close(self, disk: Disk) -> None:
-        """Close its file. What had to be durable is, so an error here says nothing new."""
+        """Close the file. Everything in it is synced, so an error does not matter."""
         if self.fd >= 0:
             fd, self.fd = self.fd, -1
             with suppress(OSError):

@@ -1,8 +1,8 @@
-"""Files made ready in the background to become the next segment.
+"""Spares: files prepared in the background to become the next segment.
 
-Writing into a file that already has its length lets a sync skip the metadata, which makes it
-cheaper by a third. Zeroing takes long, so no writer ever does it: he takes the spare if it is ready
-and a file that grows if not, and leaves that one as soon as a spare is there.
+A sync of a file that already has its final length need not write metadata, which makes it a third
+cheaper. Zeroing takes long, so writers never do it: they use the spare if it is ready, or else a
+file that grows, which they leave as soon as a spare is ready.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from pathlib import Path
 from ....events import EventStream
 from ..disk import Disk
 from .folder import SPARE, segment_path
-from .frames import HEADER_BYTES, Header
-from .segments import Segment
+from .frames import HEADER_BYTES, SegmentHeader
+from .segments import SegmentFile
 
 NEVER = sys.maxsize
 _STEP_BYTES = 1024 * 1024
-_WORTH_IT = 64 * 1024  # a log that stays smaller than this needs no spare
+_WORTH_IT = 64 * 1024  # a smaller log needs no spare
 
 
 class Spare:
-    """A file with zeros in it, not yet part of the log."""
+    """A zeroed file that is not part of the log yet."""
 
     __slots__ = ("fd", "path", "size")
 
@@ -37,12 +37,12 @@ class Spare:
 
     @classmethod
     def create(cls, disk: Disk, folder: Path) -> Spare:
-        """Make an empty one."""
+        """Create an empty spare."""
         path = folder / f"{secrets.token_hex(8)}{SPARE}"
         return cls(path, disk.open(path, create=True))
 
     def fill(self, disk: Disk, size: int) -> Iterator[None]:
-        """Write zeros up to ``size``, durably, step by step: no sync has much to write at once."""
+        """Write zeros up to ``size`` and sync, in steps, so that no sync has much to write."""
         zeros = bytes(min(size, _STEP_BYTES))
         while self.size < size:
             step = memoryview(zeros)[: size - self.size]
@@ -51,19 +51,19 @@ class Spare:
             self.size += len(step)
             yield
 
-    def become(self, disk: Disk, folder: Path, header: Header) -> Segment:
-        """Turn into the empty segment with this header. If it fails, this is still a spare."""
+    def become(self, disk: Disk, folder: Path, header: SegmentHeader) -> SegmentFile:
+        """Turn into an empty segment with this header. After an error it is still a spare."""
         disk.pwrite(self.fd, header.encoded(), 0)
         return self.enter(disk, folder, header, end=HEADER_BYTES)
 
-    def enter(self, disk: Disk, folder: Path, header: Header, *, end: int) -> Segment:
-        """Take the name of a segment that was written already, up to ``end``."""
+    def enter(self, disk: Disk, folder: Path, header: SegmentHeader, *, end: int) -> SegmentFile:
+        """Take the name of a segment whose frames are written, up to ``end``."""
         path = segment_path(folder, header.first_lsn)
         disk.replace(self.path, path)
-        return Segment(path, header, fd=self.fd, end=end, size=self.size)
+        return SegmentFile(path, header, fd=self.fd, end=end, size=self.size)
 
     def discard(self, disk: Disk) -> None:
-        """Remove it, as far as the disk lets us; what stays is removed at the next opening."""
+        """Remove the file if the disk allows it; otherwise the next opening does."""
         with suppress(OSError):
             disk.close(self.fd)
         with suppress(OSError):
@@ -71,7 +71,7 @@ class Spare:
 
 
 class Spares:
-    """Has at most one spare. ``ask`` is how it gets ``prepare`` run in the background."""
+    """At most one spare. ``ask`` schedules ``prepare`` in the background."""
 
     def __init__(self, disk: Disk, folder: Path, size: int, events: EventStream) -> None:
         self._disk, self._folder, self._size, self._events = disk, folder, size, events
@@ -79,32 +79,32 @@ class Spares:
         self._ready: Spare | None = None
         self._asked = False
         self._closed = False
-        self.ask: Callable[[], None] | None = None  # None: never prepare any
+        self.ask: Callable[[], None] | None = None  # None: prepare none
         self.on_ready: Callable[[], None] = lambda: None
 
     @property
     def is_ready(self) -> bool:
-        """Whether the next segment is waiting."""
+        """Whether a spare is ready."""
         return self._ready is not None
 
-    def grows(self, segment: Segment) -> bool:
-        """Whether a segment's file is not zeroed ahead."""
+    def grows(self, segment: SegmentFile) -> bool:
+        """Return whether a segment's file grows as it is written."""
         return segment.size < self._size
 
-    def due_at(self, segment: Segment) -> int:
-        """Return the offset from which on ``order`` should be called, early if the file grows."""
+    def due_at(self, segment: SegmentFile) -> int:
+        """Return the offset at which to call ``order``; early if the file grows."""
         if self.ask is None or self._asked or self.is_ready:
             return NEVER
         return min(self._size // 2, _WORTH_IT) if self.grows(segment) else self._size // 2
 
     def order(self) -> None:
-        """Have the next spare prepared."""
+        """Schedule the next spare."""
         if self.ask is not None:
             self._asked = True
             self.ask()
 
     def prepare(self) -> None:
-        """Zero a file. A disk that refuses costs speed, nothing else."""
+        """Create and zero a spare. A disk error only costs speed."""
         spare: Spare | None = None
         try:
             spare = Spare.create(self._disk, self._folder)
@@ -122,8 +122,8 @@ class Spares:
             if spare is not None:
                 spare.discard(self._disk)
 
-    def into_segment(self, header: Header) -> Segment:
-        """Turn the spare, or an empty file, into a segment; a failure leaves all as it was."""
+    def into_segment(self, header: SegmentHeader) -> SegmentFile:
+        """Turn the spare, or an empty file, into a segment; an error changes nothing."""
         if self._ready is not None:
             segment = self._ready.become(self._disk, self._folder, header)
             self._ready = None
@@ -136,7 +136,7 @@ class Spares:
             raise
 
     def close(self) -> None:
-        """Remove the spare, and let none come."""
+        """Remove the spare and prepare no more."""
         with self._lock:
             self._closed = True
             if self._ready is not None:

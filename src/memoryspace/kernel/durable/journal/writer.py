@@ -1,9 +1,9 @@
-"""The writing end of a journal: appends, syncs, and repairs after a sync that failed.
+"""The writer of a journal: appends, syncs, and repairs after a failed sync.
 
-A failed sync may have dropped dirty pages while calling them clean, so no later sync of the same
-file can be believed. Frames that are not yet durable are therefore kept in RAM (under the ``OS``
-policy, which promises nothing about them, they are read back instead) and written again, into a
-fresh segment that is synced whole before it takes its name.
+A failed sync may have dropped dirty pages while marking them clean, so no later sync of the same
+file can be trusted. Frames that are not durable yet are therefore kept in RAM (under the ``OS``
+policy, which promises nothing about them, they are read back instead) and written again, into a new
+segment that is synced before it gets its name.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from pathlib import Path
 from ....events import EventStream
 from ..disk import Disk
 from .damage import JournalUnavailable, unavailable
-from .folder import ENDLESS, Part, log_paths, spare_paths
-from .frames import HEADER_BYTES, MOST_AROUND, Frame, Header, encode
+from .folder import ENDLESS, SegmentRange, log_paths, spare_paths
+from .frames import HEADER_BYTES, MOST_AROUND, Frame, SegmentHeader, encode
 from .recovery import read_parts
-from .segments import Segment
+from .segments import SegmentFile
 from .spares import NEVER, Spare, Spares
 
 
-class Writer:
-    """Appends frames to the newest segment. Every method may be called from any thread."""
+class JournalWriter:
+    """Appends frames to the newest segment. Thread-safe."""
 
     def __init__(
         self,
@@ -39,11 +39,11 @@ class Writer:
         events: EventStream,
     ) -> None:
         self._disk, self._folder, self._clock, self._events = disk, folder, clock, events
-        self._pwrite = disk.pwrite  # looked up once: append is the hot path
+        self._pwrite = disk.pwrite  # saves a lookup: append is the hot path
         self._segment_bytes = segment_bytes
         self._keep_frames = keep_frames
         self.lock = threading.RLock()
-        self.segments: list[Segment] = []  # oldest first; the last one is written to
+        self.segments: list[SegmentFile] = []  # oldest first; the last one is written to
         self.last_lsn = 0
         self.durable_lsn = 0
         self.bytes_written = 0
@@ -54,13 +54,13 @@ class Writer:
         self._generation = 0
         self._limit = segment_bytes
         self._spare_due_at = NEVER
-        self._clean = True  # nothing was appended since the last sync began
+        self._clean = True  # no append since the last sync began
         self.on_dirty: Callable[[], None] | None = None
         self.spares = Spares(disk, folder, segment_bytes, events)
         self.spares.on_ready = self._plan
 
-    def adopt(self, segments: list[Segment], last_lsn: int) -> None:
-        """Take over the segments found at opening, all of them durable."""
+    def adopt(self, segments: list[SegmentFile], last_lsn: int) -> None:
+        """Take over the segments found on opening, all of them durable."""
         self.segments = segments
         self.last_lsn = self.durable_lsn = last_lsn
         self._generation = max((each.header.generation for each in segments), default=0)
@@ -73,13 +73,13 @@ class Writer:
         return self.durable_lsn == self.last_lsn and self._folder_synced and not self._broken
 
     def append(self, payload: bytes) -> int:
-        """Hand a frame to the operating system and return its lsn; if it raises, nothing was."""
+        """Hand a frame to the operating system and return its lsn; nothing if it raises."""
         with self.lock:
             if self._broken or self.closed:
                 self._make_ready()
             segment = self.segments[-1]
             if segment.end + len(payload) + MOST_AROUND > self._limit:
-                segment = self._with_room()
+                segment = self._segment_for_any_size()
             lsn, now = self.last_lsn + 1, self._clock()
             data = encode(lsn, now, payload, segment.header.salt)
             end = segment.end + len(data)
@@ -88,10 +88,10 @@ class Writer:
             try:
                 self._pwrite(segment.fd, data, segment.end)
             except OSError as error:
-                self._take_back(segment)
+                self._undo_write(segment)
                 raise unavailable("write to", segment.path, error) from error
-            # No call stands between these two: a signal cannot part them. One that comes earlier
-            # leaves a frame that the next append overwrites, here and in what repair rewrites.
+            # There is no call between these two, so a signal cannot separate them. An earlier one
+            # leaves a frame that the next append overwrites, here and in what a repair rewrites.
             segment.end = end
             self.last_lsn = lsn
             self.bytes_written += len(data)
@@ -100,7 +100,7 @@ class Writer:
             return lsn
 
     def sync(self) -> None:
-        """Make all that was appended durable. Two threads never do this at the same time."""
+        """Make every appended frame durable. Must not run in two threads at once."""
         with self.lock:
             self._require_files()
             self._clean = True
@@ -112,7 +112,7 @@ class Writer:
             files = [each for each in self.segments if each.is_open]
             folder_synced, self._folder_synced = self._folder_synced, True
         try:
-            for segment in files:  # oldest first: what is durable has no hole
+            for segment in files:  # oldest first, so that durable frames have no gap
                 self._disk.fdatasync(segment.fd)
             if not folder_synced:
                 self._disk.sync_folder(self._folder)
@@ -129,9 +129,9 @@ class Writer:
                 if segment is not self.segments[-1]:
                     segment.close(self._disk)
 
-    def start_segment(self, first_lsn: int) -> Segment:
-        """Go on in a new segment: the spare if it is ready, else a file that grows."""
-        header = Header(secrets.randbits(32), first_lsn, self.last_lsn, self._generation)
+    def start_segment(self, first_lsn: int) -> SegmentFile:
+        """Start a new segment from the spare if it is ready, or else from a file that grows."""
+        header = SegmentHeader(secrets.randbits(32), first_lsn, self.last_lsn, self._generation)
         try:
             segment = self.spares.into_segment(header)
         except OSError as error:
@@ -143,29 +143,29 @@ class Writer:
         return segment
 
     def renew(self) -> int:
-        """Let the next record begin a segment with nothing behind it; return its lsn."""
+        """Make the next record the first of an empty segment; return its lsn."""
         with self.lock:
             self._require_files()
             if self._broken:
                 self._repair()
             newest = self.segments[-1]
             if newest.end == HEADER_BYTES:
-                self._cut_off_refused(newest)
+                self._cut_off_partial(newest)
             else:
                 self.start_segment(self.last_lsn + 1)
             return self.last_lsn + 1
 
-    def parts(self) -> list[Part]:
-        """Return what a reader needs to know, of this very moment."""
+    def parts(self) -> list[SegmentRange]:
+        """Return the current segments, for a reader."""
         with self.lock:
             bounds = [each.first_lsn for each in self.segments[1:]] + [ENDLESS]
             return [
-                Part(each.path, each.first_lsn, each.header, bound, each.end)
+                SegmentRange(each.path, each.first_lsn, each.header, bound, each.end)
                 for each, bound in zip(self.segments, bounds, strict=True)
             ]
 
     def drop_before(self, lsn: int) -> None:
-        """Remove whole durable segments, oldest first, so that a crash leaves no gap."""
+        """Remove whole durable segments, oldest first, so that a crash never leaves a gap."""
         with self.lock:
             while len(self.segments) > 1 and self.segments[1].first_lsn <= lsn:
                 oldest = self.segments[0]
@@ -178,9 +178,9 @@ class Writer:
                 del self.segments[0]
 
     def sweep(self) -> None:
-        """Remove, for good, what is no part of the log: files that a repair could not remove.
+        """Remove files that are not part of the log, such as those a repair could not remove.
 
-        A spare holds nothing but zeros; one with other bytes was to become a segment and did not.
+        A spare holds only zeros; one with other bytes failed to become a segment.
         """
         with self.lock:
             known = {each.path for each in self.segments}
@@ -193,10 +193,10 @@ class Writer:
                         self._disk.unlink(path)
                 self._disk.sync_folder(self._folder)
             except OSError as error:
-                raise unavailable("tidy up", self._folder, error) from error
+                raise unavailable("clean up", self._folder, error) from error
 
     def skip_to(self, lsn: int) -> None:
-        """Start a segment that admits to the gap; only if nothing waits to be synced."""
+        """Start a segment that records the gap, if every frame is durable."""
         with self.lock:
             self._require_files()
             if self.durable_lsn == self.last_lsn < lsn and not self._broken:
@@ -204,13 +204,13 @@ class Writer:
                 self.last_lsn = self.durable_lsn = lsn
 
     def shut(self) -> bool:
-        """Take no more appends; False if that was so already."""
+        """Refuse further appends; return ``False`` if they were refused already."""
         with self.lock:
             was_open, self.closed = not self.closed, True
             return was_open
 
     def close(self) -> None:
-        """Close all files. What was not synced stays as the system has it."""
+        """Close all files without a sync."""
         with self.lock:
             self.closed = True
             for segment in self.segments:
@@ -218,7 +218,7 @@ class Writer:
         self.spares.close()
 
     def check(self) -> None:
-        """Verify what must always hold."""
+        """Verify the invariants."""
         with self.lock:
             firsts = [each.first_lsn for each in self.segments]
             assert firsts == sorted(set(firsts)), "segments are out of order"
@@ -244,13 +244,13 @@ class Writer:
             f"the journal in {self._folder} is closed; open it again to write to it"
         )
 
-    def _with_room(self) -> Segment:
-        """An empty segment takes a record of any size; any other makes place for a new one."""
+    def _segment_for_any_size(self) -> SegmentFile:
+        """Return the newest segment if it is empty (it takes any record), or else a new one."""
         newest = self.segments[-1]
         return newest if newest.end == HEADER_BYTES else self.start_segment(self.last_lsn + 1)
 
-    def _cut_off_refused(self, segment: Segment) -> None:
-        """Behind the end there may be a part of a record that the disk did not take."""
+    def _cut_off_partial(self, segment: SegmentFile) -> None:
+        """Cut off what may be left behind the end of a record that could not be written."""
         try:
             self._disk.truncate(segment.fd, segment.end)
         except OSError as error:
@@ -258,8 +258,8 @@ class Writer:
         segment.size = 0
         self._plan()
 
-    def _look_ahead(self, segment: Segment) -> None:
-        """After an append: tell who must sync it, and see to the next segment."""
+    def _look_ahead(self, segment: SegmentFile) -> None:
+        """After an append, schedule a sync and the next segment if they are due."""
         if self._clean:
             self._clean = False
             if self.on_dirty is not None:
@@ -269,7 +269,7 @@ class Writer:
             self.spares.order()
 
     def _plan(self) -> None:
-        """Decide when this segment is full, and when the next one has to be prepared."""
+        """Decide when this segment is full and when the next one is prepared."""
         with self.lock:
             segment = self.segments[-1]
             leave = self.spares.is_ready and self.spares.grows(segment)
@@ -281,8 +281,8 @@ class Writer:
         while self._kept and self._kept[0].lsn <= durable_lsn:
             self._kept.popleft()
 
-    def _take_back(self, segment: Segment) -> None:
-        """Undo a write that failed half-way; the next one overwrites it in any case."""
+    def _undo_write(self, segment: SegmentFile) -> None:
+        """Undo a partial write; the next one overwrites it in any case."""
         if self._keep_frames:
             self._kept.pop()
         with suppress(OSError):
@@ -290,10 +290,10 @@ class Writer:
             segment.size = 0
 
     def _repair(self) -> None:
-        """Write all that is not durable once more, into a segment that is synced whole.
+        """Write every frame that is not durable again, into a new segment, and sync that.
 
-        The same lsns then stand in two places. The new segment's generation tells that it counts,
-        also for the old segments after it if a crash comes before they are removed.
+        The same lsns are then in two places. The generation of the new segment marks it as the one
+        that counts, even if a crash comes before the old segments are removed.
         """
         first = self.durable_lsn + 1
         spare: Spare | None = None
@@ -308,19 +308,19 @@ class Writer:
             raise unavailable("repair after a failed sync", self._folder, error) from error
         self._finish_repair(replaced)
 
-    def _header_from(self, first: int) -> Header:
+    def _header_from(self, first: int) -> SegmentHeader:
         replaced = [each.header for each in self.segments if each.first_lsn == first]
         previous = replaced[0].previous_lsn if replaced else first - 1
-        return Header(secrets.randbits(32), first, previous, self._generation + 1)
+        return SegmentHeader(secrets.randbits(32), first, previous, self._generation + 1)
 
-    def _write_again(self, spare: Spare, header: Header) -> Segment:
+    def _write_again(self, spare: Spare, header: SegmentHeader) -> SegmentFile:
         end, lsn = HEADER_BYTES, header.first_lsn
         for frame in self._not_durable():
             data = encode(frame.lsn, frame.time, frame.payload, header.salt)
             self._disk.pwrite(spare.fd, data, end)
             end, lsn = end + len(data), lsn + 1
         if lsn != self.last_lsn + 1:
-            raise OSError(f"records {lsn} to {self.last_lsn} do not read back")
+            raise OSError(f"records {lsn} to {self.last_lsn} are unreadable")
         self._disk.pwrite(spare.fd, header.encoded(), 0)
         self._disk.fsync(spare.fd)
         return spare.enter(self._disk, self._folder, header, end=end)
@@ -332,8 +332,8 @@ class Writer:
         found = read_parts(self._disk, self.parts, self.durable_lsn, self.last_lsn)
         return (frame for frame, _ in found)
 
-    def _put_in_place(self, segment: Segment) -> list[Segment]:
-        """From its name on the disk, the new segment is the one to read and to append to."""
+    def _put_in_place(self, segment: SegmentFile) -> list[SegmentFile]:
+        """Make a new segment the one to read and append to; return those it supersedes."""
         first = segment.first_lsn
         replaced = [each for each in self.segments if each.first_lsn > first]
         for old in self.segments:
@@ -342,7 +342,7 @@ class Writer:
         self._generation = segment.header.generation
         return replaced
 
-    def _finish_repair(self, replaced: list[Segment]) -> None:
+    def _finish_repair(self, replaced: list[SegmentFile]) -> None:
         for old in replaced:
             with suppress(OSError):  # removed at the next opening
                 self._disk.unlink(old.path)

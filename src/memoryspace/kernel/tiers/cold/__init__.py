@@ -1,6 +1,6 @@
-"""The cold tier: where memories go that the heap has no room for, behind one interface.
+"""Cold storage engines: where bodies go that do not fit into the heap.
 
-``open_cold`` finds or founds the storage of a folder; the engines can be opened by name as well.
+``open_cold`` opens or creates the storage of a folder. The engines can also be opened directly.
 """
 
 from __future__ import annotations
@@ -41,12 +41,21 @@ def __getattr__(name: str) -> object:
 def open_cold(
     folder: str | os.PathLike[str], *, durable: bool = True, salvage: bool = False
 ) -> ColdStorage:
-    """Open the cold storage of a folder: the one that is there, else a new one.
+    """Open the cold storage of a folder, or create one.
 
-    A new one is LMDB's if the package is installed, else SQLite's. What an engine wrote is never
-    left behind for another: without the package, a folder of LMDB's is an error. With ``salvage``
-    a file of LMDB's that cannot be opened is set aside, and what is intact in it goes on in a new
-    one; SQLite reads what is intact where it is.
+    A new storage uses LMDB if the package is installed, or else SQLite. An existing one is always
+    opened with its own engine.
+
+    Args:
+        folder: The folder; it is created if need be.
+        durable: Whether a write survives a power cut once it has returned.
+        salvage: Set a damaged LMDB file aside and continue with its intact values in a new one.
+            SQLite reads what is intact without this.
+
+    Raises:
+        MissingExtra: The folder has an LMDB file, and the package is not installed.
+        StoreError: The folder has two storages.
+        CorruptData: The file is damaged and ``salvage`` is not set.
     """
     home = Path(folder).absolute()
     try:

@@ -1,7 +1,7 @@
-"""``ColdStorage``: immutable values by number, for what does not fit into the heap.
+"""``ColdStorage``: the interface of cold storage engines, which map numbers to immutable values.
 
-The verbs are written here once, with statistics and a checksum in front of every value; an engine
-adds a few primitives. Keys are log sequence numbers: unique, and mostly written in growing order.
+The public methods are implemented here, with statistics and a checksum for every value; an engine
+adds a few primitives. Keys are stamps of writes: unique, and mostly written in ascending order.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ....lifecycle import ClosingNow
 MAX_KEY = 2**63 - 1
 MAX_VALUE = 2**29  # bytes; every engine holds a value of this size
 
-_PAGE = 1000  # keys looked at between two breaths
+_PAGE = 1000  # keys read in one transaction
 _HEAD = 4  # bytes of checksum
 _checksum = Layout("<I").pack
 _LOW_BITS = 2**32 - 1
@@ -32,7 +32,7 @@ _Answer = TypeVar("_Answer")
 
 
 class ColdStats(Struct, frozen=True):
-    """What a storage did since it was opened, counted in values and in bytes of values."""
+    """How many values, and bytes of values, a storage handled since it was opened."""
 
     writes: int = 0
     reads: int = 0
@@ -42,14 +42,14 @@ class ColdStats(Struct, frozen=True):
 
 
 class ColdStorage(ClosingNow, ABC):
-    """Values by number. Safe to share between threads; not to be carried over a fork.
+    """Immutable values by number. Safe to share between threads, but not across a fork.
 
-    A write is done whole or not at all, and outlives a power cut once it has returned. With
-    ``durable=False`` it is quicker and outlives the process, but a power cut may cost the storage.
-    A key keeps its value: saving the same again is fine, saving another one is an error.
+    A write happens as a whole or not at all, and survives a power cut once it has returned. With
+    ``durable=False`` it is faster and survives the process, but a power cut may cost the storage.
+    A key keeps its value: saving the same value again is fine, saving another one is an error.
     """
 
-    engine_errors: ClassVar[tuple[type[Exception], ...]] = ()  # what ``_explain`` understands
+    engine_errors: ClassVar[tuple[type[Exception], ...]] = ()  # translated by ``_explain``
 
     def __init__(self, place: str, *, durable: bool = True) -> None:
         self.place = place
@@ -61,18 +61,18 @@ class ColdStorage(ClosingNow, ABC):
 
     @property
     def stats(self) -> ColdStats:
-        """The counts so far."""
+        """The counters so far."""
         with self._counting:
             return ColdStats(
                 self._writes, self._reads, self._deletes, self._bytes_written, self._bytes_read
             )
 
     def save(self, key: int, value: bytes) -> None:
-        """Keep one value."""
+        """Save one value."""
         self.save_many([(key, value)])
 
     def save_many(self, pairs: Iterable[tuple[int, bytes]]) -> None:
-        """Keep values in one step: if any cannot be kept, none is."""
+        """Save several values, all or none."""
         frames = [(_checked(key), _framed(key, value)) for key, value in pairs]
         if not frames:
             return self._refuse_if_closed()
@@ -94,7 +94,7 @@ class ColdStorage(ClosingNow, ABC):
         return value
 
     def load_many(self, keys: Iterable[int]) -> dict[int, bytes]:
-        """Return those of the values that are there, in the order asked for."""
+        """Return the values that exist, in the order of ``keys``."""
         wanted = [_checked(key) for key in keys]
         found = self._peek_many(wanted)
         with self._counting:
@@ -103,18 +103,18 @@ class ColdStorage(ClosingNow, ABC):
         return found
 
     def delete(self, key: int) -> bool:
-        """Drop a value; tell whether it was there."""
+        """Delete a value; return whether it existed."""
         return self.delete_many([key]) == 1
 
     def delete_many(self, keys: Iterable[int]) -> int:
-        """Drop values in one step; return how many were there."""
+        """Delete several values in one step; return how many existed."""
         deleted = self._ask(self._remove, list({_checked(key) for key in keys}))
         with self._counting:
             self._deletes += deleted
         return deleted
 
     def contains(self, key: int) -> bool:
-        """Tell whether there is a value, without looking at it."""
+        """Return whether there is a value, without reading it."""
         return self._ask(self._has, _checked(key))
 
     def __contains__(self, key: object) -> bool:
@@ -124,30 +124,30 @@ class ColdStorage(ClosingNow, ABC):
         return self._ask(self._count)
 
     def __bool__(self) -> bool:
-        return True  # an empty storage is not no storage
+        return True  # an empty storage is a storage
 
     def keys(self, first: int = 0) -> Iterator[int]:
-        """Yield the keys from ``first`` on, growing.
+        """Yield the keys from ``first`` on in ascending order.
 
-        What is saved or deleted meanwhile may or may not appear.
+        Keys that are saved or deleted meanwhile may or may not appear.
         """
         self._refuse_if_closed()
         return self._walk(_checked(first))
 
     def sync(self) -> None:
-        """Return once everything saved so far would outlive a power cut."""
+        """Return when every value saved so far survives a power cut."""
         self._ask(self._flush)
 
     def scrub(self) -> None:
-        """Rewrite the files so that no byte of a deleted value is left; takes room for a copy.
+        """Rewrite the files so that no byte of a deleted value is left.
 
-        A crash leaves the old files or the new ones. Who writes meanwhile waits, and whoever the
-        engine cannot let read at the same time.
+        Needs disk space for a copy. A crash leaves the old files or the new ones. Writers wait
+        meanwhile, and readers too if the engine does not support them.
         """
         self._ask(self._rewrite)
 
     def check(self) -> None:
-        """Read everything; ``CorruptData`` tells what is damaged first. Counts as no reading."""
+        """Read everything, without counting it; ``CorruptData`` names the first damage."""
         self._ask(self._verify)
         keys, seen, last = self.keys(), 0, -1
         while page := list(islice(keys, _PAGE)):
@@ -160,7 +160,7 @@ class ColdStorage(ClosingNow, ABC):
             raise CorruptData(f"{self.place}: {seen} values, but {len(self)} are counted")
 
     def close(self) -> None:
-        """Let go of files. Once is enough, more does no harm."""
+        """Close the files. May be called more than once."""
         if not self._closed:
             self._closed = True
             self._shut()
@@ -168,27 +168,27 @@ class ColdStorage(ClosingNow, ABC):
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.place}{' (closed)' if self._closed else ''}>"
 
-    # What an engine has to do. Frames and keys are checked; each call is whole by itself.
+    # The primitives of an engine. Frames and keys are validated; each call is atomic.
 
     @abstractmethod
     def _put(self, frames: Sequence[tuple[int, bytes]]) -> None:
-        """Keep all frames, or none; ``refuse_other`` for a key that holds another one."""
+        """Save all frames or none; raise ``refuse_other`` for a key with another frame."""
 
     @abstractmethod
     def _get(self, key: int) -> bytes | None:
-        """Return a frame."""
+        """Return a frame, or ``None``."""
 
     @abstractmethod
     def _get_many(self, keys: Sequence[int]) -> list[bytes | None]:
-        """Return a frame, or None, for each key."""
+        """Return a frame, or ``None``, for each key."""
 
     @abstractmethod
     def _remove(self, keys: Sequence[int]) -> int:
-        """Drop all of these, or none; return how many were there."""
+        """Delete all frames or none; return how many existed."""
 
     @abstractmethod
     def _has(self, key: int) -> bool:
-        """Tell whether there is a frame."""
+        """Return whether there is a frame."""
 
     @abstractmethod
     def _count(self) -> int:
@@ -196,41 +196,41 @@ class ColdStorage(ClosingNow, ABC):
 
     @abstractmethod
     def _keys_from(self, first: int, limit: int) -> list[int]:
-        """Return at most ``limit`` keys from ``first`` on, growing."""
+        """Return at most ``limit`` keys from ``first`` on in ascending order."""
 
     @abstractmethod
     def _flush(self) -> None:
-        """Make what was written durable."""
+        """Make every write durable."""
 
     @abstractmethod
     def _verify(self) -> None:
-        """Check the engine's own structure."""
+        """Verify the engine's own structure."""
 
     @abstractmethod
     def _shut(self) -> None:
-        """Let go of files."""
+        """Close the files."""
 
     def _rewrite(self) -> None:
-        """Write everything anew; an engine that cannot is fit for all but scrubbing."""
+        """Rewrite the files. An engine that cannot do this supports everything but scrubbing."""
         raise StoreError(
-            f"{self.place}: this engine cannot erase what was deleted from its files; "
-            "move what is in it to another engine"
+            f"{self.place}: this engine cannot erase deleted values from its files; "
+            "move the values to another engine"
         )
 
     def _explain(self, error: Exception) -> MemorySpaceError:
-        """Return the error of ours that says what happened, where, and what to do."""
+        """Translate an error of the engine: what happened, where, and what to do."""
         return StoreError(f"{self.place}: {error}")
 
-    # What the verbs share.
+    # Shared by the public methods.
 
     def _ask(self, primitive: Callable[[*_Given], _Answer], *given: *_Given) -> _Answer:
-        """The one door to the engine: shut when closed, and no error of the engine passes it."""
+        """Call the engine. Refuse if closed, and translate the engine's errors."""
         if self._closed:
             self._refuse_if_closed()
         try:
             return primitive(*given)
         except self.engine_errors as error:
-            self._refuse_if_closed()  # by another thread, while the engine was at it
+            self._refuse_if_closed()  # by another thread, during the call
             raise self._explain(error) from error
 
     def _refuse_if_closed(self) -> None:
@@ -238,11 +238,11 @@ class ColdStorage(ClosingNow, ABC):
             raise StoreError(f"the cold storage {self.place} is closed; open it again to use it")
 
     def _opened(self, key: int, frame: bytes) -> bytes:
-        """Return the value in a frame that is the one written under this key."""
+        """Return the value in a frame; ``CorruptData`` if it was not written under this key."""
         if not is_intact(key, frame):
             raise CorruptData(
                 f"{self.place}: the value of key {key} is damaged; restore it from a backup, "
-                f"or delete the key to go on without it"
+                f"or delete the key"
             )
         return frame[_HEAD:]
 
@@ -267,14 +267,14 @@ class ColdStorage(ClosingNow, ABC):
 
 
 def is_intact(key: int, frame: bytes) -> bool:
-    """Tell whether a frame is one that was written under this key."""
+    """Return whether a frame is intact and was written under this key."""
     return frame[:_HEAD] == _checksum(crc32(memoryview(frame)[_HEAD:], key & _LOW_BITS))
 
 
 def refuse_other(key: int) -> InvalidInput:
-    """Return the error for a key that holds another value already."""
+    """Return the error for a key that already has another value."""
     return InvalidInput(
-        f"key {key} holds another value already, and values never change; "
+        f"key {key} already holds another value, and values never change; "
         f"use a new key, or delete the old one first"
     )
 
@@ -292,7 +292,7 @@ def _framed(key: int, value: bytes) -> bytes:
         raise TypeError(f"the value of key {key} must be bytes, got {type(value).__name__}")
     if len(value) > MAX_VALUE:
         raise InvalidInput(
-            f"the value of key {key} has {len(value)} bytes, at most {MAX_VALUE} fit; cut it up"
+            f"the value of key {key} has {len(value)} bytes, at most {MAX_VALUE} fit; split it"
         )
-    # The checksum starts from the key: a value that turns up under another key is noticed too.
+    # The checksum starts from the key, so a value under a wrong key is noticed too.
     return _checksum(crc32(value, key & _LOW_BITS)) + value

@@ -1,7 +1,7 @@
-"""A copy of an LMDB file with every value in it, and no byte of those that were deleted.
+"""Copies an LMDB file without any byte of deleted values.
 
-Each value is written once more, into pages that never held another. LMDB's own compacting copy
-takes pages over, and rounds what is in use of them up to whole words.
+Each value is written again, into new pages. LMDB's own compacting copy would copy whole pages, with
+stale bytes in them.
 """
 
 from __future__ import annotations
@@ -21,17 +21,21 @@ Pair = tuple[bytes, bytes]
 
 
 def write_copy(source: lmdb.Environment, path: Path, copy: Path, disk: Disk) -> None:
-    """Write all that ``source``, whose file is ``path``, holds now into a new file, durably."""
+    """Write every value of ``source``, whose file is ``path``, into a new file, and sync it."""
     with source.begin() as reading:
-        write_pairs(reading.cursor(), path, copy, disk, room=2 * source.info()["map_size"])
+        write_pairs(reading.cursor(), path, copy, disk, map_size=2 * source.info()["map_size"])
 
 
-def write_pairs(pairs: Iterable[Pair], path: Path, copy: Path, disk: Disk, *, room: int) -> None:
-    """Write pairs, in growing order, into a new file that ``path`` is to become, durably."""
+def write_pairs(
+    pairs: Iterable[Pair], path: Path, copy: Path, disk: Disk, *, map_size: int
+) -> None:
+    """Write pairs, in ascending order, into a new file that is to replace ``path``, and sync it."""
     disk.unlink(copy)
-    mode = S_IMODE(os.stat(path).st_mode)  # it is for the same eyes
-    # Nobody else knows of the file: it needs no lock, and no sync before it is whole.
-    target = lmdb.open(str(copy), map_size=room, subdir=False, lock=False, sync=False, mode=mode)
+    mode = S_IMODE(os.stat(path).st_mode)  # keep the permissions
+    # No other process uses the file: it needs no lock, and no sync before it is complete.
+    target = lmdb.open(
+        str(copy), map_size=map_size, subdir=False, lock=False, sync=False, mode=mode
+    )
     try:
         for batch in _batches(pairs):
             with target.begin(write=True) as writing:
@@ -43,7 +47,7 @@ def write_pairs(pairs: Iterable[Pair], path: Path, copy: Path, disk: Disk, *, ro
 
 
 def _batches(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
-    """Yield pairs in order, about so many bytes at once."""
+    """Yield pairs in order, in batches of about ``_AT_ONCE`` bytes."""
     batch: list[Pair] = []
     size = 0
     for pair in pairs:

@@ -1,7 +1,7 @@
-"""``LMDBColdStorage``: the quick engine, a memory-mapped B+ tree. Needs the extra ``lmdb``.
+"""``LMDBColdStorage``: the fast engine, a memory-mapped B+ tree. Needs the extra ``lmdb``.
 
-Measured: handing out bytes beats buffers (the checksum needs the value anyway), and reading ahead
-beats not doing so for scans tenfold and costs single reads nothing.
+Measured: returning bytes is faster than buffers (the checksum reads the value anyway), and
+read-ahead makes scans ten times faster and costs single reads nothing.
 """
 
 from __future__ import annotations
@@ -32,23 +32,28 @@ from .lmdb_form import FORMAT, KEY, MARK, MARK_KEY, OUR_MARK, as_key
 from .lmdb_pages import require_whole
 from .lmdb_salvage import salvage_file
 
-MAP_SIZE = 2**26  # bytes at first; it doubles when full
+MAP_SIZE = 2**26  # initial bytes; doubled when full
 
-_LOCK = "-lock"  # behind the name of the file whose readers and writers it counts
-_COPY = ".copy"  # behind the name of a file that is being rewritten
+_LOCK = "-lock"  # suffix of LMDB's lock file
+_COPY = ".copy"  # suffix of a copy in progress
 
 _Answer = TypeVar("_Answer")
 
 
 class LMDBColdStorage(ColdStorage):
-    """Values in one LMDB file (and its ``-lock``). Reading never waits for writing.
+    """Values in one LMDB file and its ``-lock``. Readers never wait for writers.
 
     A commit flushes the data before the page that points to it, and that page before it returns:
-    without the second flush a power cut could undo the last batch.
+    without the second flush a power cut could undo the last batch. A file that lost pages is
+    refused before it is mapped. Truncating the file while it is open kills the process; nothing can
+    be done about that.
 
-    A file that lost pages is refused before it is mapped. With ``salvage`` it is set aside, as
-    ``….damaged1``, and what is intact in it goes on in a new one. Cutting the file short while it
-    is open kills the process: nothing can be done about that.
+    Args:
+        path: The file.
+        map_size: The initial size of the memory map in bytes; it grows as needed.
+        durable: Whether a write survives a power cut once it has returned.
+        salvage: Set a damaged file aside as ``….damaged1`` and continue with its intact values in
+            a new one.
     """
 
     engine_errors = (lmdb.Error,)
@@ -65,9 +70,9 @@ class LMDBColdStorage(ColdStorage):
             raise InvalidInput(f"map_size must be a number of bytes above 0, got {map_size!r}")
         self.path = Path(path).absolute()
         super().__init__(str(self.path), durable=durable)
-        # Many may use the map at a time; who moves it (to grow, to swap, to close) must be alone.
+        # Many threads may use the map; growing, swapping and closing it need exclusive access.
         self._map = ReadWriteLock()
-        # Taken before the map's lock by whoever writes, and by who must not miss a write.
+        # Taken before the map's lock by writers, and by a rewrite, which must not miss a write.
         self._changing = threading.Lock()
         self._copy = self.path.with_name(self.path.name + _COPY)
         self._environment = self._open_or_salvage(map_size) if salvage else self._open(map_size)
@@ -96,10 +101,10 @@ class LMDBColdStorage(ColdStorage):
         except lmdb.Error as error:
             raise self._explain(error) from error
         try:
-            Disk().unlink(self._copy)  # of a process that was killed
+            Disk().unlink(self._copy)  # left by a killed process
             if os.name == "posix":
-                # Its name is safe before anything is written: that of a new file, or of one that
-                # took another's place just before a crash.
+                # Make the name durable before anything is written: the file may be new, or may have
+                # replaced another one just before a crash.
                 Disk().sync_folder(self.path.parent)
         except OSError as error:
             environment.close()
@@ -107,22 +112,22 @@ class LMDBColdStorage(ColdStorage):
         return environment
 
     def _look_first(self) -> None:
-        """Refuse what LMDB would follow or map without a look."""
+        """Refuse a linked lock file and a truncated file, which LMDB would not check."""
         lock = self.path.with_name(self.path.name + _LOCK)
         if lock.is_symlink():
             raise StoreUnavailable(
-                f"{lock} is a link, and what it points to would be overwritten; remove it"
+                f"{lock} is a link, and its target would be overwritten; remove it"
             )
         try:
             require_whole(self.path)
         except FileNotFoundError:
-            return  # made by LMDB, or refused with a word of its own
+            return  # LMDB creates it, or refuses with its own error
         except OSError as error:
             raise self._refused(error) from error
 
     def _take(self) -> None:
-        """Make the file ours, or refuse one that is not."""
-        self._environment.reader_check()  # readers that were killed would keep old pages for ever
+        """Mark a new file as ours, or refuse a foreign one."""
+        self._environment.reader_check()  # killed readers would keep old pages for ever
         with self._environment.begin() as transaction:
             mark = transaction.get(MARK_KEY)
             entries = transaction.stat()["entries"]
@@ -142,9 +147,9 @@ class LMDBColdStorage(ColdStorage):
             )
 
     def _write(self, work: Callable[[lmdb.Transaction[bytes]], _Answer]) -> _Answer:
-        """The one door for writes: all of the work is kept, or nothing of it.
+        """Run a write transaction. All writes go through here and happen as a whole or not at all.
 
-        When the map is full the transaction is undone, the map grows, and the work starts anew.
+        If the map is full, the transaction is undone, the map grows, and the work is repeated.
         """
         with self._changing:
             while True:
@@ -194,7 +199,7 @@ class LMDBColdStorage(ColdStorage):
 
     def _as_number(self, name: bytes) -> int:
         if len(name) != KEY.size:
-            raise CorruptData(f"{self.place}: {name!r} is no key of ours; restore the file")
+            raise CorruptData(f"{self.place}: {name!r} is not one of our keys; restore the file")
         return int(KEY.unpack(name)[0])
 
     def _flush(self) -> None:
@@ -202,9 +207,9 @@ class LMDBColdStorage(ColdStorage):
             self._environment.sync(True)
 
     def _rewrite(self) -> None:
-        """Copy what is there into another file, which then takes the place of this one.
+        """Copy all values into another file, which then replaces this one.
 
-        Reading goes on all the while.
+        Readers can go on meanwhile.
         """
         disk = Disk()
         with self._changing:
@@ -219,10 +224,10 @@ class LMDBColdStorage(ColdStorage):
                     disk.unlink(self._copy)
 
     def _swap(self, disk: Disk) -> None:
-        """Give the copy its name and go on with it.
+        """Rename the copy and continue with it.
 
-        From the rename on the old file is nobody's: what would be written to it, or to a file
-        whose name a power cut may undo, would be lost. So if anything fails then, this closes.
+        After the rename, writes to the old file would be lost, and so would writes to a file whose
+        name a power cut may undo. So if anything fails then, the storage closes.
         """
         with self._map.write:
             self._refuse_if_closed()  # by another thread, while the copy was written
@@ -237,12 +242,12 @@ class LMDBColdStorage(ColdStorage):
 
     def _refused(self, error: OSError) -> StoreUnavailable:
         return StoreUnavailable(
-            f"{self.place}: {error.strerror or error}; make room, make sure the folder is "
+            f"{self.place}: {error.strerror or error}; free disk space, make sure the folder is "
             "writable, and try again"
         )
 
     def _verify(self) -> None:
-        """Reading everything is all that can be done: LMDB keeps no checksums of its pages."""
+        """Do nothing: LMDB keeps no checksums of its pages, so only reading values helps."""
 
     def _shut(self) -> None:
         with self._map.write:
@@ -254,12 +259,12 @@ class LMDBColdStorage(ColdStorage):
             if isinstance(error, kinds) or code in codes:
                 return ours(f"{self.place}: {error}; {advice}")
         if "already open" in str(error):
-            return StoreBusy(f"{self.place} is open in this process already; share that storage")
+            return StoreBusy(f"{self.place} is already open in this process; share that storage")
         return StoreError(f"{self.place}: {error}; see the message of LMDB")
 
 
 def _insert(transaction: lmdb.Transaction[bytes], pairs: list[tuple[bytes, bytes]]) -> None:
-    """Put pairs in growing order. Behind the last key there is no need to search for the place."""
+    """Insert pairs in ascending order. Appending after the last key needs no search."""
     cursor = transaction.cursor()
     appending = not cursor.last() or cursor.key() < pairs[0][0]
     _, added = cursor.putmulti(pairs, overwrite=False, append=appending)
@@ -276,7 +281,7 @@ _MEANINGS: list[
         (lmdb.InvalidError, lmdb.VersionMismatchError),
         (),
         CorruptData,
-        "it is no LMDB file that can be read here; choose another path",
+        "it is not an LMDB file that can be read here; choose another path",
     ),
     (
         (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.PanicError),
@@ -288,7 +293,7 @@ _MEANINGS: list[
         (lmdb.DiskError,),
         (errno.ENOSPC, errno.EDQUOT, errno.EFBIG),
         StoreUnavailable,
-        "make room on the disk and try again",
+        "free disk space and try again",
     ),
     (
         (),
@@ -300,7 +305,7 @@ _MEANINGS: list[
         (lmdb.MapResizedError, lmdb.ReadersFullError),
         (errno.EAGAIN, errno.EBUSY),
         StoreBusy,
-        "another process uses it too; close that one, then open the storage anew",
+        "another process uses it too; close that one, then open the storage again",
     ),
     ((), (errno.EIO,), StoreUnavailable, "check the disk"),
 ]

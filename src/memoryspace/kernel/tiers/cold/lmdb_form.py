@@ -1,4 +1,4 @@
-"""What an LMDB file of ours holds: a mark that says so, and frames under numbers."""
+"""The contents of our LMDB files: a mark that identifies them, and frames by number."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from struct import Struct as Layout
 
 FORMAT = 1
 
-# Shorter than any of our keys, so it sorts before them and never disturbs appending.
+# Shorter than any of our keys, so it sorts before them and does not disturb appending.
 MARK_KEY = b"\0"
 MARK = b"memoryspace cold "
 OUR_MARK = MARK + b"%d" % FORMAT

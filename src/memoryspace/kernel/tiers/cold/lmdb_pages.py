@@ -1,8 +1,8 @@
-"""An LMDB file read page by page, without mapping it: is all of it there, and what is intact.
+"""Reads an LMDB file page by page, without mapping it, to detect truncation and find intact values.
 
-Touching a mapped page that the file does not have kills the process, and nothing can be caught. So
-the length is compared first with what the file says of itself. LMDB may leave pages at the end
-unwritten that nobody uses; only a page that something points to is missed.
+Touching a mapped page beyond the end of the file kills the process, and that cannot be caught. So
+the length is first compared with the file's own metadata. LMDB may leave unused pages at the end
+unwritten; only a missing page that is in use counts as damage.
 
     page 0, page 1: meta   │ page size, root of either tree, last page, transaction
     other pages            │ number, flags, then nodes: children, or keys with values
@@ -29,12 +29,12 @@ _NODE = Layout("<HHHH")  # length or page (low, middle), flags or page (high), l
 _NUMBER = Layout("<Q")
 _POINTERS = 16  # where the pointers to the nodes begin
 _BRANCH, _LEAF, _LEAF2 = 1, 2, 0x20
-_BIG = 1  # a node whose value stands on pages of its own
+_BIG = 1  # a node whose value is on pages of its own
 _NO_PAGE = 2**64 - 1
 
 
 class Meta(NamedTuple):
-    """What a file says of itself."""
+    """The metadata of a file."""
 
     page_size: int
     roots: tuple[int, int]
@@ -43,7 +43,7 @@ class Meta(NamedTuple):
 
 
 class Node(NamedTuple):
-    """A key, and its value or where that is."""
+    """A key and the location of its value."""
 
     key: bytes
     length: int
@@ -51,8 +51,8 @@ class Node(NamedTuple):
     is_big: bool
 
 
-class Place(NamedTuple):
-    """Where a frame stands in the file, and how it begins."""
+class FramePosition(NamedTuple):
+    """The location of a frame in the file, and its first bytes."""
 
     offset: int
     length: int
@@ -60,40 +60,40 @@ class Place(NamedTuple):
 
 
 def require_whole(path: Path) -> None:
-    """Refuse a file that lost pages at its end; ``CorruptData`` says how much is missing.
+    """Raise ``CorruptData`` for a file that lost pages at its end.
 
-    A file that is no LMDB file, or an empty one, is left to LMDB to judge.
+    Files that are empty or not LMDB files are left for LMDB to refuse.
     """
     with open(path, "rb") as file:
-        pages = Pages(file.fileno())
+        pages = LMDBPages(file.fileno())
         if pages.meta is None or pages.size >= pages.claimed_size:
             return
         missing = pages.first_missing()
     if missing is not None:
         raise CorruptData(
             f"{path} is cut short: it has {pages.size} bytes of {pages.claimed_size}, and page "
-            f"{missing} is among what is gone; restore it from a backup, or open the space with "
-            "salvage=True to go on with all that is intact"
+            f"{missing}, which is in use, is missing; restore it from a backup, or open the space "
+            "with salvage=True to continue with everything that is intact"
         )
-    os.truncate(path, pages.claimed_size)  # pages that nobody uses: not to be looked for again
+    os.truncate(path, pages.claimed_size)  # only unused pages: need not be checked again
 
 
-class Pages:
-    """The pages of a file, by number. Nothing that stands in them is trusted."""
+class LMDBPages:
+    """The pages of a file, by number. Their contents are not trusted."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
-        self.meta = self._newest_meta()  # before the size: a writer writes its pages first
+        self.meta = self._newest_meta()  # before the size: writers write pages first
         self.size = os.fstat(fd).st_size
         self.page_size = mmap.PAGESIZE if self.meta is None else self.meta.page_size
 
     @property
     def claimed_size(self) -> int:
-        """How long the file has to be for all pages it speaks of."""
+        """How long the file must be according to its metadata."""
         return 0 if self.meta is None else (self.meta.last_page + 1) * self.meta.page_size
 
     def first_missing(self) -> int | None:
-        """Follow both trees; return a page that is in use and not in the file."""
+        """Follow both trees; return a page that is in use but not in the file."""
         assert self.meta is not None
         wanted = [root for root in self.meta.roots if root != _NO_PAGE]
         seen: set[int] = set()
@@ -101,7 +101,7 @@ class Pages:
             number = wanted.pop()
             if not self._has(number):
                 return number
-            if number in seen:  # a page that points to itself would keep us for ever
+            if number in seen:  # a damaged tree may have cycles
                 continue
             seen.add(number)
             children, values = self._below(number)
@@ -111,9 +111,9 @@ class Pages:
             wanted += children
         return None
 
-    def intact(self) -> dict[int, Place]:
-        """Find every frame on any leaf that is whole; a key with two different ones has none."""
-        found: dict[int, Place] = {}
+    def intact(self) -> dict[int, FramePosition]:
+        """Return every intact frame on any leaf, except for keys with two different frames."""
+        found: dict[int, FramePosition] = {}
         doubtful: set[int] = set()
         for number in range(self.size // self.page_size):
             for key, place in self._frames(number):
@@ -121,8 +121,8 @@ class Pages:
                     doubtful.add(key)
         return {key: found[key] for key in sorted(found.keys() - doubtful)}
 
-    def frame(self, place: Place) -> bytes:
-        """Return the frame at a place."""
+    def frame(self, place: FramePosition) -> bytes:
+        """Return the frame at a position."""
         return os.pread(self._fd, place.length, place.offset)
 
     def _newest_meta(self) -> Meta | None:
@@ -145,7 +145,7 @@ class Pages:
         return (number + 1) * self.page_size <= self.size
 
     def _below(self, number: int) -> tuple[list[int], list[int]]:
-        """Return the pages that a page points to, and the last page of each of its long values."""
+        """Return the children of a page, and the last page of each of its long values."""
         page = self._page(number)
         _, flags, _, _ = _HEAD.unpack_from(page)
         if flags & _BRANCH:
@@ -155,7 +155,7 @@ class Pages:
         long = (node for node in self._nodes(number, page) if node.is_big and node.length)
         return [], [(node.offset + node.length - 1) // self.page_size for node in long]
 
-    def _frames(self, number: int) -> Iterator[tuple[int, Place]]:
+    def _frames(self, number: int) -> Iterator[tuple[int, FramePosition]]:
         page = self._page(number)
         own, flags, _, _ = _HEAD.unpack_from(page)
         if own != number or not flags & _LEAF or flags & _LEAF2:
@@ -165,7 +165,7 @@ class Pages:
                 (key,) = KEY.unpack(node.key)
                 frame = os.pread(self._fd, node.length, node.offset)
                 if key <= MAX_KEY and is_intact(key, frame):
-                    yield key, Place(node.offset, node.length, frame[:4])
+                    yield key, FramePosition(node.offset, node.length, frame[:4])
 
     def _nodes(self, number: int, page: bytes) -> Iterator[Node]:
         for start in _starts(page):
@@ -174,7 +174,7 @@ class Pages:
                 key = page[start + _NODE.size :][:key_length]
                 value, is_big = start + _NODE.size + key_length, bool(flags & _BIG)
                 offset = number * self.page_size + value
-                if is_big:  # the value begins behind the head of its first page
+                if is_big:  # the value follows the header of its first page
                     (first,) = _NUMBER.unpack_from(page, value)
                     offset = first * self.page_size + _POINTERS
             except TooShort:
@@ -187,7 +187,7 @@ class Pages:
 
 
 def _starts(page: bytes) -> Iterator[int]:
-    """Yield where the nodes of a page begin, as far as its pointers stay inside."""
+    """Yield the offsets of the nodes of a page, as far as its pointers are inside it."""
     _, _, end, _ = _HEAD.unpack_from(page)
     for place in range(_POINTERS, min(end, len(page) - 1), 2):
         yield int.from_bytes(page[place : place + 2], "little")

@@ -1,4 +1,4 @@
-"""A damaged LMDB file is set aside, and all that is intact in it goes on in a new one."""
+"""Salvage of a damaged LMDB file: set it aside and copy its intact values to a new one."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from pathlib import Path
 from ...durable.disk import Disk
 from .lmdb_copy import Pair, write_pairs
 from .lmdb_form import MARK_KEY, OUR_MARK, as_key
-from .lmdb_pages import Pages, Place
+from .lmdb_pages import FramePosition, LMDBPages
 
 logger = logging.getLogger(__name__)
 
-_PAGES_EACH = 2**14  # bytes of pages that a value may need beside its own: room, not use
-_LEAST_ROOM = 2**20
+_PAGES_EACH = 2**14  # bytes of address space reserved per value beside its own size
+_LEAST_MAP = 2**20
 
 
 def salvage_file(path: Path, copy: Path, disk: Disk) -> Path:
-    """Give ``path`` to a new file with what is intact; return where the damaged one is now.
+    """Replace a file by a new one with its intact values; return the damaged one's new path.
 
-    The new one is whole and durable before it takes the name, and the old one has another by then:
-    a crash leaves the one or the other.
+    The new file is complete and durable before it gets the name, and the old one has another name
+    by then. A crash leaves one or the other.
     """
     with open(path, "rb") as file:
-        pages = Pages(file.fileno())
+        pages = LMDBPages(file.fileno())
         found = pages.intact()
-        room = _LEAST_ROOM + 2 * pages.size + _PAGES_EACH * len(found)
-        write_pairs(_pairs(pages, found), path, copy, disk, room=room)
+        map_size = _LEAST_MAP + 2 * pages.size + _PAGES_EACH * len(found)
+        write_pairs(_pairs(pages, found), path, copy, disk, map_size=map_size)
     aside = _set_aside(path)
     disk.replace(copy, path)
     disk.sync_folder(path.parent)
@@ -37,14 +37,14 @@ def salvage_file(path: Path, copy: Path, disk: Disk) -> Path:
     return aside
 
 
-def _pairs(pages: Pages, found: dict[int, Place]) -> Iterator[Pair]:
+def _pairs(pages: LMDBPages, found: dict[int, FramePosition]) -> Iterator[Pair]:
     yield MARK_KEY, OUR_MARK
     for key, place in found.items():
         yield as_key(key), pages.frame(place)
 
 
 def _set_aside(path: Path) -> Path:
-    """Give a file a second name that no other has."""
+    """Give a file a second name that is not in use."""
     for number in count(1):
         aside = path.with_name(f"{path.name}.damaged{number}")
         try:

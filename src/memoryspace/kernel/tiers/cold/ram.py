@@ -1,4 +1,4 @@
-"""``RamColdStorage``: the contract in its most readable form, for tests and throw-away spaces."""
+"""``RamColdStorage``: the reference engine, in RAM, for tests and temporary spaces."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from .contract import ColdStorage, refuse_other
 
 
 class RamColdStorage(ColdStorage):
-    """Values in a dict. Nothing outlives the process; after ``close`` they are gone."""
+    """Values in a dict. Nothing survives the process, and ``close`` drops everything."""
 
     def __init__(self) -> None:
         super().__init__("in RAM", durable=False)
         self._frames: dict[int, bytes] = {}
-        self._sorted: list[int] | None = []  # None: to be sorted when next asked for
+        self._sorted: list[int] | None = []  # None: sorted on the next use
         self._lock = threading.Lock()
 
     def _put(self, frames: Sequence[tuple[int, bytes]]) -> None:
@@ -60,10 +60,10 @@ class RamColdStorage(ColdStorage):
             return self._sorted[start : start + limit]
 
     def _flush(self) -> None:
-        """There is no disk."""
+        """Do nothing: there is no disk."""
 
     def _rewrite(self) -> None:
-        """There are no files."""
+        """Do nothing: there are no files."""
 
     def _verify(self) -> None:
         with self._lock:

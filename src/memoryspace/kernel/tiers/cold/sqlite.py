@@ -1,7 +1,7 @@
-"""``SQLiteColdStorage``: the engine that is always there.
+"""``SQLiteColdStorage``: the engine that is always available.
 
-One connection owns the file (SQLite's exclusive locking mode): reads need no system call for
-locks, and a second opener is told instead of surprised.
+One connection owns the file (SQLite's exclusive locking mode): reads need no system calls for
+locks, and a second process gets an error at once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ....errors import (
 from .contract import ColdStorage, refuse_other
 
 FORMAT = 1
-_OURS = 0x4D53_434F  # "MSCO", in the header of each of our files
+_OURS = 0x4D53_434F  # "MSCO", in the header of our files
 
 _INSERT = "INSERT INTO cold (key, frame) VALUES (?, ?) ON CONFLICT (key) DO NOTHING"
 _SELECT = "SELECT frame FROM cold WHERE key = ?"
@@ -31,9 +31,12 @@ _KEYS = "SELECT key FROM cold WHERE key >= ? ORDER BY key LIMIT ?"
 
 
 class SQLiteColdStorage(ColdStorage):
-    """Values in one SQLite file (and its ``-wal``), in write-ahead mode.
+    """Values in one SQLite file and its ``-wal``.
 
-    Give it ``timeout`` seconds to wait for a process that is about to let go of the file.
+    Args:
+        path: The file.
+        durable: Whether a write survives a power cut once it has returned.
+        timeout: Seconds to wait for another process to close the file.
     """
 
     engine_errors = (sqlite3.Error,)
@@ -44,7 +47,7 @@ class SQLiteColdStorage(ColdStorage):
         self.path = Path(path).absolute()
         super().__init__(str(self.path), durable=durable)
         self._lock = threading.Lock()
-        self._length: int | None = None  # counted when first asked for, then kept
+        self._length: int | None = None  # counted on first use, then updated
         self._connection = self._connect(timeout)
 
     def _connect(self, timeout: float) -> sqlite3.Connection:
@@ -65,7 +68,7 @@ class SQLiteColdStorage(ColdStorage):
         return connection
 
     def _take(self, connection: sqlite3.Connection) -> None:
-        # Looked at before anything is written: a file that is not ours stays as it is.
+        # Checked before anything is written: a foreign file stays as it is.
         self._refuse_foreign(connection)
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         connection.execute("PRAGMA journal_mode = WAL")
@@ -95,14 +98,14 @@ class SQLiteColdStorage(ColdStorage):
 
     def _insert(self, frames: Sequence[tuple[int, bytes]]) -> int:
         new = self._connection.executemany(_INSERT, frames).rowcount
-        if new < len(frames):  # some were there before, or stand here twice: as they are now?
+        if new < len(frames):  # some keys exist, or occur twice: with the same frame?
             for key, frame in frames:
                 if self._connection.execute(_SELECT, (key,)).fetchone() != (frame,):
                     raise refuse_other(key)
         return new
 
     def _change(self, work: Callable[[], int]) -> int:
-        """The one door for writes: all of the work is kept, or nothing of it."""
+        """Run a write transaction. All writes go through here and happen whole or not at all."""
         self._connection.execute("BEGIN IMMEDIATE")
         try:
             done = work()
@@ -156,7 +159,7 @@ class SQLiteColdStorage(ColdStorage):
                 self._empty_wal()
 
     def _rewrite(self) -> None:
-        """Let SQLite build the file anew, as one transaction, then empty what it went through."""
+        """Let SQLite rebuild the file in one transaction, then empty the write-ahead log."""
         with self._lock:
             self._connection.execute("VACUUM")
             self._empty_wal()
@@ -184,11 +187,11 @@ class SQLiteColdStorage(ColdStorage):
 
 
 _MEANINGS: dict[int, tuple[type[MemorySpaceError], str]] = {
-    sqlite3.SQLITE_NOTADB: (CorruptData, "it is no SQLite file; choose another path"),
+    sqlite3.SQLITE_NOTADB: (CorruptData, "it is not a SQLite file; choose another path"),
     sqlite3.SQLITE_CORRUPT: (CorruptData, "restore it from a backup"),
     sqlite3.SQLITE_BUSY: (StoreBusy, "another process has it open; close that one first"),
     sqlite3.SQLITE_LOCKED: (StoreBusy, "another process has it open; close that one first"),
-    sqlite3.SQLITE_FULL: (StoreUnavailable, "make room on the disk and try again"),
+    sqlite3.SQLITE_FULL: (StoreUnavailable, "free disk space and try again"),
     sqlite3.SQLITE_IOERR: (StoreUnavailable, "check the disk, its free space and limits"),
     sqlite3.SQLITE_CANTOPEN: (StoreUnavailable, "make sure the folder exists and is writable"),
     sqlite3.SQLITE_READONLY: (StoreUnavailable, "make the file and its folder writable"),
@@ -197,6 +200,6 @@ _MEANINGS: dict[int, tuple[type[MemorySpaceError], str]] = {
 
 
 def _frame_of(row: tuple[object]) -> bytes:
-    """Return a frame; what is no blob reads as an empty one, whose checksum is wrong."""
+    """Return a frame; anything but a blob becomes an empty one, whose checksum is wrong."""
     (frame,) = row
     return frame if type(frame) is bytes else b""

@@ -1,8 +1,8 @@
-"""How well a cache does, and how well it would do at another size.
+"""Cache statistics: the hit rate over time, and the miss ratio at other cache sizes.
 
-``HitRate`` is what happened: hits and misses in windows over time. ``MissRatioCurve`` is what would
-have happened to an LRU cache of any size, from a small sample of the keys. Both take bounded memory
-for any number of accesses. Not thread-safe: the owner's lock guards them.
+``HitRate`` counts hits and misses in windows over time. ``MissRatioCurve`` estimates the miss ratio
+of an LRU cache of any size from a small sample of the keys. Both use bounded memory for any number
+of accesses. Not thread-safe: the owner holds a lock.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Hits and misses over time, in windows that get coarser the further back they are."""
+"""``HitRate``: hits and misses over time, in windows that are coarser the older they are."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MAX_WINDOWS = 64
 
 
 class Window(NamedTuple):
-    """The accesses from ``start`` until before ``end``."""
+    """The accesses from ``start`` up to, but excluding, ``end``."""
 
     start: float
     end: float
@@ -20,15 +20,20 @@ class Window(NamedTuple):
 
     @property
     def rate(self) -> float:
-        """The share of hits; 0.0 without any access."""
+        """The share of hits; 0.0 without an access."""
         return self.hits / max(1, self.hits + self.misses)
 
 
 class HitRate:
-    """Hits and misses in windows of ``window`` seconds of ``clock``, or else of as many accesses.
+    """Hits and misses in windows over time.
 
-    Beyond ``max_windows``, the older half is merged in pairs: the further back, the coarser, but
-    nothing is lost. A window begins with an access; idle time makes none.
+    Beyond ``max_windows`` the older half is merged in pairs, so old windows are coarser but no
+    access is lost. A window begins with an access; idle time makes none.
+
+    Args:
+        window: The length of a window in seconds of ``clock``, or in accesses without a clock.
+        clock: Returns the time in seconds.
+        max_windows: The most windows to keep, at least 4.
     """
 
     def __init__(
@@ -67,7 +72,7 @@ class HitRate:
             self.misses += 1
 
     def series(self) -> list[Window]:
-        """Return all windows, oldest first. Together they hold every access once."""
+        """Return all windows, oldest first. Together they count every access once."""
         return [*self._windows[:-1], *self._open_window()]
 
     def check(self) -> None:
@@ -88,7 +93,7 @@ class HitRate:
         self._counted = (self.hits, self.misses)
 
     def _open_window(self) -> list[Window]:
-        """Return the open window, if any, with what was counted in it so far."""
+        """Return the open window, if any, with its counts so far."""
         hits, misses = self._counted
         return [
             window._replace(hits=self.hits - hits, misses=self.misses - misses)

@@ -1,7 +1,8 @@
-"""What an LRU cache of any size would have missed, from a sample of the keys (SHARDS).
+"""``MissRatioCurve``: the miss ratio of an LRU cache of any size, from a sample (SHARDS).
 
-An access hits in every cache that holds the keys used since the key's last access: their sizes,
-summed up, are its stack distance. The miss ratio at a size is the share of larger distances.
+The *stack distance* of an access is the total size of the keys used since the last access to its
+key. The access hits in every cache of at least that size. The miss ratio at a size is the share of
+larger distances.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from itertools import accumulate
 from ....errors import InvalidInput
 
 MAX_SAMPLES = 8192
-MAX_BUCKETS = 4096  # of different distances; beyond, they are told apart half as finely
+MAX_BUCKETS = 4096  # of distances; with more, the resolution is halved
 
 _HASHES = 1 << 32
 _MASK = _HASHES - 1
@@ -23,10 +24,14 @@ _FIRST_TICKS = 1024
 class MissRatioCurve:
     """The miss ratio of an LRU cache at every size, from the accesses of one run.
 
-    Keys are sampled by their hash, so that a sampled key is seen at each of its accesses; a sample
-    of a share ``rate`` stands for all. With ``rate=1.0``, and up to ``max_samples`` keys and
-    ``MAX_BUCKETS`` distances, the curve is exact. With more keys than ``max_samples`` the rate
-    halves as often as needed. Sizes and cache sizes are in the same unit, such as pages.
+    Keys are sampled by their hash, so a sampled key is seen at each of its accesses. With
+    ``rate=1.0``, up to ``max_samples`` keys and ``MAX_BUCKETS`` distances, the curve is exact.
+    Sizes of objects and of caches are in the same unit, such as bytes or pages.
+
+    Args:
+        rate: The share of keys to sample, above 0 and at most 1.
+        max_samples: The most keys to sample. With more keys the rate is halved as often as needed.
+        seed: Varies which keys are sampled.
     """
 
     def __init__(
@@ -39,13 +44,13 @@ class MissRatioCurve:
         self.accesses = 0
         self._seed = seed
         self._max_samples = max_samples
-        self._threshold = max(1, round(rate * _HASHES))  # sampled: keys hashed below it
+        self._threshold = max(1, round(rate * _HASHES))  # keys with a hash below it are sampled
         self._stack = _RecencyStack()
         self._distances = _Distances()
 
     @property
     def rate(self) -> float:
-        """The share of the keys that is sampled now."""
+        """The share of keys that is sampled now."""
         return self._threshold / _HASHES
 
     def record(self, key: int, size: int = 1) -> None:
@@ -57,7 +62,7 @@ class MissRatioCurve:
             self._sample(key, size)
 
     def remove(self, key: int) -> None:
-        """Note that an object was freed: it takes no room in any cache any more."""
+        """Note that an object was freed: it takes no space in any cache any more."""
         self._stack.remove(key)
 
     def miss_ratio(self, cache_size: int) -> float:
@@ -65,7 +70,7 @@ class MissRatioCurve:
         return self._ratios([cache_size])[0]
 
     def curve(self, points: int = 32) -> list[tuple[int, float]]:
-        """Return up to this many (cache size, miss ratio), sizes in even steps of a factor.
+        """Return up to ``points`` pairs (cache size, miss ratio), with sizes in geometric steps.
 
         The last size is the smallest at which only first accesses miss.
         """
@@ -98,10 +103,9 @@ class MissRatioCurve:
             self._stack.remove(key)
 
     def _ratios(self, cache_sizes: list[int]) -> list[float]:
-        """Return the miss ratios. A sample too poor or too rich in busy keys is set right.
+        """Return the miss ratios, corrected for a sample with too few or too many busy keys.
 
-        Busy keys hit at small sizes, so the accesses that the sample has too few or too many of are
-        taken as hits.
+        Busy keys hit at small sizes, so the difference in accesses is counted as hits.
         """
         missing = self.accesses - self._distances.total
         hits = self._distances.counts_within(cache_sizes)
@@ -121,7 +125,7 @@ class _Distances:
         self._counts: dict[int, float] = {}  # bucket -> count; bucket b ends at b * grain
 
     def count(self, distance: int | None, weight: float) -> None:
-        """Count an access at this distance, ``None`` for a first one."""
+        """Count an access at this distance, ``None`` for the first access to a key."""
         self.total += weight
         if distance is None:
             return
@@ -134,7 +138,7 @@ class _Distances:
         return max(self._counts, default=1) * self._grain
 
     def counts_within(self, sizes: list[int]) -> list[float]:
-        """For each size, return the accesses whose distance is not above it."""
+        """Return, for each size, how many accesses have a distance not above it."""
         buckets = sorted(self._counts)
         sums = [0.0, *accumulate(self._counts[bucket] for bucket in buckets)]
         return [sums[bisect_right(buckets, size // self._grain)] for size in sizes]
@@ -151,7 +155,7 @@ class _Distances:
 
 
 class _RecencyStack:
-    """Keys by their last access, and how much lies above a key: a Fenwick tree over ticks."""
+    """Keys by their last access, with the sizes above each key in a Fenwick tree over ticks."""
 
     def __init__(self) -> None:
         self._entries: dict[int, tuple[int, int]] = {}  # key -> (tick, size), oldest first
@@ -160,7 +164,7 @@ class _RecencyStack:
         self._tree = [0] * (_FIRST_TICKS + 1)  # 1-based; the sizes of the entries at their ticks
 
     def push(self, key: int, size: int) -> int | None:
-        """Put a key on top; return what it and all above it took, ``None`` if it is new."""
+        """Put a key on top; return its stack distance before, or ``None`` if it is new."""
         entry = self._entries.get(key)
         distance = None if entry is None else self._total - self._sum_before(entry[0])
         self.remove(key)
@@ -194,7 +198,7 @@ class _RecencyStack:
         return total
 
     def _compact(self) -> None:
-        """Number the entries anew without gaps, leaving at least as many ticks free."""
+        """Renumber the entries without gaps, leaving at least as many ticks free."""
         entries = enumerate(self._entries.items(), start=1)
         self._entries = {key: (tick, size) for tick, (key, (_, size)) in entries}
         self._tick = len(self._entries)

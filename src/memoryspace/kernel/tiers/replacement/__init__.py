@@ -1,7 +1,7 @@
-"""Who leaves the hot tier next: six replacement policies with the same few verbs.
+"""Replacement policies: six ways to choose which object leaves the hot tier next.
 
-A policy knows residents and their order, never sizes, capacity or bytes: those are the page
-table's. All verbs are O(1), amortised, and none scans. Not thread-safe: the owner's lock guards it.
+A policy knows residents and their order, but no sizes, capacity or bytes: the page table does. All
+methods are O(1), amortised, and none scans. Not thread-safe: the owner holds a lock.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""ARC: between recency and frequency, and learning where."""
+"""ARC: a balance between recency and frequency that adapts itself."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections import OrderedDict
 
 from .contract import ReplacementPolicy, already_resident, nothing_resident
 
-_OLDEST = False  # for popitem, by place: the keyword costs a tenth of an eviction
+_OLDEST = False  # for popitem, positional: the keyword costs a tenth of an eviction
 
 
 class ARC(ReplacementPolicy):
-    """Keys seen once and keys seen again stand in two LRU queues; ``target`` divides the room.
+    """Keys seen once and keys seen again are in two LRU queues; ``target`` is the split.
 
-    Each queue remembers ghosts of those it lost. A key that comes back while its ghost is there
-    says which queue was too short, and moves the target. Ghosts are never more than residents.
-    The target is at least one, so that the newest arrival is not its own victim.
+    Each queue remembers ghosts of the keys it lost. A key that returns while its ghost is
+    remembered shows which queue was too short, and moves the target. There are never more ghosts
+    than residents. The target is at least one, so that a new key is not evicted at once.
     """
 
     def __init__(self) -> None:
@@ -78,11 +78,11 @@ class ARC(ReplacementPolicy):
         self.target = max(1.0, min(self.target, len(self)) - step)
 
     def _trim(self) -> None:
-        """Keep the ghosts within the residents; the once side gives first if it is the longer."""
+        """Drop ghosts beyond the number of residents, from the longer side first."""
         once, again = self._once_ghosts, self._again_ghosts
-        room = len(self._once) + len(self._again)
-        while len(once) + len(again) > room:
-            if not again or (once and len(self._once) + len(once) > room):
+        residents = len(self._once) + len(self._again)
+        while len(once) + len(again) > residents:
+            if not again or (once and len(self._once) + len(once) > residents):
                 once.popitem(_OLDEST)
             else:
                 again.popitem(_OLDEST)

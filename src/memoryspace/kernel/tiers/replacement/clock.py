@@ -1,4 +1,4 @@
-"""Second chance: LRU for the price of one bit."""
+"""Clock (second chance): approximates LRU with one bit per key."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from .contract import ReplacementPolicy, already_resident, nothing_resident
 
 
 class Clock(ReplacementPolicy):
-    """Keys stand in a ring; the hand takes the first one not used since it last came by."""
+    """Keys are in a ring. The hand evicts the first one not used since it last passed."""
 
     def __init__(self) -> None:
-        # The ring, cut open at the hand: who the hand has passed stands at the end.
+        # The ring, cut open at the hand: keys that the hand has passed are at the end.
         self._used: OrderedDict[int, bool] = OrderedDict()
 
     def add(self, key: int) -> None:
@@ -30,14 +30,14 @@ class Clock(ReplacementPolicy):
     def evict(self) -> int:
         if not self._used:
             raise nothing_resident()
-        while True:  # every turn but the last takes back one touch
+        while True:  # every iteration but the last takes back one touch
             key, used = self._used.popitem(last=False)
             if not used:
                 return key
             self._used[key] = False
 
     def spare(self, key: int) -> None:
-        self.add(key)  # just behind the hand, where a second chance puts it
+        self.add(key)  # just behind the hand, as after a second chance
 
     def __len__(self) -> int:
         return len(self._used)

@@ -1,4 +1,4 @@
-"""What every replacement policy can do."""
+"""``ReplacementPolicy``: the interface of replacement policies."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from ....errors import InvalidInput
 
 
 class ReplacementPolicy(ABC):
-    """The residents, and who of them goes next.
+    """The residents, and the order in which they are evicted.
 
-    A key that is not resident raises ``KeyError``. Make room first, then ``add``: a newcomer that
-    was never used again is a fair victim to some policies, even at once.
+    A key that is not resident raises ``KeyError``. Evict first, then ``add``: some policies may
+    choose a key that was just added.
     """
 
     @abstractmethod
     def add(self, key: int) -> None:
-        """Note that this key is resident now. Raise ``InvalidInput`` if it already was."""
+        """Add a resident; ``InvalidInput`` if it is already resident."""
 
     @abstractmethod
     def touch(self, key: int) -> None:
-        """Note that this resident was used."""
+        """Note a use of a resident."""
 
     @abstractmethod
     def remove(self, key: int) -> None:
-        """Forget this resident: it left for a reason of its own, which teaches nothing."""
+        """Remove a resident that was freed. The policy learns nothing from it."""
 
     @abstractmethod
     def evict(self) -> int:
-        """Choose who goes, drop it, and remember of it what the policy learns from."""
+        """Choose a victim, remove and return it, and remember what the policy learns from."""
 
     @abstractmethod
     def spare(self, key: int) -> None:
-        """Take an evicted key back in, as just used: the choice is undone, nothing is learned."""
+        """Take an evicted key back as just used. The policy learns nothing from it."""
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -46,10 +46,10 @@ class ReplacementPolicy(ABC):
 
 
 def already_resident(key: int) -> InvalidInput:
-    """The error of adding a key twice."""
+    """Return the error for adding a key twice."""
     return InvalidInput(f"key {key} is already resident; touch it, or remove it first")
 
 
 def nothing_resident() -> KeyError:
-    """The error of evicting from nothing."""
+    """Return the error for evicting when nothing is resident."""
     return KeyError("nothing is resident, so nothing can be evicted; add a key first")

@@ -1,4 +1,4 @@
-"""Least frequently used, with ageing."""
+"""LFU: least frequently used, with ageing."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from .contract import ReplacementPolicy, already_resident, nothing_resident
 
 
 class LFU(ReplacementPolicy):
-    """Who was used least goes; among equals, who was used longest ago.
+    """Evicts the least used key; among equals, the one used longest ago.
 
-    Newcomers start one use above the last victim, not at one: a key that was popular long ago and
-    is not used any more is overtaken in time (dynamic ageing). Without evictions in between, the
-    victim is exactly the least used.
+    New keys start one use above the last victim, not at one, so a key that was popular long ago is
+    overtaken in time (dynamic ageing). Without evictions in between, the victim is exactly the
+    least used key.
     """
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class LFU(ReplacementPolicy):
         bucket = self._bucket_of[key]
         score = bucket.score + 1
         if len(bucket.keys) == 1 and bucket.after.score != score:
-            bucket.score = score  # alone and nobody just above: the bucket moves with it
+            bucket.score = score  # the only key, and no bucket just above: move the bucket
             return
         above = bucket.next_with(score)
         self._leave(key, bucket)
@@ -52,7 +52,7 @@ class LFU(ReplacementPolicy):
         return key
 
     def spare(self, key: int) -> None:
-        self.add(key)  # one above the last victim: as if it had been touched instead
+        self.add(key)  # one above the last victim, as if it had been touched
 
     def _enter(self, key: int, bucket: _Bucket) -> None:
         bucket.keys[key] = None
@@ -87,7 +87,7 @@ class LFU(ReplacementPolicy):
 
 
 class _Bucket:
-    """The keys of one score, least recently used first, between their neighbours in a ring."""
+    """The keys of one score, least recently used first; a node of a ring."""
 
     __slots__ = ("after", "before", "keys", "score")
 
@@ -98,7 +98,7 @@ class _Bucket:
         self.after = self
 
     def next_with(self, score: int) -> _Bucket:
-        """Return the bucket after this one, made if it has not this score."""
+        """Return the next bucket if it has this score, or else a new one before it."""
         after = self.after
         if after.score == score:
             return after

@@ -1,4 +1,4 @@
-"""Least recently used."""
+"""LRU: least recently used."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .contract import ReplacementPolicy, already_resident, nothing_resident
 
 
 class LRU(ReplacementPolicy):
-    """Who was used longest ago goes. One scan over more keys than fit flushes everything."""
+    """Evicts the key used longest ago. One scan over more keys than fit evicts everything."""
 
     def __init__(self) -> None:
         self._keys: OrderedDict[int, None] = OrderedDict()  # least recently used first

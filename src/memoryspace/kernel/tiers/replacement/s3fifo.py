@@ -1,4 +1,4 @@
-"""S3-FIFO: a small queue on trial, a main queue, and the ghosts of those who failed."""
+"""S3-FIFO: a small trial queue, a main queue, and ghosts of keys evicted from the first."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections import OrderedDict
 
 from .contract import ReplacementPolicy, already_resident, nothing_resident
 
-MOST_USES = 3  # counted; more would only keep old favourites longer
+MOST_USES = 3  # more would only keep formerly popular keys longer
 SMALL_SHARE = 10  # the trial queue may be one part in this many of the residents
 
 
 class S3FIFO(ReplacementPolicy):
-    """A newcomer is on trial: used twice, it moves to the main queue; else it goes soon.
+    """A new key is on trial: used twice, it moves to the main queue; otherwise it is evicted soon.
 
-    Who comes back while its ghost is remembered enters the main queue at once. In the main queue
-    each use buys one more round. Ghosts are never more than residents.
+    A key that returns while its ghost is remembered enters the main queue at once. In the main
+    queue each use grants one more round. There are never more ghosts than residents.
     """
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class S3FIFO(ReplacementPolicy):
     def evict(self) -> int:
         if not self._small and not self._main:
             raise nothing_resident()
-        while True:  # every turn but the last takes back at least one touch
+        while True:  # every iteration but the last takes back at least one touch
             victim = self._try_small() if self._is_small_over() else self._try_main()
             if victim is not None:
                 self._trim()
@@ -76,8 +76,8 @@ class S3FIFO(ReplacementPolicy):
         return None
 
     def _trim(self) -> None:
-        room = len(self._small) + len(self._main)
-        while len(self._ghosts) > room:
+        residents = len(self._small) + len(self._main)
+        while len(self._ghosts) > residents:
             self._ghosts.popitem(last=False)
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""SIEVE: a queue nobody moves in, and a hand that sifts it."""
+"""SIEVE: a queue in which keys keep their places, and a hand that walks through it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from .contract import ReplacementPolicy, already_resident, nothing_resident
 
 
 class SIEVE(ReplacementPolicy):
-    """The hand walks from old to new, spares who was used since, and takes the first who was not.
+    """The hand walks from old to new and evicts the first key not used since its last pass.
 
-    Unlike in ``Clock``, who is spared keeps its place: newcomers are tried before old favourites.
+    Unlike in ``Clock``, keys that are passed keep their places, so new keys are tried before older
+    popular ones.
     """
 
     def __init__(self) -> None:
-        # The queue, oldest first, is `_passed` then `_ahead`; the hand stands between them.
-        # `_ahead` is empty only if all is: past the newest, the hand starts again at the oldest.
+        # The queue, oldest first, is `_passed` then `_ahead`; the hand is between them. `_ahead` is
+        # empty only if both are: after the newest key, the hand starts again at the oldest.
         self._passed: OrderedDict[int, bool] = OrderedDict()
         self._ahead: OrderedDict[int, bool] = OrderedDict()
 
@@ -42,7 +43,7 @@ class SIEVE(ReplacementPolicy):
     def evict(self) -> int:
         if not self._ahead:
             raise nothing_resident()
-        while True:  # every turn but the last takes back one touch
+        while True:  # every iteration but the last takes back one touch
             key, used = self._ahead.popitem(last=False)
             if used:
                 self._passed[key] = False
@@ -68,4 +69,4 @@ class SIEVE(ReplacementPolicy):
 
     def check(self) -> None:
         assert not self._ahead.keys() & self._passed.keys(), "a key on both sides of the hand"
-        assert self._ahead or not self._passed, "the hand stands past the newest"
+        assert self._ahead or not self._passed, "the hand is past the newest key"

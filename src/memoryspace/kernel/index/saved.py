@@ -1,13 +1,13 @@
-"""The index of a space in its folder, so that opening a space need not read every text again.
+"""The saved index of a space, so that opening a space need not read every text again.
 
     index/<lsn>/sparse.*   the index after that change
     index/<lsn>/rows.*     a fingerprint of every row of the table at that moment, written last
 
-It is a hint: nothing durable hangs on it. One that cannot be used is removed, and built again from
-the objects. What may be used of one is told by the fingerprints: a text counts as indexed if its
-row is the very write it was then, whatever has happened since: changes, a crash, a restore. So an
-index must never outlive the changes it knows of, or their numbers would come again: it is saved
-when the journal is safe, and one that is ahead of the journal is removed.
+It is a hint: nothing durable depends on it. One that cannot be used is removed and rebuilt from the
+objects. The fingerprints decide what can be used: a text counts as indexed if its row is still the
+same write, whatever has happened since: changes, a crash, a restore. An index must never be ahead
+of the journal, since the numbers of lost changes are given again. So it is saved after the journal
+is synced, and one that is ahead is removed.
 """
 
 from __future__ import annotations
@@ -33,68 +33,68 @@ SlotNumbers = NDArray[np.intp]
 
 _ROWS = "rows"
 _NAME = re.compile(r"[0-9]{20}")
-_ODD = np.uint64(0x9E3779B97F4A7C15)  # spreads every bit it is multiplied with over the higher ones
+_ODD = np.uint64(0x9E3779B97F4A7C15)  # multiplying spreads every bit over the higher ones
 _HALF = np.uint64(32)
 
 
-class Kept(NamedTuple):
-    """An index, and the fingerprints of the rows whose texts it knows."""
+class CoveredIndex(NamedTuple):
+    """An index, and the fingerprints of the rows that it covers."""
 
     texts: SparseIndex
     rows: Rows
 
 
-class KeptIndex:
-    """The folder of the index; it is made when something is saved."""
+class SavedIndexes:
+    """The folder of saved indexes. It is created by the first save."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def load(self, lsn: int) -> Kept:
-        """Return the newest index that can be used after a change, or nothing; remove the rest."""
+    def load(self, lsn: int) -> CoveredIndex:
+        """Return the newest usable index at an lsn, or an empty one; remove all others."""
         for each in reversed(self._lsns()):
             found = self._open(each, lsn)
             if found is not None:
                 self._remove_all_but(each)
                 return found
         self._remove_all_but(None)
-        return nothing_kept()
+        return empty_index()
 
     def save(self, index: SparseIndex, table: ObjectTable, lsn: int) -> None:
-        """Write the index as it is after a change; then older ones go."""
+        """Save the index at an lsn, then remove older ones."""
         path = self._path(lsn)
         index.save(path)
         save_arrays(path, _ROWS, {_ROWS: fingerprints(table)}, {})
         self._remove_all_but(lsn)
 
     def remove(self) -> None:
-        """Leave no index in the folder, for good; ``OSError`` if that cannot be."""
+        """Remove every saved index durably; ``OSError`` if that fails."""
         for lsn in self._lsns():
             shutil.rmtree(self._path(lsn))
         if self._folder.is_dir():
             Disk().sync_folder(self._folder)
 
-    def _open(self, lsn: int, last: int) -> Kept | None:
+    def _open(self, lsn: int, last: int) -> CoveredIndex | None:
         path = self._path(lsn)
         if lsn > last:
-            logger.warning("the index in %s is ahead of change %d; it is built again", path, last)
+            logger.warning("the index in %s is ahead of change %d and is rebuilt", path, last)
             return None
         try:
             index = SparseIndex.load(path, any_word=True)
-            return Kept(index, load_arrays(path, _ROWS).arrays[_ROWS])
+            return CoveredIndex(index, load_arrays(path, _ROWS).arrays[_ROWS])
         except OutdatedIndex as error:
-            logger.info("the index of the space is built again: %s", error)
+            logger.info("the index of the space is rebuilt: %s", error)
         except FileNotFoundError:
-            logger.info("the index in %s was not written to its end; it is built again", path)
-        except Exception as error:  # whatever is wrong with it: the objects are safe without it
-            logger.warning("the index in %s cannot be used, it is built again: %r", path, error)
+            logger.info("the index in %s is incomplete and is rebuilt", path)
+        except Exception as error:  # the objects are safe without it
+            logger.warning("the index in %s cannot be used and is rebuilt: %r", path, error)
         return None
 
     def _lsns(self) -> list[int]:
         try:
             return sorted(int(each.name) for each in self._folder.iterdir() if _is_ours(each))
         except OSError:
-            return []  # nothing was saved, or nothing can be seen of it
+            return []  # nothing was saved, or it cannot be listed
 
     def _path(self, lsn: int) -> Path:
         return self._folder / f"{lsn:020d}"
@@ -102,26 +102,26 @@ class KeptIndex:
     def _remove_all_but(self, kept: int | None) -> None:
         for lsn in self._lsns():
             if lsn != kept:
-                shutil.rmtree(self._path(lsn), ignore_errors=True)  # tried again with each save
+                shutil.rmtree(self._path(lsn), ignore_errors=True)  # retried with each save
 
 
 def new_index() -> SparseIndex:
-    """Return an empty index. A space is asked for the best there is, so any word will do."""
+    """Return an empty index. A space returns the best there is, so any matching word counts."""
     return SparseIndex(any_word=True)
 
 
-def nothing_kept() -> Kept:
-    """Return a new index, which knows nothing."""
-    return Kept(new_index(), np.zeros(0, np.uint64))
+def empty_index() -> CoveredIndex:
+    """Return a new index, which covers no rows."""
+    return CoveredIndex(new_index(), np.zeros(0, np.uint64))
 
 
 def fingerprints(table: ObjectTable) -> Rows:
-    """Return a number for every row that tells the write in it from any other, of any space."""
+    """Return a number for every row that identifies its write, among all spaces."""
     rows = table.rows
     marks = _handles(table)
     for column in (
         np.array(table.stamp[:rows], np.uint64),
-        np.array(table.created[:rows], np.float64).view(np.uint64),  # not alike in two spaces
+        np.array(table.created[:rows], np.float64).view(np.uint64),  # differs between spaces
         np.array(table.size[:rows], np.uint64),
     ):
         marks ^= column
@@ -135,8 +135,8 @@ def living_slots(table: ObjectTable) -> SlotNumbers:
     return np.flatnonzero(_handles(table))
 
 
-def reconcile(kept: Kept, table: ObjectTable) -> tuple[int, SlotNumbers]:
-    """Remove from an index what it should not know; return how many, and the slots it lacks."""
+def reconcile(kept: CoveredIndex, table: ObjectTable) -> tuple[int, SlotNumbers]:
+    """Remove stale entries from an index; return how many, and the slots that it lacks."""
     handles, marks, index = _handles(table), fingerprints(table), kept.texts
     common = min(len(marks), len(kept.rows))
     is_same = np.zeros(len(marks), np.bool_)
