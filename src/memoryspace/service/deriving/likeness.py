@@ -1,4 +1,4 @@
-"""How alike two short texts are, by their words alone: 1 for the same, 0 for none in common."""
+"""Similarity of short texts by their words alone: 1 for equal texts, 0 for none in common."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter
 from ...retrieval.text.analysis import tokens
 from ...retrieval.text.stopwords import STOP_WORDS
 
-_WEIGHT = 3  # of a word against a stop word's
+_WEIGHT = 3  # of a word; a stop word weighs 1
 _DENIES = frozenset(
     [
         "no",
@@ -39,10 +39,9 @@ _DENIES = frozenset(
 
 
 def likeness(one: str, other: str) -> float:
-    """Return twice what both have over all that either has (Dice).
+    """Return the weighted Dice similarity of two texts.
 
-    Words that say little count little; a denial counts in full: "I do not like it" is not nearly
-    "I like it".
+    Stop words weigh little, except negations: "I do not like it" must not match "I like it".
     """
     first, second = _weighed(one), _weighed(other)
     total = first.total() + second.total()

@@ -1,8 +1,8 @@
-"""The worker: derives in the background, one job of a user at a time, and again what failed.
+"""``Worker``: background derivation, one job per user at a time, with retries.
 
-Nothing of it need survive: every job stands in the store until it is done. Whoever does a job
-while another process does the same one loses nothing but its effort. Jobs of derivers that are not
-among the worker's stay as they are, for the service that has them.
+The worker keeps no state that must survive: every job stays in the store until it is done. If two
+processes run the same job, one of them only wastes its effort. Jobs of other derivers are left for
+the service that has them.
 """
 
 from __future__ import annotations
@@ -46,45 +46,45 @@ from .knowing import KnownMemories
 
 logger = logging.getLogger(__name__)
 
-FIRST_PAUSE = 1.0  # seconds before a failed job is tried again; each time twice as long
+FIRST_PAUSE = 1.0  # seconds before a failed job is retried; doubles each time
 LONGEST_PAUSE = 300.0
-ROUNDS = 10  # of deciding, while what is thought about is being changed
+ROUNDS = 10  # of deciding, while the memories of the job keep changing
 CANCEL_AGAIN = 0.5  # seconds
-AT_ONCE = 8  # users whose left jobs are done at the same time
-NOTE_GRACE = 60.0  # seconds after which a note whose job is not there means nothing
+AT_ONCE = 8  # users whose leftover jobs run concurrently
+NOTE_GRACE = 60.0  # seconds after which a note without a job is stale
 
 T = TypeVar("T")
 
 
 class Outcome(Enum):
-    """What came of trying a job."""
+    """The result of one attempt at a job."""
 
-    DONE = "done"  # by whomever
+    DONE = "done"  # by this or another process
     FAILED = "failed"  # and given up
-    LEFT = "left"  # to be tried again
+    LEFT = "left"  # to be retried
 
 
 class Recorded(NamedTuple):
-    """The ids that are new, and for each deriver they concern, by its name, how far it is."""
+    """The ids that are new, and the name and outcome of each deriver that applies."""
 
     added: list[str]
     jobs: Sequence[tuple[str, Outcome]]
 
 
 class Handed(NamedTuple):
-    """A job and its memories, by whoever has just stored them."""
+    """A job and its memories, just stored, so that they need not be read back."""
 
     job: Stored
     memories: Sequence[MemoryItem]
 
 
 Attempted = asyncio.Future[Outcome]
-Begun = Sequence[tuple[Deriver, Attempted]]  # jobs in the background, with whose they are
-Afterwards = Callable[[Scope], Awaitable[None]]  # what is to be done when a job of a session is
+Begun = Sequence[tuple[Deriver, Attempted]]  # background jobs and their derivers
+Afterwards = Callable[[Scope], Awaitable[None]]  # called after each job, with its session
 
 
 class Worker:
-    """Does the jobs of a service."""
+    """Runs the derivation jobs of a service."""
 
     def __init__(
         self,
@@ -110,14 +110,14 @@ class Worker:
         self._is_stopped = True
 
     def start(self) -> None:
-        """Begin to work, first on what a process that is gone has left."""
+        """Start, beginning with jobs left by earlier processes."""
         self._is_stopped = False
         self._run(self._heal())
 
     async def stop(self) -> None:
-        """Leave off. What was not done stands in the store."""
+        """Cancel running jobs. Unfinished jobs stay in the store."""
         self._is_stopped = True
-        while self._running:  # a driver may swallow a cancellation: then it is told again
+        while self._running:  # a driver may swallow a cancellation, so cancel again
             for task in self._running:
                 task.cancel()
             await asyncio.wait(self._running, timeout=CANCEL_AGAIN)
@@ -125,7 +125,7 @@ class Worker:
     async def record(
         self, scope: Scope, memories: Sequence[MemoryItem], details: Mapping[str, Any]
     ) -> Recorded:
-        """Store raw memories with the jobs to derive from them, and begin with these."""
+        """Store raw memories with their jobs and start the jobs."""
         added, begun = await finish(self._recorded(scope, memories, details))
         await self._wait_for_quick(begun)
         return Recorded(added, [(each.name, _outcome(attempted)) for each, attempted in begun])
@@ -133,24 +133,24 @@ class Worker:
     async def edit(
         self, scope: Scope, memory_id: str, edit: Edit, *, version: int | None = None
     ) -> MemoryItem:
-        """Change a memory; if it says something else then, derive anew from what it says."""
+        """Edit a memory; if its text changes, derive from it again."""
         new, begun = await finish(self._edited(scope, memory_id, edit, version))
         await self._wait_for_quick(begun)
         return new
 
     async def is_waited_for(self, scope: Scope) -> bool:
-        """Tell whether something of a session is still to be thought about, by whomever."""
+        """Return whether a session has pending jobs of any deriver."""
         return any(not each.task.is_given_up for each in await self.jobs.of(scope))
 
     async def status(self, user: str) -> Status:
-        """Return how far derivation is for a user."""
+        """Return the derivation status of a user."""
         stored = await self._own(user)
         failed = [each for each in stored if each.task.is_given_up]
         errors = {each.id: each.task.error or "" for each in stored if each.task.error}
         return Status(len(stored) - len(failed), len(failed), errors)
 
     async def retry(self, user: str) -> int:
-        """Begin again with jobs that were given up; return how many."""
+        """Restart jobs that were given up; return how many."""
         failed = [each for each in await self._own(user) if each.task.is_given_up]
         for job in failed:
             if await self.jobs.revise(job, change(job.task, attempts=0, is_given_up=False)):
@@ -159,12 +159,12 @@ class Worker:
         return len(failed)
 
     async def settle(self, user: str) -> None:
-        """Do now everything that waits for a user, each thing once."""
+        """Attempt every pending job of a user once, now."""
         for job in await self._own(user):
             if not job.task.is_given_up:
                 await self._do(job.scope, job.id)
 
-    # -- beginning ---------------------------------------------------------------------------------
+    # -- starting jobs -----------------------------------------------------------------------------
 
     async def _recorded(
         self, scope: Scope, memories: Sequence[MemoryItem], details: Mapping[str, Any]
@@ -206,7 +206,7 @@ class Worker:
     def _begun(
         self, scope: Scope, ids: Mapping[str, str], handed: Mapping[str, Handed] | None = None
     ) -> Begun:
-        """Begin with jobs; each has a deriver's name beside its id."""
+        """Start jobs, given as deriver names by job id."""
         known: Mapping[str, Handed] = {} if handed is None else handed
         return [
             (self._derivers[name], self._begin(scope, job_id, known.get(job_id)))
@@ -214,9 +214,9 @@ class Worker:
         ]
 
     def _begin(self, scope: Scope, job_id: str, handed: Handed | None = None) -> Attempted:
-        """Do a job in the background; what is returned is done when it was tried once."""
+        """Run a job in the background; the returned future is done after the first attempt."""
         attempted: Attempted = asyncio.get_running_loop().create_future()
-        if self._is_stopped:  # it stands in the store, for whoever starts next
+        if self._is_stopped:  # the job stays in the store for the next start
             attempted.set_result(Outcome.LEFT)
         else:
             self._run(self._do_until_done(scope, job_id, attempted, handed))
@@ -230,10 +230,10 @@ class Worker:
     async def _wait_for_quick(self, begun: Begun) -> None:
         for deriver, attempted in begun:
             if deriver.is_quick:
-                await attempted  # whoever gives up waiting leaves the work going on
+                await attempted  # cancelling this wait does not cancel the job
 
     def _deriver_of(self, stored: Stored) -> Deriver | None:
-        """Return whose of ours a job is, if it is."""
+        """Return the deriver that owns a job, or ``None`` if the worker does not have it."""
         for deriver in self._derivers.values():
             if is_for(stored.task, deriver):
                 return deriver
@@ -244,7 +244,7 @@ class Worker:
         return [each for each in jobs if self._deriver_of(each) is not None]
 
     async def _heal(self) -> None:
-        """Take up what a process that is gone has left, some users at a time."""
+        """Resume jobs left by earlier processes, a few users at a time."""
         users = asyncio.Semaphore(AT_ONCE)
 
         async def heal_one(user: str) -> None:
@@ -256,13 +256,13 @@ class Worker:
                 group.create_task(heal_one(user))
 
     async def _until_reached(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Do something with the store, again while it cannot be reached."""
+        """Run ``work``, retrying with backoff while the store cannot be reached."""
         pause = FIRST_PAUSE
         while True:
             try:
                 return await work()
             except StoreError as error:
-                logger.warning("what was left to derive waits for the store: %s", error)
+                logger.warning("leftover jobs wait for the store: %s", error)
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
 
@@ -290,10 +290,10 @@ class Worker:
             if not attempted.done():
                 attempted.set_result(outcome)
 
-    # -- doing -------------------------------------------------------------------------------------
+    # -- running jobs ------------------------------------------------------------------------------
 
     async def _do(self, scope: Scope, job_id: str, handed: Handed | None = None) -> Outcome:
-        """Do a job; tell what came of it. Who has to wait does not go by what was handed over."""
+        """Attempt a job once. After waiting for its turn, ``handed`` may be stale: it is dropped."""
         turn = self._turn(scope.user)
         if turn.locked():
             handed = None
@@ -319,8 +319,8 @@ class Worker:
         except asyncio.CancelledError as error:
             if self._is_stopped:
                 raise
-            await self._note_failure(stored, error)  # somebody's inside the deriver, not ours
-        except Exception as error:  # whatever a deriver does, what was said is safe
+            await self._note_failure(stored, error)  # raised inside the deriver, not by ``stop``
+        except Exception as error:  # a deriver may raise anything; the messages are safe
             await self._note_failure(stored, error)
         left = await self.jobs.find(scope, job_id)
         if left is None:
@@ -328,16 +328,17 @@ class Worker:
         return Outcome.FAILED if left.task.is_given_up else Outcome.LEFT
 
     async def _go_on_with(self, stored: Stored, handed: Sequence[MemoryItem]) -> bool:
-        """Decide; carry out what was decided, once it is sure to be about the same words.
+        """Decide and execute; return whether the job is done.
 
-        Tells whether it is done. ``handed`` are its memories if they were stored this very moment,
-        which need not be read; a deriver that takes its time finds out whether they are still so.
+        Decisions are executed only if they are about the current text of the memories. ``handed``
+        holds the memories if they were just stored, so that they need not be read; after a slow
+        deriver they are read again.
         """
         known = KnownMemories(stored.scope.user, self._shelf, self._searcher)
         for _ in range(ROUNDS):
             there = handed if handed else await self._meant(stored)
             changed = set(stored.task.memories) - {each.id for each in there}
-            if changed:  # or deleted; whoever changed them has made a job of it
+            if changed:  # or deleted; the change created a job of its own
                 stored = await self._revised(stored, without(stored.task, changed))
             elif stored.task.decisions is None:
                 meant, is_quick = stored.task.memories, self._deriver_for(stored).is_quick
@@ -351,9 +352,10 @@ class Worker:
     async def _decided(
         self, stored: Stored, memories: Sequence[MemoryItem], known: KnownMemories
     ) -> Stored:
-        """Have the deriver decide, and write that down before any of it is done.
+        """Let the deriver decide, and store the decisions before any of them is executed.
 
-        It sees no secrets; should it make one up, that is not written down either.
+        The deriver sees no secrets. If a decision looks like one, it is redacted before it is
+        stored.
         """
         deriver = self._deriver_for(stored)
         if stored.task.is_anew:
@@ -373,7 +375,7 @@ class Worker:
         return await self._revised(stored, change(stored.task, decisions=plan))
 
     async def _forget_outdated(self, stored: Stored) -> None:
-        """Delete what comes from earlier words; who made it and is not here has a job of it."""
+        """Delete memories derived from earlier text; derivers of other services get a job."""
         versions = {key: meant.version for key, meant in stored.task.memories.items()}
         outdated = await self._eraser.outdated(stored.scope, versions)
         authors = {each.origin.author for each in outdated if each.origin is not None}
@@ -382,7 +384,7 @@ class Worker:
         await self._eraser.forget(stored.scope.user, outdated)
 
     async def _revised(self, stored: Stored, task: Task) -> Stored:
-        """Write a task down and return it; as somebody else has left it, if they were quicker."""
+        """Store a job's progress; return the job as it is stored, even if another was faster."""
         there = await self.jobs.revise(stored, task)
         if there is None:
             there = await self.jobs.find(stored.scope, stored.id)
@@ -399,7 +401,7 @@ class Worker:
 
     def _deriver_for(self, stored: Stored) -> Deriver:
         deriver = self._deriver_of(stored)
-        assert deriver is not None  # others' jobs are not begun
+        assert deriver is not None  # jobs of other derivers are never started
         return deriver
 
     async def _carry_out(
@@ -413,19 +415,19 @@ class Worker:
             self._shelf.store.events.emit(
                 "memories_derived", scope=stored.scope, count=len(records)
             )
-        else:  # somebody has taken the job away, or done it
+        else:  # another process has finished or removed the job
             await self._eraser.undo(stored.scope, records)
         await self._afterwards(stored.scope)
         return is_done
 
     async def _meant(self, stored: Stored) -> list[MemoryItem]:
-        """Return the memories of a job that still say what they said."""
+        """Return the memories of a job whose text is unchanged."""
         where = Where(ids=frozenset(stored.task.memories), kind=RAW)
         records = await self._shelf.store.select(stored.scope, where)
         return self._shelf.read(stored.scope.user, filter(_is_meant(stored), records))
 
     async def _note_failure(self, stored: Stored, error: BaseException) -> None:
-        """Count a failure. Few errors are quoted: others may hold what a user said."""
+        """Record a failure. Only errors that cannot contain user text are quoted."""
         stored = await self._present(stored)
         attempts = stored.task.attempts + 1
         is_given_up = attempts >= self._max_attempts
@@ -448,7 +450,7 @@ class Worker:
         return stored if there is None else there
 
     async def _forget_empty_notes(self, user: str, known: set[str]) -> None:
-        """Remove notes whose jobs are done; a fresh one may belong to a job about to be written."""
+        """Remove notes without a job; a recent note may belong to a job not yet written."""
         notes = await self._shelf.store.select(Scope(OUTBOX, user))
         settled = self._shelf.now() - NOTE_GRACE
         for note in notes:
@@ -456,7 +458,7 @@ class Worker:
                 await self.jobs.forget_notes(user, [note.id])
 
     def _turn(self, user: str) -> asyncio.Lock:
-        """Return the lock under which a user's jobs are done, so that each knows the one before."""
+        """Return the lock that runs a user's jobs one after another."""
         return self._turns.get().setdefault(user, asyncio.Lock())
 
 
@@ -468,7 +470,7 @@ _NOTHING_LEFT = Task({}, decisions=[])
 
 
 def _is_meant(stored: Stored) -> Callable[[Record], bool]:
-    """Return the test that a record is as the job means it; what is not of the job always is."""
+    """Return a predicate that rejects records of the job whose text has changed."""
     session, own = stored.scope.session, stored.task.memories
 
     def test(record: Record) -> bool:
