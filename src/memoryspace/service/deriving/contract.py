@@ -106,11 +106,12 @@ class Deriver(Protocol):
     """Derives memories from raw messages. Must be safe to run again for the same job.
 
     Example:
-        >>> class Shouter:
-        ...     name, kinds, is_quick = "shouter", ("shout",), True
+        >>> class Headlines:
+        ...     name, kinds, is_quick = "headlines", ("headline",), True
         ...
         ...     async def derive(self, job, known):
-        ...         return [Add(Draft(m.text.upper(), kind="shout")) for m in job.memories]
+        ...         lines = [memory.text.partition("\\n")[0] for memory in job.memories]
+        ...         return [Add(Draft(value=line, text=line, kind="headline")) for line in lines]
     """
 
     @property

@@ -293,7 +293,7 @@ class Worker:
     # -- running jobs ------------------------------------------------------------------------------
 
     async def _do(self, scope: Scope, job_id: str, handed: Handed | None = None) -> Outcome:
-        """Attempt a job once. After waiting for its turn, ``handed`` may be stale: it is dropped."""
+        """Attempt a job once. If it has to wait for its turn, it drops ``handed`` as stale."""
         turn = self._turn(scope.user)
         if turn.locked():
             handed = None

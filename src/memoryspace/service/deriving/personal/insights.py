@@ -1,7 +1,7 @@
-"""Insights: many facts of one kind rolled up in a sentence ("The user likes tennis, hiking and …").
+"""Insights: many facts of one kind summed up in a sentence ("The user likes tennis, hiking …").
 
-An insight names the facts it stands on. When they change it is made anew, with them as its origin;
-when too few are left it goes.
+An insight lists its facts as its origin. When they change, it is replaced; when too few are left,
+it is dropped.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ INSIGHT = "insight"  # the kind of memory
 _IMPORTANCE = 0.75
 _MOST_NAMED = 12  # values in a sentence
 
-# How a group reads; {who} and {what}. A group that is not here is not rolled up.
+# Sentence templates by attribute and polarity. A group without a template gets no insight.
 _ENGLISH = {
     ("likes", 1): "{who} likes {what}.",
     ("likes", -1): "{who} does not like {what}.",
@@ -60,7 +60,7 @@ _CHINESE = {
 
 
 class Group(Struct, frozen=True):
-    """Facts of one subject and attribute, and a plain sentence about them."""
+    """Facts with the same subject, attribute and polarity, and a plain sentence about them."""
 
     subject: str
     attribute: str
@@ -70,13 +70,13 @@ class Group(Struct, frozen=True):
 
 
 def groups(ledger: Ledger, *, least: int) -> list[Group]:
-    """Return the groups that this job changed and that are worth an insight, in a fixed order."""
+    """Return the groups this job changed that have enough facts for an insight, sorted."""
     found = [_group(ledger.entries.values(), *slot) for slot in sorted(ledger.touched)]
     return [group for group in found if group is not None and len(group.facts) >= least]
 
 
 def outdated(ledger: Ledger, stored: Iterable[MemoryItem]) -> list[MemoryItem]:
-    """Return the stored insights on groups that this job changed."""
+    """Return the stored insights about groups that this job changed."""
     return [each for each in stored if _slot(each) in ledger.touched]
 
 
@@ -88,7 +88,7 @@ def renewed(
     now: float,
     author: str,
 ) -> list[Decision]:
-    """Return what to do for each group to have one insight, of the facts that hold now."""
+    """Return the decisions that leave each group with one insight over its current facts."""
     decisions: list[Decision] = []
     drafts = [_draft(ledger, group, text, now=now, author=author) for group, text in insights]
     wanted = {(each.subject, each.attribute, each.polarity): each for each, _ in insights}
@@ -137,7 +137,7 @@ def _who(subject: str, *, chinese: bool) -> str:
 
 
 def _listed(facts: Sequence[Entry], *, chinese: bool) -> str:
-    """The values, the newest ones if they are too many for a sentence."""
+    """Return the values as a list in words; only the newest if there are too many."""
     values = list(dict.fromkeys(fact.value for fact in facts))[-_MOST_NAMED:]
     if chinese:
         return "、".join(values)

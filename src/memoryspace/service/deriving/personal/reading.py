@@ -1,7 +1,7 @@
-"""Reading facts out of what was said, by rules: English and Chinese, no model.
+"""Rule-based fact extraction for English and Chinese; no model.
 
-Only what a user says counts, and of it only what states something lasting about them or their
-people. The rules would rather miss a fact than make one up.
+Only a user's own messages count, and of those only lasting statements about the user or people
+around them. The rules prefer missing a fact to inventing one.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from .facts import (
 from .instructions import Wish, wish_in
 from .people import People
 
-_USERS = frozenset({None, "user", "human"})  # the roles whose words are a user's
+_USERS = frozenset({None, "user", "human"})  # roles of a user's own messages
 _NO_NAMES = frozenset({"", "user", "human", "me", "用户"})
 _YEAR = re.compile(r"\d{4}")
 _LEADS_TO_TIME = re.compile(
     r"[\s,，]*(?:\b(?:in|on|at|since|from|around|back in|in the|over the))?[\s,，]*$"
 )
 _SPEAK_OF_TIME = frozenset({"event", "plan", "habit", "birthday", "instruction"})
-_NEVER_TIMED = frozenset({"birthday", "age"})  # their dates are values, not when something happened
+_NEVER_TIMED = frozenset({"birthday", "age"})  # their dates are values, not times of events
 _JOKE = re.compile(
     r"\b(?:jk|j/k|just kidding|only joking|kidding)\b|开玩笑|逗你|骗你的|瞎说", re.IGNORECASE
 )
-# "I changed my name. It's Wren now.": the second sentence goes on with the first.
+# "I changed my name. It's Wren now.": the second sentence continues the first.
 _NEW = re.compile(
     r"\b(?:changed|new|opened|moved|joined|bought|adopted|started|got|engaged)\b|[换改新搬养签]|考上",
     re.IGNORECASE,
@@ -53,14 +53,14 @@ _GOES_ON = re.compile(
 
 
 def is_said_by_user(memory: MemoryItem) -> bool:
-    """Tell whether a memory holds a user's own words."""
+    """Return whether a memory holds a user's own words."""
     return memory.role in _USERS
 
 
 def facts_in(memory: MemoryItem, names: Mapping[str, str] | None = None) -> Iterator[Fact]:
     """Yield the facts that a user states in one memory, in reading order.
 
-    ``names`` are people known from earlier ones, as ``personal_people.names_of`` returns them.
+    ``names`` are people known from earlier memories, as ``people.names_of`` returns them.
     """
     if not is_said_by_user(memory):
         return
@@ -70,12 +70,12 @@ def facts_in(memory: MemoryItem, names: Mapping[str, str] | None = None) -> Iter
 
 
 def subject_of(memory: MemoryItem) -> str:
-    """Return whom "I" means: the user, unless a role is missing and a name says who speaks."""
+    """Return the subject that "I" refers to: the user, or the named speaker if there is no role."""
     return USER if _speaker(memory) is None else str(_speaker(memory)).casefold()
 
 
 def called(memory: MemoryItem, *, chinese: bool) -> str:
-    """Return what to call the speaker in a sentence."""
+    """Return the name of the speaker for use in a sentence."""
     name = _speaker(memory)
     if name is not None:
         return name
@@ -88,14 +88,14 @@ def _speaker(memory: MemoryItem) -> str | None:
 
 
 def _own_names(memory: MemoryItem) -> frozenset[str]:
-    """What the speaker may be called: "I'm nora" is a name if the user is nora_p."""
+    """Return possible names of the speaker: "I'm nora" gives a name if the user is nora_p."""
     return frozenset(re.split(r"[\W\d_]+", f"{memory.name or ''} {memory.user_id}".casefold())) - {
         ""
     }
 
 
 def _meant(text: str) -> Iterator[str]:
-    """Yield the sentences that are meant; what goes on with the one before is put to it."""
+    """Yield sentences without jokes; a sentence that continues the one before is joined to it."""
     found: list[str] = []
     for sentence in sentences(without_quotations(text)):
         if not any(map(str.isalnum, sentence)):
@@ -149,11 +149,11 @@ def _fact(
     said = datetime.fromtimestamp(memory.created_at, UTC)
     is_timed = attribute not in _NEVER_TIMED and not (attribute == "habit" and statement.change)
     time = dated(told[0], said, statement.text) if told and is_timed else None
-    if need == "dated":  # what touches no matter of life is an event, or a plan, if it has a time
+    if need == "dated":  # it belongs to no matter, but with a time it is an event or a plan
         if not told:
             return None
         attribute = "plan" if time is not None and time.start > said else "event"
-    # Who will move next month still lives where they live.
+    # Someone who moves next month still lives where they live.
     is_to_come = (
         time is not None and time.start > said and matter_of(attribute) in EXCLUSIVE_MATTERS
     )
@@ -179,7 +179,7 @@ def _fact(
 
 
 def _without_time(value: str, attribute: str, times: list[TimeSpan]) -> str:
-    """Cut "last week" off "Rome last week": a home is to be compared with another one."""
+    """Return "Rome" for "Rome last week", so that homes can be compared."""
     if attribute in _SPEAK_OF_TIME:
         return value
     for time in times:
@@ -189,7 +189,7 @@ def _without_time(value: str, attribute: str, times: list[TimeSpan]) -> str:
 
 
 def _dated(text: str, time: TimeSpan | None, *, chinese: bool) -> str:
-    """Put the days behind a sentence that speaks of "yesterday": it is to be read alone."""
+    """Append dates to a sentence with a relative time ("yesterday"), so that it reads alone."""
     if time is None or _YEAR.search(time.text) is not None:
         return text
     first, last = time.start.date(), datetime.fromordinal(time.end.toordinal() - 1).date()
