@@ -47,7 +47,7 @@ class PersonalDeriver:
         InvalidInput: ``insight_from`` is below 2 or ``attempts`` below 1.
 
     Example:
-        >>> service = PersonalMemoryService(deriver=PersonalDeriver(insight_from=3))
+        >>> service = InMemoryMemoryService(derivers=[PersonalDeriver(insight_from=3)])
     """
 
     kinds = (FACT, INSIGHT)

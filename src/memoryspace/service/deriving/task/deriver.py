@@ -1,10 +1,10 @@
-"""``TaskDeriver``: from scored trajectories to lessons that help with the next task.
+"""``TaskDeriver``: lessons from scored trajectories.
 
-A job is one trajectory; its details give the ``score``, perhaps the ``task`` it belongs to and the
-``success_threshold``. A run joins the lesson whose runs it is nearest to, and that lesson says what
-all of them teach: what the good ones did, what the bad ones did instead. Where a run shows that an
-earlier way works no longer, what it teaches supersedes the lesson. Without a model lessons are in
-the words of what happened; with one they are generalised, and checked before they are kept.
+A job is one trajectory. Its details hold the ``score`` and optionally the ``task`` and the
+``success_threshold``. A run joins the lesson with the most similar runs, and that lesson combines
+them: what the good runs did and what the bad ones did instead. If a run shows that an earlier
+approach no longer works, its lesson supersedes the old one. Without a model, lessons quote what
+happened; with a model, they are generalised and checked before they are stored.
 """
 
 from __future__ import annotations
@@ -28,24 +28,33 @@ from .rules import Lesson, lesson_of, standing
 from .runs import KEPT_RUNS, Kinship, Run, kept_steps, runs_in
 from .trajectory import Trajectory, read_trajectory
 
-DEFAULT_SCORE = 1.0  # of a trajectory that comes without one
-DEFAULT_THRESHOLD = 1.0  # from which score on it is a success
+DEFAULT_SCORE = 1.0  # of a trajectory without one
+DEFAULT_THRESHOLD = 1.0  # the score from which a run is a success
 
-_SAME_LESSON = 0.85  # likeness from which two lessons of one type are the same
-_NEWEST = 200  # lessons that a run is compared with,
-_LIKEST = 20  # beside those that a search names
+_SAME_LESSON = 0.85  # similarity from which two lessons of one type are the same
+_NEWEST = 200  # newest lessons that a run is compared with,
+_LIKEST = 20  # and further ones found by search
 
 
 class _Attempt(Struct, frozen=True):
-    """A trajectory as it was told, and what is kept of it."""
+    """A trajectory and the run to store for it."""
 
     trajectory: Trajectory
     run: Run
-    is_doubtful: bool  # some of it is held back
+    is_doubtful: bool  # some of its messages are in quarantine
 
 
 class TaskDeriver:
-    """Derives experiences from trajectories, by rules or with a model."""
+    """Derives lessons (kind ``experience``) from trajectories, by rules or with a model.
+
+    Args:
+        model: A chat model that words the lessons; rules do so if it is ``None``.
+        spending: Where to account for model calls.
+        min_score: The score that a lesson must reach when the model checks it.
+
+    Example:
+        >>> service = InMemoryMemoryService(derivers=[TaskDeriver(model, min_score=0.7)])
+    """
 
     name = AUTHOR
     kinds = (EXPERIENCE,)
@@ -61,15 +70,15 @@ class TaskDeriver:
 
     @property
     def is_quick(self) -> bool:
-        """Whether it takes milliseconds: without a model."""
+        """Whether it works by rules alone, without a model."""
         return self._teacher is None
 
     def concerns(self, memories: Sequence[MemoryItem], details: Mapping[str, Any]) -> bool:
-        """Tell whether it is an attempt: then it has a score."""
+        """Return whether the messages are a trajectory, that is, have a score."""
         return "score" in details
 
     async def derive(self, job: Job, known: Known) -> list[Decision]:
-        """Return what one trajectory teaches, together with what is known."""
+        """Return the decisions that add one trajectory to the known lessons."""
         attempt = _attempt(job)
         lessons = await _candidates(attempt.run, known)
         if self._teacher is None:
@@ -77,7 +86,7 @@ class TaskDeriver:
         try:
             return await _by_model(self._teacher, attempt, lessons, known)
         except ModelUnavailable:
-            raise  # it may pass: the job is tried again
+            raise  # temporary: the job is retried
         except ModelFailed:
             return _by_rules(attempt, lessons)
 
@@ -106,7 +115,7 @@ def _attempt(job: Job) -> _Attempt:
 
 
 async def _candidates(run: Run, known: Known) -> list[MemoryItem]:
-    """Return the lessons that a run may belong to: the newest, and those most like its task."""
+    """Return the lessons a run may belong to: the newest, and those most similar to its task."""
     newest = await known.of_kind(EXPERIENCE, limit=_NEWEST)
     found = {each.id: each for each in newest}
     if len(newest) == _NEWEST:
@@ -119,16 +128,16 @@ async def _candidates(run: Run, known: Known) -> list[MemoryItem]:
 
 
 class _Kin(Struct, frozen=True):
-    """A lesson that a run belongs to, and the runs it has."""
+    """A stored lesson and its runs."""
 
     memory: MemoryItem
     runs: list[Run]
 
 
 def _by_rules(attempt: _Attempt, lessons: Sequence[MemoryItem]) -> list[Decision]:
-    """Let a run join its lesson, or begin one.
+    """Add a run to its lesson, or start a new lesson.
 
-    What is held back must not reach what is not: a doubtful run stands alone.
+    Quarantined text must not reach trusted memories, so a doubtful run gets its own lesson.
     """
     run = attempt.run
     every = [_Kin(memory, runs_in(memory.details)) for memory in lessons]
@@ -150,9 +159,9 @@ def _nearest(run: Run, every: Sequence[_Kin], kinship: Kinship) -> _Kin | None:
 
 
 def _joined(run: Run, kin: _Kin, kinship: Kinship) -> list[Decision]:
-    """Return how a lesson changes by one more run of its kind."""
+    """Return the decisions that add a run to a lesson."""
     if any(each.id == run.id for each in kin.runs):
-        return []  # it has been counted
+        return []  # counted already
     runs = [*kin.runs, run]
     lesson = lesson_of(runs, kinship)
     if lesson is None:
@@ -194,7 +203,7 @@ async def _by_model(
 
 
 def _same_task(run: Run, lessons: Sequence[MemoryItem]) -> list[MemoryItem]:
-    """Return what is known from earlier runs at the same task, the oldest first."""
+    """Return the lessons from earlier runs of the same task, oldest first."""
     runs = {each.id: runs_in(each.details) for each in lessons}
     kinship = Kinship([run, *(each for kept in runs.values() for each in kept)])
     same = [
@@ -206,7 +215,7 @@ def _same_task(run: Run, lessons: Sequence[MemoryItem]) -> list[MemoryItem]:
 
 
 def _distinct(lessons: Sequence[Lesson]) -> list[Lesson]:
-    """Return lessons without those that an earlier one of their type says already."""
+    """Return lessons without near duplicates of the same type."""
     kept: list[Lesson] = []
     for lesson in lessons:
         same = (other for other in kept if other.type == lesson.type)
@@ -216,7 +225,7 @@ def _distinct(lessons: Sequence[Lesson]) -> list[Lesson]:
 
 
 async def _kept(lesson: Lesson, runs: Sequence[Run], is_doubtful: bool, known: Known) -> Decision:
-    """Return how a lesson is kept: confirmed where it is known, added where it is not."""
+    """Return the decision for a lesson: confirm a known one, otherwise add it."""
     if not is_doubtful:
         for memory, alike in await known.similar(lesson.text, kinds=(EXPERIENCE,), top_k=5):
             if alike >= _SAME_LESSON and memory.details.get("type") == lesson.type:

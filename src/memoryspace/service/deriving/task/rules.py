@@ -1,4 +1,4 @@
-"""Lessons without a model: what good runs did, what bad ones did instead, in their own words."""
+"""Lessons without a model: what good runs did and what bad runs did instead, quoted."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ SUCCESS, FAILURE, COMPARISON = "success", "failure", "comparison"
 
 _MAX_TASKS = 3  # statements that say when a lesson applies
 _MAX_STATEMENT = 200
-_MAX_STEPS = 10  # calls that are told of one run
-_MAX_FAILURES = 4  # that are warned of
+_MAX_STEPS = 10  # calls shown of one run
+_MAX_FAILURES = 4  # warnings of one lesson
 _MAX_REASON = 200  # characters of an error, a correction or a conclusion
-_MAX_ANSWER = 90  # of what a tool answered where nothing failed
-_REPEATS = 0.8  # overlap from which a text says nothing new
+_MAX_ANSWER = 90  # characters of a tool's answer that is no error
+_REPEATS = 0.8  # overlap from which a text repeats another
 
 
 class Lesson(Struct, frozen=True):
-    """Something learnt: of which type, when it is of use, and what it says."""
+    """A lesson: its type, when to use it, and what it says."""
 
     type: str
     when_to_use: str
@@ -30,12 +30,12 @@ class Lesson(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """What a search sees, and what a model is told."""
+        """The text that is searched and shown to a model."""
         return f"{self.when_to_use}\n{self.lesson}"
 
 
 def lesson_of(runs: Sequence[Run], kinship: Kinship) -> Lesson | None:
-    """Return what runs of one lesson teach together, the oldest first; ``None`` if nothing."""
+    """Return the lesson of runs, given oldest first; ``None`` if they teach nothing."""
     runs = standing(runs, kinship)
     good = [run for run in reversed(runs) if run.is_success]
     bad = [run for run in reversed(runs) if not run.is_success]
@@ -50,7 +50,7 @@ def lesson_of(runs: Sequence[Run], kinship: Kinship) -> Lesson | None:
 
 
 def standing(runs: Sequence[Run], kinship: Kinship) -> list[Run]:
-    """Return runs without those whose way a later one has shown to fail since."""
+    """Return runs without those whose approach fails in a later run."""
     return [
         run
         for at, run in enumerate(runs)
@@ -59,7 +59,7 @@ def standing(runs: Sequence[Run], kinship: Kinship) -> list[Run]:
 
 
 def is_contradicted(run: Run, later: Run, kinship: Kinship) -> bool:
-    """Tell whether what worked in a run fails in a later one at the same task."""
+    """Return whether a call that worked in a run fails in a later run of the same task."""
     if not run.is_success or not kinship.is_same_task(run, later):
         return False
     failed = {_form_of(step, later) for step in later.steps if step.is_failure}
@@ -67,12 +67,12 @@ def is_contradicted(run: Run, later: Run, kinship: Kinship) -> bool:
 
 
 def _form_of(step: Step, run: Run) -> frozenset[int]:
-    """Return the words of a call without those of the task, which vary from one run to the next."""
+    """Return the words of a call without those of the task, which vary between runs."""
     return all_words_in(step.call) - all_words_in(run.task)
 
 
 class _Words(Struct, frozen=True):
-    """How a lesson is put in one language."""
+    """The templates of a lesson in one language."""
 
     when: str
     do: str
@@ -104,7 +104,7 @@ def _words_for(runs: Sequence[Run]) -> _Words:
 
 
 def _when(runs: Sequence[Run], words: _Words) -> str:
-    """Return the statements of the tasks, the newest first, without what says the same."""
+    """Return the distinct task statements, newest first."""
     told: list[str] = []
     for run in reversed(runs):
         task = clipped(run.task, _MAX_STATEMENT)
@@ -114,7 +114,7 @@ def _when(runs: Sequence[Run], words: _Words) -> str:
 
 
 def _ways(good: Sequence[Run]) -> list[Run]:
-    """Return the newest success, and of the others those that go another way, two at most."""
+    """Return the best successful runs that differ in their approach, two at most."""
     ways: list[Run] = []
     for run in sorted(good, key=lambda run: -run.score):
         if all(_is_new(run, other) for other in ways):
@@ -129,7 +129,7 @@ def _is_new(run: Run, other: Run) -> bool:
 
 
 def _done(run: Run) -> str:
-    """Return the calls of a run that worked, and what it came to."""
+    """Return the successful calls of a run and its conclusion."""
     worked = [step.call for step in run.steps if not step.is_failure]
     told = [_chain(worked)] if worked else []
     told += [clipped(each, _MAX_REASON) for each in (run.conclusion, run.correction) if each]
@@ -137,7 +137,7 @@ def _done(run: Run) -> str:
 
 
 def _warnings(good: Sequence[Run], bad: Sequence[Run], words: _Words) -> Iterator[str]:
-    """Yield what to avoid: calls that failed, then what bad runs did that seemed fine."""
+    """Yield what to avoid: failed calls, then steps of bad runs that raised no error."""
     told: list[Step] = []
     right = [step for run in good for step in run.steps if not step.is_failure]
     for run in (*bad, *good):
@@ -150,7 +150,7 @@ def _warnings(good: Sequence[Run], bad: Sequence[Run], words: _Words) -> Iterato
 
 
 def _seeming(run: Run, right: Sequence[Step], words: _Words) -> Iterator[str]:
-    """Yield what a bad run did without an error that the good ones did not."""
+    """Yield what a bad run did without an error and no good run did."""
     wrong = [step for step in run.steps if not step.is_failure and not _has(right, step)]
     if run.steps and not wrong and not run.correction:
         return
@@ -171,7 +171,7 @@ def _answered(step: Step, most: int) -> str:
 
 
 def _sentences(parts: Sequence[str]) -> str:
-    """Join what may or may not end as a sentence does."""
+    """Join parts, ending each like a sentence except the last."""
     told = [part.rstrip(".。 ") for part in parts]
     ended = [part if part[-1:] in ("?", "!", "？", "！") else f"{part}." for part in told]
     return " ".join(ended).removesuffix(".")

@@ -1,6 +1,6 @@
-"""What somebody says of themselves and their people in Chinese, clause by clause.
+"""Statements in Chinese sentences, clause by clause.
 
-A clause is a fact if a row reads a value out of it, or if it touches a matter of life.
+A clause is a fact if a row extracts a value from it or if it touches a matter (an area of life).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _AROUND = re.compile(
     r"^(?:尤其是?|特别是|像|比如|例如|包括|还有|以及|或者?|也不[吃喝])|(?:等等?|之类的?|什么的"
     r"|越来越|哈+|呀|啦)$"
 )
-_SAYS_MORE = re.compile("[很都吧了让是的我会就有]|因为|非常|特别|感觉|觉得|但")  # no item of a list
+_SAYS_MORE = re.compile("[很都吧了让是的我会就有]|因为|非常|特别|感觉|觉得|但")  # not a list item
 _MY_PERSON = re.compile(rf"我(?={RELATIONS})")
 _PERSON = re.compile(RELATIONS)
 _CALL_ME = re.compile(
@@ -42,7 +42,7 @@ _CALL_ME = re.compile(
 
 
 def statements(sentence: str, who: str, people: People) -> Iterator[Statement]:
-    """Yield what a sentence states about its speaker, who is called ``who``, or their people."""
+    """Yield what a sentence states about its speaker, called ``who``, or people around them."""
     plain = sentence.translate(SIMPLER)
     if _CORRECTS.search(plain) and not UNREAL.search(plain):
         yield Statement(
@@ -67,7 +67,7 @@ def statements(sentence: str, who: str, people: People) -> Iterator[Statement]:
 
 
 def _introduced(people: People, told: Collection[str], who: str) -> Iterator[Statement]:
-    """Yield who was named on the way."""
+    """Yield people named in passing, unless another statement is about them."""
     for relation, name in people.met:
         if f"{relation} {name}" not in told:
             text = f"{who}的{relation}叫{name}。"
@@ -76,7 +76,7 @@ def _introduced(people: People, told: Collection[str], who: str) -> Iterator[Sta
 
 
 def in_third_person(clause: str, who: str) -> str:
-    """Return a clause as somebody else would say it of ``who``; if unsure, as it was said."""
+    """Return a clause in the third person, about ``who``; if unsure, as it was said."""
     said = clause.strip("，,；;：:。！!~～ ") + "。"
     if re.search(r"我们|咱|你|您", said) is not None or "我" not in said:
         return f"{who}：{said}"
@@ -96,7 +96,7 @@ def _stated(clause: Clause, who: str) -> Iterator[Statement]:
 
 
 def _worded(said: str, clause: Clause, who: str) -> str:
-    """Return a clause so that it reads alone: whom it is about stands in it."""
+    """Return a clause that reads on its own, with its subject named."""
     if clause.subject and not clause.told:
         return f"{who}的{clause.subject.replace(' ', '')}：{said.strip('，,；;：:。！!~～ ')}。"
     if clause.subject and _PERSON.match(said):
@@ -105,7 +105,7 @@ def _worded(said: str, clause: Clause, who: str) -> str:
 
 
 def _turns(matter: Matter, main: str) -> bool:
-    """Whether a matter is otherwise from now on; what is denied or only meant to be is not."""
+    """Return whether a matter changes, unless the change is negated or only intended."""
     found = None if matter.turns is None else matter.turns.search(main)
     if found is None or _INTENDS.search(main) is not None:
         return False
@@ -113,7 +113,7 @@ def _turns(matter: Matter, main: str) -> bool:
 
 
 def _general(clause: Clause, who: str) -> Statement | None:
-    """Return a clause as a fact about a matter of life; a thing's only if it ends something."""
+    """Return a clause as a statement about a matter; one about a thing must end something."""
     plain = clause.said.translate(SIMPLER).strip("。！!~～ ")
     matter = matter_of(plain)
     main = re.split(r"[，,]", plain)[0] if clause.is_bare else plain
@@ -145,7 +145,7 @@ def _general(clause: Clause, who: str) -> Statement | None:
 def _exact(clause: Clause, who: str) -> Iterator[Statement]:
     plain = clause.said.translate(SIMPLER)
     begin = clause.at + end_of(ADVERBS.match(plain[clause.at :]))
-    for start in dict.fromkeys((begin, clause.at)):  # some signs of degree belong to a row
+    for start in dict.fromkeys((begin, clause.at)):  # some adverbs are part of a row's pattern
         for row in ROWS:
             match = row.pattern.match(plain, start)
             if match is not None and (clause.told or row.attribute != "name"):
@@ -175,7 +175,7 @@ def _made(row: Row, match: re.Match[str], clause: Clause, who: str) -> Iterator[
 
 
 def _items(rest: str, value: str) -> list[str]:
-    """Split 画画、钢琴和书法, also with commas between; what is no plain list stays whole."""
+    """Split 画画、钢琴和书法, also at commas; return nothing if it is not a plain list."""
     if value.startswith(("在", "去", "用", "跟", "和")):
         return []
     by_commas = [_plain(part) for part in _COMMA_LISTED.split(rest.rstrip("。！!~～ "))]

@@ -1,7 +1,7 @@
-"""Clauses of an English sentence, and whom each is about.
+"""Clauses of English sentences and their subjects.
 
-A sentence falls into pieces. Each is about the speaker, about a person, or about some thing; a
-piece that says nothing new belongs to the one before it. What is imagined ends what is read.
+A sentence is split into pieces. Each is about the speaker, a person or a thing; a piece that says
+nothing new is joined to the one before it. Reading stops at the first hypothetical piece.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _BREAK = re.compile(
     r"|\s+(?:knows?|knew)\s+(?:that\s+)?(?=I\b)",
     re.IGNORECASE,
 )
-_VERBS = (  # with these a second statement about the same person begins: "… and work as a nurse"
+_VERBS = (  # verbs that begin a second statement about the same person: "… and work as a nurse"
     r"(?:work|works|live|lives|love|loves|hate|hates|enjoy|prefer|have|has|like|likes|study|play"
     r"|plays|speak|"
     r"own|moved|bought|got|started|joined|adopted|don't|doesn't|am|is|went|quit|left)"
@@ -95,7 +95,7 @@ _LEANS = re.compile(
     r"|who|where)\b"
 )
 _APPOSED = re.compile(r"(?:[A-Z][\w'-]+\.?\s?){1,3}[.!]?$")  # "my new flatmate, Tobias"
-_IT = re.compile(r"(?:it|it's|its|name's)\b", re.IGNORECASE)  # goes on with what was said
+_IT = re.compile(r"(?:it|it's|its|name's)\b", re.IGNORECASE)  # continues the piece before
 _SOME = re.compile(
     r"(?:a|an|another|some|both|all|one|two|three|second|no more)\b(?!\s(?:guy|girl|man|woman"
     r"|lady|bloke|friend|patient|customer|client|kid))",
@@ -106,19 +106,19 @@ _TO_ME = re.compile(r"they(?:'ve|\shave)?\s\w+\sme\b", re.IGNORECASE)
 
 @dataclass
 class Clause:
-    """Words of a sentence about one subject. A ``thing`` is neither the speaker nor a person."""
+    """Part of a sentence about one subject. A *thing* is neither the speaker nor a person."""
 
     begin: int
     end: int
-    at: int  # where what is said of the subject begins
+    at: int  # where the predicate begins
     subject: str = ""
     is_thing: bool = False
     is_bare: bool = False
-    told: bool = True  # its words name the subject
+    told: bool = True  # whether its words name the subject
 
 
 def clauses(text: str, people: People) -> Iterator[Clause]:
-    """Yield the clauses of a sentence that state something; what says nothing new joins them."""
+    """Yield the clauses of a sentence that state something."""
     found: list[Clause] = []
     before, is_lost = None, bool(people.topic)
     for begin, end in _pieces(text):
@@ -143,13 +143,13 @@ def clauses(text: str, people: People) -> Iterator[Clause]:
 
 
 def _meet_mentioned(text: str, clause: Clause, people: People) -> None:
-    """Get to know who is named in what is said of somebody."""
+    """Add the people that a clause names to ``people``."""
     for mention in _MENTIONED.finditer(text, clause.at, clause.end):
         people.meet(mention["relation"], mention["name"])
     had = None if clause.subject else _HAD.match(text, clause.at, clause.end)
     if had is not None:
         people.meet(had["relation"], had["name"])
-    several = _SEVERAL.search(text, clause.at)  # the names stand behind commas
+    several = _SEVERAL.search(text, clause.at)  # the names may follow commas
     if several is not None and several.start() < clause.end:
         for name in filter(None, several.group("name", "third", "other")):
             people.meet(several["relation"], name)
@@ -169,15 +169,15 @@ def _pieces(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _about(text: str, begin: int, end: int, people: People, before: Clause | None) -> Clause | None:
-    """Return a piece with whom it is about, or nothing if it states nothing."""
-    # "my wife, Ann, is a nurse": of her nothing was said yet
+    """Return a piece with its subject, or ``None`` if it states nothing."""
+    # "my wife, Ann, is a nurse": the predicate is still to come
     is_open = before is not None and before.subject and before.at >= before.end
     if ASKS.match(text, begin, end) and not is_open:
         return None
     lead = LEAD.match(text, begin, end)
     speaker = _SPEAKER.match(text, begin if lead is None else lead.end(), end)
     if speaker is None and (speaker := _JOINT.match(text, begin, end)) is not None:
-        _person(text, begin, end, people)  # "she" may mean them from now on
+        _person(text, begin, end, people)  # "she" may refer to them from now on
     if speaker is not None:
         return None if IDLE.match(text, speaker.end(), end) else Clause(begin, end, speaker.end())
     person = _person(text, begin, end, people)
@@ -217,7 +217,7 @@ def _person(text: str, begin: int, end: int, people: People) -> Clause | None:
     stranger = None if known is not None else _STRANGER.match(text, begin)
     if stranger is not None and begin > 0 and stranger.end() <= end:
         return Clause(begin, end, stranger.end(), people.meet("", stranger.group()))
-    if stranger is not None:  # "Ben" or "Rent": who knows; "he" may mean it
+    if stranger is not None:  # "Ben" or "Rent": undecidable; "he" may refer to it
         people.doubt()
     if name is None or known is None:
         return None
@@ -225,31 +225,31 @@ def _person(text: str, begin: int, end: int, people: People) -> Clause | None:
 
 
 def _related(text: str, begin: int, end: int) -> re.Match[str] | None:
-    """Return a relation with the name that follows: "the missus (Anneke, she's Dutch)"."""
+    """Match a relation with a name that follows: "the missus (Anneke, she's Dutch)"."""
     wide = _RELATED.match(text, begin)
     is_named = wide is not None and wide["name"] is not None and wide["name"][0].isupper()
     return wide if is_named else _RELATED.match(text, begin, end)
 
 
 def _meant(pronoun: str, people: People) -> str | None:
-    """Return whom "he" means: the only one it may; of several, nobody."""
+    """Return whom a pronoun refers to; ``None`` if it is ambiguous."""
     may = [who for who in people.here if _may_mean(pronoun, who)]
     return may[0] or None if len(may) == 1 else None
 
 
 def _may_mean(pronoun: str, person: str) -> bool:
-    """Whether "he" may be a person: it is no sister."""
+    """Return whether a pronoun fits a person: "he" is not a sister."""
     wrong = _WOMEN if pronoun in ("he", "his", "him") else _MEN
     return wrong.search(person) is None
 
 
 def _are_their_words(text: str, clause: Clause) -> bool:
-    """Whether a person is said to say something, of others than themselves."""
+    """Return whether a clause reports what a person says, other than about themselves."""
     return SAYS.match(text[clause.at : clause.end].lstrip()) is not None
 
 
 def _bare(text: str, begin: int, end: int, before: Clause | None) -> Clause | None:
-    """A piece without a person: it goes on about the one before, or is about some thing."""
+    """Return a piece without a person: it continues the clause before or is about a thing."""
     is_joined = _IT.match(text, begin, end) or (before and _APPOSED.match(text[begin:end]))
     is_thing = _THING.match(text, begin, end) is not None and not is_joined
     if _TO_ME.match(text, begin, end) or (before is None and BARE.match(text, begin, end)):
@@ -275,7 +275,7 @@ def _has_own_matter(text: str, clause: Clause, before: Clause) -> bool:
 
 
 def _parts(text: str, clause: Clause) -> Iterator[Clause]:
-    """Yield "I live in Rome" and "work as a nurse" of "I live in Rome and work as a nurse"."""
+    """Split "I live in Rome and work as a nurse" into "I live in Rome" and "work as a nurse"."""
     begin = clause.begin
     for cut in _SAME_SUBJECT.finditer(text, clause.at, clause.end):
         at = clause.at if begin == clause.begin else begin
@@ -300,5 +300,5 @@ def _parts(text: str, clause: Clause) -> Iterator[Clause]:
 
 
 def matter_of(words: str) -> Matter | None:
-    """Return the first matter of life that words touch."""
+    """Return the first matter that words touch."""
     return next((each for each in MATTERS if each.words.search(words)), None)

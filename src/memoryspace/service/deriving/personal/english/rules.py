@@ -1,7 +1,7 @@
-"""What somebody says of themselves and their people in English, clause by clause.
+"""Statements in English sentences, clause by clause.
 
-A clause is a fact if a row reads a value out of it, or if it touches a matter of life. What is said
-of a mere thing counts only if it puts an end to something known.
+A clause is a fact if a row extracts a value from it or if it touches a matter (an area of life). A
+clause about a mere thing counts only if it ends a known fact.
 """
 
 from __future__ import annotations
@@ -56,21 +56,21 @@ _CALL_ME = re.compile(
 _ADJUNCT = re.compile(
     r"\b(?:before|after|from|to|at) (?:work|school)\b|\bwith (?:my|our|the) (?:[\w-]+ )?\w+"
 )
-_DIGITS = re.compile(r"\d{6,}")  # a number to keep rather than to tell
+_DIGITS = re.compile(r"\d{6,}")  # a private number, such as an account's
 _SHORTENED = re.compile(r"^'(?:m|ve|re|s|ll|d)\s+")
 _AGE = re.compile(r"[1-9]\d[.!]?$")
 _LONGEST_LIST = 12
 
 
 def statements(sentence: str, who: str, people: People) -> Iterator[Statement]:
-    """Yield what a sentence states about its speaker, who is called ``who``, or their people."""
+    """Yield what a sentence states about its speaker, called ``who``, or people around them."""
     text = plain(sentence)
     if _CORRECTS.search(text) and not UNREAL.search(text):
         yield _corrected(text, who)
         return
     unnamed = None if people.here else _ACTUALLY.match(text)
     matter = None if unnamed is None else matter_of(lowered(unnamed["said"]))
-    if matter is not None:  # of whom, who made it knows: one on the same matter
+    if matter is not None:  # about whom is unknown: the ledger looks for the same matter
         yield _corrected(text, who)._replace(
             attribute=f"{CORRECTION} {matter.name}", text=f"{trimmed(text)}.", needs_rival=True
         )
@@ -85,16 +85,16 @@ def statements(sentence: str, who: str, people: People) -> Iterator[Statement]:
 
 
 def _corrected(text: str, who: str) -> Statement:
-    """Return a correction whole: what is right stands somewhere in it."""
+    """Return a correction as a whole; the right value is somewhere in it."""
     return Statement(
         CORRECTION, trimmed(text), f"{who}: {trimmed(text)}.", change=True, is_exact=False
     )
 
 
 def _introduced(people: People, told: Collection[str], who: str) -> Iterator[Statement]:
-    """Yield who was named on the way: "my brother Callum would eat that" tells of a brother.
+    """Yield people named in passing: "my brother Callum would eat that" reveals a brother.
 
-    Of whom something is told a fact speaks already: they are known by it from now on.
+    People that another statement is about are skipped: that statement makes them known.
     """
     for relation, name in people.met:
         if f"{relation} {name}" not in told:
@@ -150,7 +150,7 @@ def _stated(text: str, clause: Clause, who: str) -> Iterator[Statement]:
 
 
 def _worded(said: str, clause: Clause, who: str) -> str:
-    """Return a clause so that it reads alone: whom it is about stands in it."""
+    """Return a clause that reads on its own, with its subject named."""
     if clause.subject and not clause.told:
         return f"{who}'s {_titled(clause.subject)}: {said.strip(' ,;:-').rstrip('.!')}."
     return in_third_person(said, who)
@@ -162,7 +162,7 @@ def _titled(subject: str) -> str:
 
 
 def _turns(matter: Matter, main: str) -> bool:
-    """Whether a matter is otherwise from now on; what is denied or only meant to be is not."""
+    """Return whether a matter changes, unless the change is negated or only intended."""
     found = None if matter.turns is None else matter.turns.search(main)
     return (
         found is not None and not DENIES.search(main[: found.start()]) and not INTENDS.search(main)
@@ -170,14 +170,14 @@ def _turns(matter: Matter, main: str) -> bool:
 
 
 def _matter(main: str, words: str, clause: Clause) -> Matter | None:
-    """Return what a clause is about; with whom or before what somebody does it tells little."""
+    """Return the matter of a clause; adjuncts such as "with my sister" are considered last."""
     predicate = main[clause.at - clause.begin :] if clause.subject else main
     looked_at = (_ADJUNCT.sub("", predicate), predicate, main, words)
     return next(filter(None, map(matter_of, looked_at)), None)
 
 
 def _general(said: str, clause: Clause, text: str) -> Statement | None:
-    """Return a clause as a fact about a matter of life; a thing's only if it ends something."""
+    """Return a clause as a statement about a matter; one about a thing must end something."""
     words = lowered(said)
     rest = trimmed(_SHORTENED.sub("", said[clause.at - clause.begin :]))
     value = rest if rest else trimmed(said)
@@ -253,7 +253,7 @@ def _made(
 
 
 def _items(value: str) -> list[str]:
-    """Split "tennis, hiking and climbing"; what is no plain list stays whole."""
+    """Split "tennis, hiking and climbing"; return nothing if it is not a plain list."""
     items = [trimmed(part) for part in _LISTED.split(value)]
     is_plain = all(item and len(item.split()) <= 4 for item in items)
     return items if is_plain and len(items) <= _LONGEST_LIST else []

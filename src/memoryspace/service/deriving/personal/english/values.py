@@ -1,7 +1,7 @@
-"""The rows that read an exact value out of an English clause: a home, a job, an allergy, a taste.
+"""Patterns that extract an exact value from an English clause: a home, a job, an allergy, a taste.
 
-A row sees a predicate in lower case ("'m a nurse", "works at the mill"); ``v`` is the value.
-The first row that matches wins. What no row reads is still a fact if it touches a matter of life.
+A row matches a predicate in lower case ("'m a nurse", "works at the mill"); group ``v`` is the
+value. The first matching row wins. A clause without a match is still a fact if it touches a matter.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ after | over | important
 
 
 class Row(NamedTuple):
-    """What matches states ``attribute`` of somebody; ``own`` is for "my … is": which "my …"."""
+    """A pattern for ``attribute``. ``own`` restricts it to "my … is", by the words after "my"."""
 
     pattern: re.Pattern[str]
     attribute: str
@@ -90,7 +90,7 @@ def row(
     change: bool = False,
     is_list: bool = False,
 ) -> Row:
-    """Return a row whose pattern is written as a text."""
+    """Return a row, given its pattern as text."""
     return Row(re.compile(pattern), attribute, polarity, ended, change, is_list)
 
 
@@ -112,7 +112,7 @@ ROWS = (
     _own("(?:phone|mobile|cell|telephone)(?: number)?", "phone", r"(?P<v>[+\d][\d ()-]{4,})"),
     _own("(?:biggest |other |main )?(?:hobby|hobbies|interests?|passions?)", "likes", is_list=True),
     _own(r"(?:all-time )?favourites?(?: \w+){1,4}", "*", rf"(?!the one|one\b){_SHORT}"),
-    # who somebody is
+    # identity
     row(
         rf"{_BE}{_ADVERBS}(?:an? )?(?P<v>\d{{1,3}})(?=[.!,;]|\s(?:years?\sold|now|and|this year"
         rf"|today)"
