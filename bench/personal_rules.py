@@ -28,7 +28,7 @@ from memoryspace.service.deriving.personal.chinese import clauses as personal_ch
 from memoryspace.service.deriving.personal.chinese import rules as personal_chinese
 from memoryspace.service.deriving.personal.english import clauses as personal_english_clauses
 from memoryspace.service.deriving.personal.english import rules as personal_english
-from memoryspace.service.deriving.personal.reading import facts_in
+from memoryspace.service.deriving.personal.extraction import facts_in
 from memoryspace.service.values.memory import MemoryItem
 
 LANGUAGES = {"en": personal_english, "zh": personal_chinese}

@@ -20,8 +20,8 @@ from ..retrieval.hits import WhyNot
 from ..store import Address, KeepsVectors, Store, open_store
 from ..store.users import USERS_AT_ONCE, Usage, UserPage
 from .base import DEFAULT_SESSION, Filters
-from .deriving.choosing import all_of, is_about_people, kinds_of
 from .deriving.contract import Deriver
+from .deriving.derivers import all_of, is_about_people, kinds_of
 from .deriving.worker import Outcome, Recorded, Worker
 from .learning.tool_calls import ToolCalls
 from .learning.trajectories import Trajectories

@@ -1,13 +1,9 @@
-"""Sentence splitting and word comparison shared by the English and Chinese rules."""
+"""Sentence splitting shared by the English and Chinese rules."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
-
-from ...retrieval.text.analysis import tokens
-from ...retrieval.text.stopwords import STOP_WORDS
 
 _LONGEST_TEXT = 20_000  # characters read of one message
 _LONGEST_SENTENCE = 400  # anything longer was pasted rather than said
@@ -70,17 +66,3 @@ def stated_part(sentence: str) -> str:
         return sentence
     asked = [match.start() for match in _QUESTION.finditer(sentence)]
     return sentence[: asked[-1]] if asked else ""
-
-
-@lru_cache(maxsize=4096)  # one value is compared with many
-def value_words(value: str) -> frozenset[str]:
-    """Return the stemmed content words of a value; all its words if it has only stop words."""
-    found = frozenset(tokens(value))
-    telling = frozenset(word for word in found if word not in STOP_WORDS)
-    return telling if telling else found
-
-
-def overlap(one: frozenset[str], other: frozenset[str]) -> float:
-    """Return the share of words two values have in common, from 0 to 1 (Dice)."""
-    total = len(one) + len(other)
-    return 2 * len(one & other) / total if total else 1.0

@@ -27,9 +27,9 @@ from ..values.results import Status
 from ..writing.erasing import Eraser
 from ..writing.repository import Edit, Shelf
 from ..writing.secrecy import purged, without_secrets
-from .carrying import Carrier, Judge
-from .choosing import concerned
 from .contract import BadDecision, Deriver, Job
+from .derivers import concerned
+from .execution import Carrier, Judge
 from .jobs import (
     MOST_ERROR,
     Jobs,
@@ -42,7 +42,7 @@ from .jobs import (
     numbered,
     without,
 )
-from .knowing import KnownMemories
+from .known import KnownMemories
 
 logger = logging.getLogger(__name__)
 

@@ -17,14 +17,14 @@ from ....model import ChatModel, Spending
 from ...values.memory import MemoryItem
 from ..contract import Decision, Job, Known
 from ..language import is_chinese
-from ..likeness import likeness
-from .comparing import FACT, Ledger
+from ..similarity import likeness
 from .entries import Entry, Relation
+from .extraction import facts_in, is_said_by_user
 from .facts import Fact, slot_of
 from .insights import INSIGHT, Group, groups, outdated, renewed
+from .ledger import FACT, Ledger
 from .model import FactModel
 from .people import names_of
-from .reading import facts_in, is_said_by_user
 
 logger = logging.getLogger(__name__)
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from ...values.memory import MemoryItem
-from ..language import overlap, value_words, word_set
-from ..likeness import likeness
+from ..language import word_set
+from ..similarity import likeness, overlap, value_words
 from .facts import (
     CORRECTION,
     EVENT,
@@ -21,7 +21,7 @@ from .facts import (
     slot_of,
 )
 from .instructions import is_one_thing, names_language
-from .sharing import is_other_time, shares_a_matter, shares_a_word, tells_days
+from .shared_words import is_other_time, shares_a_matter, shares_a_word, tells_days
 
 _PARTNERS = word_set("""
     wife husband hubby missus spouse partner girlfriend boyfriend gf bf fiance fiancee fiancé

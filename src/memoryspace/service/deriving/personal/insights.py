@@ -14,9 +14,9 @@ from ....record import Origin
 from ...values.memory import Draft, MemoryItem
 from ..contract import Add, Decision, Drop
 from ..language import is_chinese
-from .comparing import Ledger
 from .entries import Entry
 from .facts import USER, slot_of
+from .ledger import Ledger
 
 INSIGHT = "insight"  # the kind of memory
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from enum import Enum
 
-from .sharing import shares_a_word
+from .shared_words import shares_a_word
 
 # Signs of a lasting instruction, as opposed to a single request.
 _LASTS = re.compile(

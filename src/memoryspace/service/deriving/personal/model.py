@@ -16,8 +16,8 @@ from ....model import ChatModel, Spending, ask, prompt_messages, read_prompt
 from ...values.memory import MemoryItem
 from ..language import is_chinese
 from .entries import Entry, Relation
+from .extraction import called, subject_of
 from .facts import Fact, attribute_named, is_exclusive
-from .reading import called, subject_of
 
 _LONGEST_CALL = 12_000  # characters of messages in one call
 _MOST_FACTS = 200  # per call; a model that returns more repeats itself

@@ -21,7 +21,7 @@ from ....record import is_number
 from ...values.kinds import EXPERIENCE
 from ...values.memory import MemoryItem
 from ..contract import Add, Adjust, BadDecision, Decision, Job, Known, Supersede
-from ..likeness import likeness
+from ..similarity import likeness
 from .lessons import AUTHOR, IMPORTANCE, draft_of, told_in_details
 from .model import Teacher
 from .rules import Lesson, lesson_of, standing

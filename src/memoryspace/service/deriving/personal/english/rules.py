@@ -14,8 +14,8 @@ from ..facts import CORRECTION, EXCLUSIVE_MATTERS, Statement, attribute_named, t
 from ..people import People
 from .clauses import IS_NAMED, OWN, Clause, clauses, matter_of
 from .matters import ENDS, NEGATED, TURNS, Matter
+from .third_person import in_third_person
 from .values import ROWS, Row
-from .voice import in_third_person
 from .words import (
     DENIES,
     INTENDS,

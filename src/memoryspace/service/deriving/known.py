@@ -15,7 +15,7 @@ from ..values.kinds import SUPERSEDED
 from ..values.memory import QUARANTINED, MemoryItem
 from ..writing.repository import Shelf
 from ..writing.secrecy import without_secrets
-from .likeness import likeness
+from .similarity import likeness
 
 _OUT = frozenset({QUARANTINED, SUPERSEDED})
 _LOOKED_AT = 4  # candidates per result: the best search hits need not be the most similar texts

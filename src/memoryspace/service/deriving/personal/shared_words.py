@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from ..language import value_words, word_set
+from ..language import word_set
+from ..similarity import value_words
 
 # Words that say little about the topic of a fact.
 _COMMON = word_set("""

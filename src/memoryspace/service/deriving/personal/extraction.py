@@ -15,7 +15,7 @@ from ....retrieval.times import TimeSpan, times_in
 from ...values.memory import MemoryItem
 from ..language import is_chinese, sentences, stated_part
 from .chinese import rules as personal_chinese
-from .dating import dated
+from .dates import dated
 from .english import rules as personal_english
 from .facts import (
     EXCLUSIVE_MATTERS,

@@ -15,8 +15,7 @@ from ....record import Origin
 from ...values.kinds import SUPERSEDED, SUPERSEDED_BY
 from ...values.memory import QUARANTINED, Draft, MemoryItem
 from ..contract import Add, Adjust, Decision, Supersede
-from ..language import value_words
-from ..likeness import likeness
+from ..similarity import likeness, value_words
 from .entries import (
     Entry,
     Relation,
