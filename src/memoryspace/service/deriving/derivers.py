@@ -11,7 +11,7 @@ from ..values.kinds import NO_MEMORIES
 from ..values.memory import RAW, MemoryItem
 from ..writing.secrecy import without_secrets
 from .contract import AboutPeople, Deriver, Selective
-from .jobs import known_as
+from .jobs import owner_name
 
 
 def all_of(deriver: Deriver | None, derivers: Sequence[Deriver]) -> tuple[Deriver, ...]:
@@ -30,12 +30,12 @@ def all_of(deriver: Deriver | None, derivers: Sequence[Deriver]) -> tuple[Derive
             raise TypeError(
                 f"{type(each).__name__} is not a deriver: it needs name, kinds, is_quick and derive"
             )
-        if known_as(each.name) in names:
+        if owner_name(each.name) in names:
             raise InvalidInput(
-                f"two derivers are called {known_as(each.name)!r}, so their jobs could not be told "
-                "apart; rename one of them"
+                f"two derivers are called {owner_name(each.name)!r}, so their jobs could not be "
+                "told apart; rename one of them"
             )
-        names.add(known_as(each.name))
+        names.add(owner_name(each.name))
     return every
 
 

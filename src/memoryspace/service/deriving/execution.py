@@ -21,7 +21,7 @@ from ..writing.admission import SUSPICION
 from ..writing.erasing import HELD_UNTIL, SOURCE_VERSIONS, is_source
 from ..writing.repository import Edit, Shelf
 from .contract import BadDecision, Deriver
-from .jobs import Stored, draft_from
+from .jobs import StoredJob, draft_from
 
 ADJUSTED_BY = "adjusted_by"  # the detail that lists the last decisions executed on a memory
 _REMEMBERED = 50  # of them
@@ -30,26 +30,26 @@ Plan = Sequence[Mapping[str, Any]]
 Judge = Callable[[MemoryItem], MemoryItem]  # quarantines what looks like an attack
 
 
-class Carrier:
+class PlanExecutor:
     """Executes the decisions of one job.
 
     ``seen`` holds memories already read for the job; one of them is read again only if another
-    process has changed it. ``handed`` holds the job's own memories if they were just stored;
+    process has changed it. ``fresh`` holds the job's own memories if they were just stored;
     sources found in either are not read again.
     """
 
     def __init__(
         self,
         shelf: Shelf,
-        stored: Stored,
+        stored: StoredJob,
         deriver: Deriver,
         judge: Judge,
         *,
         seen: Mapping[str, MemoryItem] | None = None,
-        handed: Sequence[MemoryItem] = (),
+        fresh: Sequence[MemoryItem] = (),
     ) -> None:
         self._seen = {} if seen is None else dict(seen)
-        self._handed = {each.id: each for each in handed}
+        self._fresh = {each.id: each for each in fresh}
         self._shelf = shelf
         self._judge = judge
         self._stored = stored
@@ -72,7 +72,7 @@ class Carrier:
                 f"{self._deriver.name} derived a memory that cannot be stored: {error}"
             ) from error
 
-    async def carry_out(self, plan: Plan) -> list[Record]:
+    async def execute(self, plan: Plan) -> list[Record]:
         """Change existing memories as decided; return the records to add."""
         drafts = _drafts(plan)
         sources = await self._sources(plan)
@@ -137,7 +137,7 @@ class Carrier:
         """Return the source memories of a decision; all of the job's if it names none."""
         named = _named(decision["draft"]["origin"]) if "draft" in decision else ()
         named = tuple(decision.get("derived_from", named))
-        return named if named else tuple(self._stored.task.memories)
+        return named if named else tuple(self._stored.state.memories)
 
     async def _edit(self, memory_id: str, edit: Edit, *, keep: bool = True) -> None:
         try:
@@ -154,13 +154,13 @@ class Carrier:
     async def _sources(self, plan: Plan) -> _Sources:
         named = {each for decision in plan for each in self._sources_of(decision)}
         made = {each["draft"]["id"] for each in plan if "draft" in each}
-        ids = frozenset({*named, *self._stored.task.memories} - made)
+        ids = frozenset({*named, *self._stored.state.memories} - made)
         there = await self._records(ids)
-        session, own = self._stored.scope.session, self._stored.task.memories
+        session, own = self._stored.scope.session, self._stored.state.memories
         return _Sources({each.id: each for each in there if is_source(each, session, own)})
 
     async def _records(self, ids: frozenset[str]) -> list[Record]:
-        known = {**self._seen, **self._handed} if self._handed else {}
+        known = {**self._seen, **self._fresh} if self._fresh else {}
         if ids <= known.keys():
             memories = (known[each] for each in ids)
             return [change(record_of(each), session=each.session_id) for each in memories]
@@ -168,7 +168,7 @@ class Carrier:
 
     def _memories(self, drafts: Sequence[Draft], sources: _Sources) -> list[MemoryItem]:
         """Return drafts as memories; a draft may name another draft of the plan as its source."""
-        known = {*self._stored.task.memories, *sources.there, *(each.id for each in drafts)}
+        known = {*self._stored.state.memories, *sources.there, *(each.id for each in drafts)}
         made: list[MemoryItem] = []
         for draft in drafts:
             made.append(self._memory(draft, sources, known))
@@ -179,7 +179,7 @@ class Carrier:
     def _memory(self, draft: Draft, sources: _Sources, known: Collection[str | None]) -> MemoryItem:
         """Return a draft as a memory that inherits quarantine and expiry from its sources."""
         named = tuple(each for each in _named(draft.origin) if each in known)
-        from_ = named if named else tuple(self._stored.task.memories)
+        from_ = named if named else tuple(self._stored.state.memories)
         marks = draft.marks | {QUARANTINED} if sources.held_back & set(from_) else draft.marks
         expires = draft.expires_at if draft.expires_at is not None else sources.last_end(from_)
         origin = Origin(self._deriver.name, from_)
@@ -191,8 +191,8 @@ class Carrier:
         return memory if sources.were_released(from_) else self._judge(memory)
 
     def _versions_of(self, ids: Sequence[str]) -> dict[str, int]:
-        meant = self._stored.task.memories
-        return {each: meant[each].version for each in ids if each in meant}
+        versions = self._stored.state.memories
+        return {each: versions[each].version for each in ids if each in versions}
 
 
 class _Sources:

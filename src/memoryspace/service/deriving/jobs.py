@@ -34,14 +34,14 @@ MOST_ERROR = 300  # characters
 _PERSONAL, _TASK, _TOOL = _OF_BEFORE = ("personal", "task memory", "tool memory")
 
 
-class Meant(Struct, frozen=True, array_like=True):
+class SourceVersion(Struct, frozen=True, array_like=True):
     """The version of a memory's text that a job refers to."""
 
     version: int
     digest: str
 
 
-class Task(Struct, frozen=True, omit_defaults=True):
+class JobState(Struct, frozen=True, omit_defaults=True):
     """The stored state of a job: its memories and its progress.
 
     ``memories`` maps ids to the version and a digest of the text the job refers to; a memory whose
@@ -51,7 +51,7 @@ class Task(Struct, frozen=True, omit_defaults=True):
     missing in jobs written by versions that did not record it.
     """
 
-    memories: dict[str, Meant]
+    memories: dict[str, SourceVersion]
     deriver: str | None = None
     details: dict[str, Any] = {}
     is_anew: bool = False
@@ -62,7 +62,7 @@ class Task(Struct, frozen=True, omit_defaults=True):
     decisions: list[dict[str, Any]] | None = None
 
 
-class Stored(Struct, frozen=True):
+class StoredJob(Struct, frozen=True):
     """A job and its place in the store. ``here`` selects it as long as nobody has rewritten it.
 
     A job that was read is selected by its seq. One that was just written is selected by a unique
@@ -72,10 +72,10 @@ class Stored(Struct, frozen=True):
     id: str
     scope: Scope
     here: Where
-    task: Task
+    state: JobState
 
 
-class Written(NamedTuple):
+class AddedJobs(NamedTuple):
     """Deriver names by job id, and the ids of the memories that are new.
 
     ``jobs`` holds the stored jobs if all memories were new; otherwise it is empty.
@@ -83,7 +83,7 @@ class Written(NamedTuple):
 
     ids: dict[str, str]
     added: list[str]
-    jobs: Sequence[Stored]
+    jobs: Sequence[StoredJob]
 
 
 class Jobs:
@@ -98,9 +98,9 @@ class Jobs:
         await self._note(user, ids)
         return ids
 
-    def record(self, job_id: str, task: Task) -> Record:
+    def record(self, job_id: str, state: JobState) -> Record:
         """Return the record of a job, to be appended beside its memories."""
-        record = self._record(job_id, JOB, msgspec.to_builtins(task))
+        record = self._record(job_id, JOB, msgspec.to_builtins(state))
         return change(record, marks=frozenset({f"{RESERVED_PREFIX}written:{new_id()}"}))
 
     async def add(
@@ -109,59 +109,63 @@ class Jobs:
         records: Sequence[Record],
         details: Mapping[str, Any],
         derivers: Iterable[str],
-    ) -> Written:
+    ) -> AddedJobs:
         """Store raw memories together with one job for each deriver."""
         ids = await self.announce(scope.user, derivers)
-        meant = _first_of_each(records)
-        tasks = {job_id: Task(meant, deriver, dict(details)) for job_id, deriver in ids.items()}
-        jobs = [self.record(job_id, task) for job_id, task in tasks.items()]
+        versions = _source_versions(records)
+        states = {
+            job_id: JobState(versions, deriver, dict(details)) for job_id, deriver in ids.items()
+        }
+        jobs = [self.record(job_id, state) for job_id, state in states.items()]
         added = set(await self.store.append(scope, [*records, *jobs]))
-        known = [each for each in meant if each not in added]
+        known = [each for each in versions if each not in added]
         if known:  # their jobs exist already
             for job_id in ids:
-                await self._leave_out(scope, job_id, known)
-        is_all_new = len(meant) == len(records) and not known
-        written = [_written(scope, job, tasks[job.id]) for job in jobs] if is_all_new else []
-        return Written(ids, [each for each in meant if each in added], written)
+                await self._remove_memories(scope, job_id, known)
+        is_all_new = len(versions) == len(records) and not known
+        written = [_just_written(scope, job, states[job.id]) for job in jobs] if is_all_new else []
+        return AddedJobs(ids, [each for each in versions if each in added], written)
 
-    async def hand_on(self, stored: Stored, derivers: Collection[str]) -> None:
+    async def hand_on(self, stored: StoredJob, derivers: Collection[str]) -> None:
         """Create the same job for other derivers. Idempotent."""
         if not derivers:
             return
         ids = {f"{stored.id}:{digest(deriver)}": deriver for deriver in derivers}
         await self._note(stored.scope.user, ids)
         jobs = [
-            self.record(job_id, Task(stored.task.memories, deriver, is_anew=True))
+            self.record(job_id, JobState(stored.state.memories, deriver, is_anew=True))
             for job_id, deriver in ids.items()
         ]
         await self.store.append(stored.scope, jobs)
 
-    async def _leave_out(self, scope: Scope, job_id: str, memory_ids: Collection[str]) -> None:
+    async def _remove_memories(
+        self, scope: Scope, job_id: str, memory_ids: Collection[str]
+    ) -> None:
         stored = await self.find(scope, job_id)
         if stored is not None:
-            await self.revise(stored, without(stored.task, memory_ids))
+            await self.revise(stored, without_memories(stored.state, memory_ids))
 
     async def users(self) -> list[str]:
         """Return all users that may have jobs."""
         return await self.store.sessions(OUTBOX)
 
-    async def of(self, scope: Scope) -> list[Stored]:
+    async def of(self, scope: Scope) -> list[StoredJob]:
         """Return the jobs of a session, or of all sessions of a user, oldest first."""
         records = await self.store.select(scope, Where(kind=JOB))
         return [_stored(scope.user, record) for record in records]
 
-    async def find(self, scope: Scope, job_id: str) -> Stored | None:
+    async def find(self, scope: Scope, job_id: str) -> StoredJob | None:
         """Return a job, or ``None`` if it is done."""
         records = await self.store.select(scope, Where(ids=frozenset({job_id}), kind=JOB))
         return _stored(scope.user, records[-1]) if records else None
 
-    async def revise(self, stored: Stored, task: Task) -> Stored | None:
+    async def revise(self, stored: StoredJob, state: JobState) -> StoredJob | None:
         """Store a job's progress and return it; ``None`` if another process was first."""
-        record = self.record(stored.id, task)
+        record = self.record(stored.id, state)
         done = await self._replace(stored, [record])
-        return _written(stored.scope, record, task) if done else None
+        return _just_written(stored.scope, record, state) if done else None
 
-    async def finish(self, stored: Stored, records: Sequence[Record]) -> bool:
+    async def finish(self, stored: StoredJob, records: Sequence[Record]) -> bool:
         """Replace a job by the records derived from it; return whether it still existed."""
         if records:
             done = await self._replace(stored, records)
@@ -178,69 +182,69 @@ class Jobs:
         notes = [self._record(job_id, NOTE, {}) for job_id in job_ids]
         await self.store.append(Scope(OUTBOX, user), notes)
 
-    async def _replace(self, stored: Stored, records: Sequence[Record]) -> bool:
+    async def _replace(self, stored: StoredJob, records: Sequence[Record]) -> bool:
         return bool(await self.store.replace(stored.scope, stored.here, records, if_found=True))
 
     def _record(self, record_id: str, kind: str, value: dict[str, Any]) -> Record:
         return Record(record_id, value, "", kind=kind, created_at=self.store.clock())
 
 
-def _stored(user: str, record: Record) -> Stored:
+def _stored(user: str, record: Record) -> StoredJob:
     """Return a job; an unreadable one is marked as given up."""
     try:
-        task = msgspec.convert(record.value, Task)
+        state = msgspec.convert(record.value, JobState)
     except msgspec.ValidationError:
         deriver = record.value.get("deriver") if isinstance(record.value, dict) else None
-        task = Task(
+        state = JobState(
             {},
             deriver if isinstance(deriver, str) else None,
             error="the stored job is unreadable",
             is_given_up=True,
         )
     here = version_at(record.id, record.seq)
-    return Stored(record.id, Scope(user, record.session), here, task)
+    return StoredJob(record.id, Scope(user, record.session), here, state)
 
 
-def _written(scope: Scope, record: Record, task: Task) -> Stored:
+def _just_written(scope: Scope, record: Record, state: JobState) -> StoredJob:
     """Return a job that was just written, without reading it back."""
-    return Stored(record.id, scope, Where(ids=frozenset({record.id}), marks=record.marks), task)
+    return StoredJob(record.id, scope, Where(ids=frozenset({record.id}), marks=record.marks), state)
 
 
-def known_as(name: str) -> str:
+def owner_name(name: str) -> str:
     """Return the name under which a deriver owns jobs: its name without the model."""
     return name.partition("/")[0]
 
 
-def is_for(task: Task, deriver: Deriver) -> bool:
+def is_for(state: JobState, deriver: Deriver) -> bool:
     """Return whether a job belongs to a deriver.
 
     For a job that names no deriver, its decisions or memories tell; if they do not, it belongs to
     any deriver.
     """
-    name = known_as(deriver.name)
-    if task.deriver is not None:
-        return task.deriver == name
-    if task.decisions is not None:
-        return all(_makes(deriver, each.get("draft")) for each in task.decisions)
-    if name not in _OF_BEFORE or not task.memories:
+    name = owner_name(deriver.name)
+    if state.deriver is not None:
+        return state.deriver == name
+    if state.decisions is not None:
+        return all(_makes(deriver, each.get("draft")) for each in state.decisions)
+    if name not in _OF_BEFORE or not state.memories:
         return True
-    return name == _deriver_of_before(task)
+    return name == _deriver_of_before(state)
 
 
 def _makes(deriver: Deriver, draft: object) -> bool:
     return not isinstance(draft, dict) or draft.get("kind") in deriver.kinds
 
 
-def _deriver_of_before(task: Task) -> str:
-    if "score" in task.details:
+def _deriver_of_before(state: JobState) -> str:
+    if "score" in state.details:
         return _TASK
-    return _TOOL if all(each.startswith("call-") for each in task.memories) else _PERSONAL
+    return _TOOL if all(each.startswith("call-") for each in state.memories) else _PERSONAL
 
 
-def without(task: Task, memory_ids: Collection[str]) -> Task:
+def without_memories(state: JobState, memory_ids: Collection[str]) -> JobState:
     """Return a job without some of its memories, to be decided again."""
-    left = {key: meant for key, meant in task.memories.items() if key not in memory_ids}
-    return change(task, memories=left, decisions=None, round=task.round + 1)
+    left = {key: version for key, version in state.memories.items() if key not in memory_ids}
+    return change(state, memories=left, decisions=None, round=state.round + 1)
 
 
 def digest(text: str) -> str:
@@ -248,18 +252,18 @@ def digest(text: str) -> str:
     return blake2b(clean_text(text).encode(), digest_size=12).hexdigest()
 
 
-def _first_of_each(records: Iterable[Record]) -> dict[str, Meant]:
+def _source_versions(records: Iterable[Record]) -> dict[str, SourceVersion]:
     """Return the versions of new memories. Of records with the same id a store keeps the first."""
-    meant: dict[str, Meant] = {}
+    versions: dict[str, SourceVersion] = {}
     for record in records:
-        meant.setdefault(record.id, Meant(1, digest(record.text)))
-    return meant
+        versions.setdefault(record.id, SourceVersion(1, digest(record.text)))
+    return versions
 
 
-def numbered(stored: Stored, decisions: Iterable[Decision]) -> list[dict[str, Any]]:
+def numbered(stored: StoredJob, decisions: Iterable[Decision]) -> list[dict[str, Any]]:
     """Return decisions as plain data, with a stable id for every draft."""
     name = stored.id.removeprefix(f"{RESERVED_PREFIX}job:")
-    prefix = f"{name}-{stored.task.round}" if stored.task.round else name
+    prefix = f"{name}-{stored.state.round}" if stored.state.round else name
     return [_dumped(each, f"{prefix}-{number}") for number, each in enumerate(decisions, 1)]
 
 

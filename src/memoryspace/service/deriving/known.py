@@ -15,7 +15,7 @@ from ..values.kinds import SUPERSEDED
 from ..values.memory import QUARANTINED, MemoryItem
 from ..writing.repository import Shelf
 from ..writing.secrecy import without_secrets
-from .similarity import likeness
+from .similarity import similarity
 
 _OUT = frozenset({QUARANTINED, SUPERSEDED})
 _LOOKED_AT = 4  # candidates per result: the best search hits need not be the most similar texts
@@ -41,7 +41,7 @@ class KnownMemories:
             self._scope.user, Query(text=text, top_k=top_k * _LOOKED_AT, only=only)
         )
         memories = await self._read({each.seq: each.id for each in found})
-        rated = [(each, likeness(text, each.text)) for each in memories]
+        rated = [(each, similarity(text, each.text)) for each in memories]
         rated.sort(key=lambda pair: (-pair[1], -pair[0].seq))
         return rated[:top_k]
 

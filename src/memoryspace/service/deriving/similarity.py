@@ -16,7 +16,7 @@ _DENIES = word_set("""
 """)
 
 
-def likeness(one: str, other: str) -> float:
+def similarity(one: str, other: str) -> float:
     """Return the weighted Dice similarity of two texts.
 
     Stop words weigh little, except negations: "I do not like it" must not match "I like it".

@@ -29,18 +29,18 @@ from ..writing.repository import Edit, Shelf
 from ..writing.secrecy import purged, without_secrets
 from .contract import BadDecision, Deriver, Job
 from .derivers import concerned
-from .execution import Carrier, Judge
+from .execution import Judge, PlanExecutor
 from .jobs import (
     MOST_ERROR,
     Jobs,
-    Meant,
-    Stored,
-    Task,
+    JobState,
+    SourceVersion,
+    StoredJob,
     digest,
     is_for,
-    known_as,
     numbered,
-    without,
+    owner_name,
+    without_memories,
 )
 from .known import KnownMemories
 
@@ -56,7 +56,7 @@ NOTE_GRACE = 60.0  # seconds after which a note without a job is stale
 T = TypeVar("T")
 
 
-class Outcome(Enum):
+class JobOutcome(Enum):
     """The result of one attempt at a job."""
 
     DONE = "done"  # by this or another process
@@ -68,18 +68,18 @@ class Recorded(NamedTuple):
     """The ids that are new, and the name and outcome of each deriver that applies."""
 
     added: list[str]
-    jobs: Sequence[tuple[str, Outcome]]
+    jobs: Sequence[tuple[str, JobOutcome]]
 
 
-class Handed(NamedTuple):
+class FreshJob(NamedTuple):
     """A job and its memories, just stored, so that they need not be read back."""
 
-    job: Stored
+    job: StoredJob
     memories: Sequence[MemoryItem]
 
 
-Attempted = asyncio.Future[Outcome]
-Begun = Sequence[tuple[Deriver, Attempted]]  # background jobs and their derivers
+Attempted = asyncio.Future[JobOutcome]
+StartedJobs = Sequence[tuple[Deriver, Attempted]]  # background jobs and their derivers
 Afterwards = Callable[[Scope], Awaitable[None]]  # called after each job, with its session
 
 
@@ -97,7 +97,7 @@ class Worker:
         max_attempts: int,
         afterwards: Afterwards,
     ) -> None:
-        self._derivers = {known_as(each.name): each for each in derivers}
+        self._derivers = {owner_name(each.name): each for each in derivers}
         self.jobs = Jobs(shelf.store)
         self._shelf = shelf
         self._searcher = searcher
@@ -105,14 +105,14 @@ class Worker:
         self._judge = judge
         self._max_attempts = max_attempts
         self._afterwards = afterwards
-        self._turns = PerLoop[WeakValueDictionary[str, asyncio.Lock]](WeakValueDictionary)
+        self._user_locks = PerLoop[WeakValueDictionary[str, asyncio.Lock]](WeakValueDictionary)
         self._running: set[asyncio.Task[None]] = set()
         self._is_stopped = True
 
     def start(self) -> None:
         """Start, beginning with jobs left by earlier processes."""
         self._is_stopped = False
-        self._run(self._heal())
+        self._run(self._resume())
 
     async def stop(self) -> None:
         """Cancel running jobs. Unfinished jobs stay in the store."""
@@ -126,56 +126,56 @@ class Worker:
         self, scope: Scope, memories: Sequence[MemoryItem], details: Mapping[str, Any]
     ) -> Recorded:
         """Store raw memories with their jobs and start the jobs."""
-        added, begun = await finish(self._recorded(scope, memories, details))
-        await self._wait_for_quick(begun)
-        return Recorded(added, [(each.name, _outcome(attempted)) for each, attempted in begun])
+        added, started = await finish(self._recorded(scope, memories, details))
+        await self._wait_for_quick(started)
+        return Recorded(added, [(each.name, _outcome(attempted)) for each, attempted in started])
 
     async def edit(
         self, scope: Scope, memory_id: str, edit: Edit, *, version: int | None = None
     ) -> MemoryItem:
         """Edit a memory; if its text changes, derive from it again."""
-        new, begun = await finish(self._edited(scope, memory_id, edit, version))
-        await self._wait_for_quick(begun)
+        new, started = await finish(self._edited(scope, memory_id, edit, version))
+        await self._wait_for_quick(started)
         return new
 
     async def is_waited_for(self, scope: Scope) -> bool:
         """Return whether a session has pending jobs of any deriver."""
-        return any(not each.task.is_given_up for each in await self.jobs.of(scope))
+        return any(not each.state.is_given_up for each in await self.jobs.of(scope))
 
     async def status(self, user: str) -> Status:
         """Return the derivation status of a user."""
         stored = await self._own(user)
-        failed = [each for each in stored if each.task.is_given_up]
-        errors = {each.id: each.task.error or "" for each in stored if each.task.error}
+        failed = [each for each in stored if each.state.is_given_up]
+        errors = {each.id: each.state.error or "" for each in stored if each.state.error}
         return Status(len(stored) - len(failed), len(failed), errors)
 
     async def retry(self, user: str) -> int:
         """Restart jobs that were given up; return how many."""
-        failed = [each for each in await self._own(user) if each.task.is_given_up]
+        failed = [each for each in await self._own(user) if each.state.is_given_up]
         for job in failed:
-            if await self.jobs.revise(job, change(job.task, attempts=0, is_given_up=False)):
-                begun = self._begin(job.scope, job.id)
-                await self._wait_for_quick([(self._deriver_for(job), begun)])
+            if await self.jobs.revise(job, change(job.state, attempts=0, is_given_up=False)):
+                started = self._start_job(job.scope, job.id)
+                await self._wait_for_quick([(self._deriver_for(job), started)])
         return len(failed)
 
     async def settle(self, user: str) -> None:
         """Attempt every pending job of a user once, now."""
         for job in await self._own(user):
-            if not job.task.is_given_up:
-                await self._do(job.scope, job.id)
+            if not job.state.is_given_up:
+                await self._attempt_in_turn(job.scope, job.id)
 
     # -- starting jobs -----------------------------------------------------------------------------
 
     async def _recorded(
         self, scope: Scope, memories: Sequence[MemoryItem], details: Mapping[str, Any]
-    ) -> tuple[list[str], Begun]:
+    ) -> tuple[list[str], StartedJobs]:
         records = [record_of(each) for each in memories]
-        names = [known_as(each.name) for each in self._concerned(memories, details)]
+        names = [owner_name(each.name) for each in self._concerned(memories, details)]
         if not names:
             return await self._shelf.store.append(scope, records), []
         written = await self.jobs.add(scope, records, details, names)
-        handed = {each.id: Handed(each, memories) for each in written.jobs}
-        return written.added, self._begun(scope, written.ids, handed)
+        fresh = {each.id: FreshJob(each, memories) for each in written.jobs}
+        return written.added, self._start_all(scope, written.ids, fresh)
 
     def _concerned(
         self, memories: Sequence[MemoryItem], details: Mapping[str, Any]
@@ -184,15 +184,15 @@ class Worker:
 
     async def _edited(
         self, scope: Scope, memory_id: str, edit: Edit, version: int | None
-    ) -> tuple[MemoryItem, Begun]:
+    ) -> tuple[MemoryItem, StartedJobs]:
         ids = await self.jobs.announce(scope.user, self._derivers)
 
         def beside(seen: MemoryItem, new: MemoryItem) -> list[Record]:
             if new.kind != RAW or new.text == seen.text:
                 return []
-            meant = {new.id: Meant(seen.version + 1, digest(new.text))}
+            versions = {new.id: SourceVersion(seen.version + 1, digest(new.text))}
             return [
-                self.jobs.record(job_id, Task(meant, deriver, is_anew=True))
+                self.jobs.record(job_id, JobState(versions, deriver, is_anew=True))
                 for job_id, deriver in ids.items()
             ]
 
@@ -201,25 +201,25 @@ class Worker:
         except BaseException:
             await self.jobs.forget_notes(scope.user, ids)
             raise
-        return new, self._begun(Scope(scope.user, new.session_id), ids)
+        return new, self._start_all(Scope(scope.user, new.session_id), ids)
 
-    def _begun(
-        self, scope: Scope, ids: Mapping[str, str], handed: Mapping[str, Handed] | None = None
-    ) -> Begun:
+    def _start_all(
+        self, scope: Scope, ids: Mapping[str, str], fresh: Mapping[str, FreshJob] | None = None
+    ) -> StartedJobs:
         """Start jobs, given as deriver names by job id."""
-        known: Mapping[str, Handed] = {} if handed is None else handed
+        known: Mapping[str, FreshJob] = {} if fresh is None else fresh
         return [
-            (self._derivers[name], self._begin(scope, job_id, known.get(job_id)))
+            (self._derivers[name], self._start_job(scope, job_id, known.get(job_id)))
             for job_id, name in ids.items()
         ]
 
-    def _begin(self, scope: Scope, job_id: str, handed: Handed | None = None) -> Attempted:
+    def _start_job(self, scope: Scope, job_id: str, fresh: FreshJob | None = None) -> Attempted:
         """Run a job in the background; the returned future is done after the first attempt."""
         attempted: Attempted = asyncio.get_running_loop().create_future()
         if self._is_stopped:  # the job stays in the store for the next start
-            attempted.set_result(Outcome.LEFT)
+            attempted.set_result(JobOutcome.LEFT)
         else:
-            self._run(self._do_until_done(scope, job_id, attempted, handed))
+            self._run(self._do_until_done(scope, job_id, attempted, fresh))
         return attempted
 
     def _run(self, work: Coroutine[Any, Any, None]) -> None:
@@ -227,33 +227,33 @@ class Worker:
         self._running.add(task)
         task.add_done_callback(self._running.discard)
 
-    async def _wait_for_quick(self, begun: Begun) -> None:
-        for deriver, attempted in begun:
+    async def _wait_for_quick(self, started: StartedJobs) -> None:
+        for deriver, attempted in started:
             if deriver.is_quick:
                 await attempted  # cancelling this wait does not cancel the job
 
-    def _deriver_of(self, stored: Stored) -> Deriver | None:
+    def _deriver_of(self, stored: StoredJob) -> Deriver | None:
         """Return the deriver that owns a job, or ``None`` if the worker does not have it."""
         for deriver in self._derivers.values():
-            if is_for(stored.task, deriver):
+            if is_for(stored.state, deriver):
                 return deriver
         return None
 
-    async def _own(self, user: str) -> list[Stored]:
+    async def _own(self, user: str) -> list[StoredJob]:
         jobs = await self.jobs.of(Scope(user))
         return [each for each in jobs if self._deriver_of(each) is not None]
 
-    async def _heal(self) -> None:
+    async def _resume(self) -> None:
         """Resume jobs left by earlier processes, a few users at a time."""
         users = asyncio.Semaphore(AT_ONCE)
 
-        async def heal_one(user: str) -> None:
+        async def resume_one(user: str) -> None:
             async with users:
-                await self._until_reached(lambda: self._heal_user(user))
+                await self._until_reached(lambda: self._resume_user(user))
 
         async with asyncio.TaskGroup() as group:
             for user in await self._until_reached(self.jobs.users):
-                group.create_task(heal_one(user))
+                group.create_task(resume_one(user))
 
     async def _until_reached(self, work: Callable[[], Awaitable[T]]) -> T:
         """Run ``work``, retrying with backoff while the store cannot be reached."""
@@ -266,22 +266,22 @@ class Worker:
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
 
-    async def _heal_user(self, user: str) -> None:
+    async def _resume_user(self, user: str) -> None:
         stored = await self.jobs.of(Scope(user))
         for job in stored:
-            if job.task.is_given_up or self._deriver_of(job) is None:
+            if job.state.is_given_up or self._deriver_of(job) is None:
                 continue
-            if await self._do(job.scope, job.id) is Outcome.LEFT:
-                self._begin(job.scope, job.id)
+            if await self._attempt_in_turn(job.scope, job.id) is JobOutcome.LEFT:
+                self._start_job(job.scope, job.id)
         await self._forget_empty_notes(user, {each.id for each in stored})
 
     async def _do_until_done(
-        self, scope: Scope, job_id: str, attempted: Attempted, handed: Handed | None
+        self, scope: Scope, job_id: str, attempted: Attempted, fresh: FreshJob | None
     ) -> None:
-        pause, outcome = FIRST_PAUSE, Outcome.LEFT
+        pause, outcome = FIRST_PAUSE, JobOutcome.LEFT
         try:
-            while (outcome := await self._do(scope, job_id, handed)) is Outcome.LEFT:
-                handed = None
+            while (outcome := await self._attempt_in_turn(scope, job_id, fresh)) is JobOutcome.LEFT:
+                fresh = None
                 if not attempted.done():
                     attempted.set_result(outcome)
                 await asyncio.sleep(pause)
@@ -292,28 +292,30 @@ class Worker:
 
     # -- running jobs ------------------------------------------------------------------------------
 
-    async def _do(self, scope: Scope, job_id: str, handed: Handed | None = None) -> Outcome:
-        """Attempt a job once. If it has to wait for its turn, it drops ``handed`` as stale."""
-        turn = self._turn(scope.user)
-        if turn.locked():
-            handed = None
-        async with turn:
+    async def _attempt_in_turn(
+        self, scope: Scope, job_id: str, fresh: FreshJob | None = None
+    ) -> JobOutcome:
+        """Attempt a job once. If it has to wait for its lock, it drops ``fresh`` as stale."""
+        lock = self._user_lock(scope.user)
+        if lock.locked():
+            fresh = None
+        async with lock:
             try:
-                return await self._step(scope, job_id, handed)
+                return await self._attempt(scope, job_id, fresh)
             except StoreError as error:
                 logger.warning("job %s waits for the store: %s", job_id, error)
-                return Outcome.LEFT
+                return JobOutcome.LEFT
 
-    async def _step(self, scope: Scope, job_id: str, handed: Handed | None) -> Outcome:
-        stored = await self.jobs.find(scope, job_id) if handed is None else handed.job
+    async def _attempt(self, scope: Scope, job_id: str, fresh: FreshJob | None) -> JobOutcome:
+        stored = await self.jobs.find(scope, job_id) if fresh is None else fresh.job
         if stored is None:
             await self.jobs.forget_notes(scope.user, [job_id])
-            return Outcome.DONE
-        if stored.task.is_given_up:
-            return Outcome.FAILED
+            return JobOutcome.DONE
+        if stored.state.is_given_up:
+            return JobOutcome.FAILED
         try:
-            if await self._go_on_with(stored, () if handed is None else handed.memories):
-                return Outcome.DONE
+            if await self._advance(stored, () if fresh is None else fresh.memories):
+                return JobOutcome.DONE
         except StoreError:
             raise
         except asyncio.CancelledError as error:
@@ -324,94 +326,94 @@ class Worker:
             await self._note_failure(stored, error)
         left = await self.jobs.find(scope, job_id)
         if left is None:
-            return Outcome.DONE
-        return Outcome.FAILED if left.task.is_given_up else Outcome.LEFT
+            return JobOutcome.DONE
+        return JobOutcome.FAILED if left.state.is_given_up else JobOutcome.LEFT
 
-    async def _go_on_with(self, stored: Stored, handed: Sequence[MemoryItem]) -> bool:
+    async def _advance(self, stored: StoredJob, fresh: Sequence[MemoryItem]) -> bool:
         """Decide and execute; return whether the job is done.
 
-        Decisions are executed only if they are about the current text of the memories. ``handed``
+        Decisions are executed only if they are about the current text of the memories. ``fresh``
         holds the memories if they were just stored, so that they need not be read; after a slow
         deriver they are read again.
         """
         known = KnownMemories(stored.scope.user, self._shelf, self._searcher)
         for _ in range(ROUNDS):
-            there = handed if handed else await self._meant(stored)
-            changed = set(stored.task.memories) - {each.id for each in there}
+            there = fresh if fresh else await self._current_memories(stored)
+            changed = set(stored.state.memories) - {each.id for each in there}
             if changed:  # or deleted; the change created a job of its own
-                stored = await self._revised(stored, without(stored.task, changed))
-            elif stored.task.decisions is None:
-                meant, is_quick = stored.task.memories, self._deriver_for(stored).is_quick
+                stored = await self._revised(stored, without_memories(stored.state, changed))
+            elif stored.state.decisions is None:
+                before, is_quick = stored.state.memories, self._deriver_for(stored).is_quick
                 stored = await self._decided(stored, there, known)
-                handed = handed if is_quick and stored.task.memories == meant else ()
+                fresh = fresh if is_quick and stored.state.memories == before else ()
             else:
-                carrier = self._carrier(stored, known.seen, handed)
-                return await self._carry_out(stored, carrier, stored.task.decisions)
+                executor = self._executor(stored, known.seen, fresh)
+                return await self._execute(stored, executor, stored.state.decisions)
         return False
 
     async def _decided(
-        self, stored: Stored, memories: Sequence[MemoryItem], known: KnownMemories
-    ) -> Stored:
+        self, stored: StoredJob, memories: Sequence[MemoryItem], known: KnownMemories
+    ) -> StoredJob:
         """Let the deriver decide, and store the decisions before any of them is executed.
 
         The deriver sees no secrets. If a decision looks like one, it is redacted before it is
         stored.
         """
         deriver = self._deriver_for(stored)
-        if stored.task.is_anew:
+        if stored.state.is_anew:
             await self._forget_outdated(stored)
         job = Job(
             id=stored.id,
             user_id=stored.scope.user,
             session_id=stored.scope.session or "",
             memories=without_secrets(memories),
-            details=stored.task.details,
+            details=stored.state.details,
             now=self._shelf.now(),
         )
-        is_chosen = not stored.task.is_anew or deriver in self._concerned(memories, job.details)
+        is_chosen = not stored.state.is_anew or deriver in self._concerned(memories, job.details)
         decisions = await deriver.derive(job, known) if memories and is_chosen else []
         plan = purged(numbered(stored, decisions))
-        self._carrier(stored).check(plan)
-        return await self._revised(stored, change(stored.task, decisions=plan))
+        self._executor(stored).check(plan)
+        return await self._revised(stored, change(stored.state, decisions=plan))
 
-    async def _forget_outdated(self, stored: Stored) -> None:
+    async def _forget_outdated(self, stored: StoredJob) -> None:
         """Delete memories derived from earlier text; derivers of other services get a job."""
-        versions = {key: meant.version for key, meant in stored.task.memories.items()}
+        versions = {key: source.version for key, source in stored.state.memories.items()}
         outdated = await self._eraser.outdated(stored.scope, versions)
         authors = {each.origin.author for each in outdated if each.origin is not None}
-        makers = {known_as(author) for author in authors if author is not None}
+        makers = {owner_name(author) for author in authors if author is not None}
         await self.jobs.hand_on(stored, makers - self._derivers.keys())
         await self._eraser.forget(stored.scope.user, outdated)
 
-    async def _revised(self, stored: Stored, task: Task) -> Stored:
+    async def _revised(self, stored: StoredJob, state: JobState) -> StoredJob:
         """Store a job's progress; return the job as it is stored, even if another was faster."""
-        there = await self.jobs.revise(stored, task)
+        there = await self.jobs.revise(stored, state)
         if there is None:
             there = await self.jobs.find(stored.scope, stored.id)
-        return there if there is not None else change(stored, task=_NOTHING_LEFT)
+        return there if there is not None else change(stored, state=_NOTHING_LEFT)
 
-    def _carrier(
+    def _executor(
         self,
-        stored: Stored,
+        stored: StoredJob,
         seen: Mapping[str, MemoryItem] | None = None,
-        handed: Sequence[MemoryItem] = (),
-    ) -> Carrier:
+        fresh: Sequence[MemoryItem] = (),
+    ) -> PlanExecutor:
         deriver = self._deriver_for(stored)
-        return Carrier(self._shelf, stored, deriver, self._judge, seen=seen, handed=handed)
+        return PlanExecutor(self._shelf, stored, deriver, self._judge, seen=seen, fresh=fresh)
 
-    def _deriver_for(self, stored: Stored) -> Deriver:
+    def _deriver_for(self, stored: StoredJob) -> Deriver:
         deriver = self._deriver_of(stored)
         assert deriver is not None  # jobs of other derivers are never started
         return deriver
 
-    async def _carry_out(
-        self, stored: Stored, carrier: Carrier, plan: Sequence[Mapping[str, Any]]
+    async def _execute(
+        self, stored: StoredJob, executor: PlanExecutor, plan: Sequence[Mapping[str, Any]]
     ) -> bool:
-        records = await carrier.carry_out(plan)
+        records = await executor.execute(plan)
         is_done = await self.jobs.finish(stored, records)
         if is_done:
             self._searcher.expect(stored.scope, [each.id for each in records])
-            await self._eraser.drop_orphans(stored.scope, records, _is_meant(stored))
+            await self._eraser.drop_orphans(stored.scope, records, _is_current(stored))
             self._shelf.store.events.emit(
                 "memories_derived", scope=stored.scope, count=len(records)
             )
@@ -420,23 +422,23 @@ class Worker:
         await self._afterwards(stored.scope)
         return is_done
 
-    async def _meant(self, stored: Stored) -> list[MemoryItem]:
+    async def _current_memories(self, stored: StoredJob) -> list[MemoryItem]:
         """Return the memories of a job whose text is unchanged."""
-        where = Where(ids=frozenset(stored.task.memories), kind=RAW)
+        where = Where(ids=frozenset(stored.state.memories), kind=RAW)
         records = await self._shelf.store.select(stored.scope, where)
-        return self._shelf.read(stored.scope.user, filter(_is_meant(stored), records))
+        return self._shelf.read(stored.scope.user, filter(_is_current(stored), records))
 
-    async def _note_failure(self, stored: Stored, error: BaseException) -> None:
+    async def _note_failure(self, stored: StoredJob, error: BaseException) -> None:
         """Record a failure. Only errors that cannot contain user text are quoted."""
         stored = await self._present(stored)
-        attempts = stored.task.attempts + 1
+        attempts = stored.state.attempts + 1
         is_given_up = attempts >= self._max_attempts
         name = type(error).__name__
         said = f"{name}: {error}" if isinstance(error, ModelFailed | BadDecision) else name
         await self.jobs.revise(
             stored,
             change(
-                stored.task, attempts=attempts, error=said[:MOST_ERROR], is_given_up=is_given_up
+                stored.state, attempts=attempts, error=said[:MOST_ERROR], is_given_up=is_given_up
             ),
         )
         level = logging.ERROR if is_given_up else logging.WARNING
@@ -445,7 +447,7 @@ class Worker:
             "derivation_failed", scope=stored.scope, id=stored.id, attempts=attempts, error=name
         )
 
-    async def _present(self, stored: Stored) -> Stored:
+    async def _present(self, stored: StoredJob) -> StoredJob:
         there = await self.jobs.find(stored.scope, stored.id)
         return stored if there is None else there
 
@@ -457,21 +459,21 @@ class Worker:
             if note.id not in known and note.created_at < settled:
                 await self.jobs.forget_notes(user, [note.id])
 
-    def _turn(self, user: str) -> asyncio.Lock:
+    def _user_lock(self, user: str) -> asyncio.Lock:
         """Return the lock that runs a user's jobs one after another."""
-        return self._turns.get().setdefault(user, asyncio.Lock())
+        return self._user_locks.get().setdefault(user, asyncio.Lock())
 
 
-def _outcome(attempted: Attempted) -> Outcome:
-    return attempted.result() if attempted.done() else Outcome.LEFT
+def _outcome(attempted: Attempted) -> JobOutcome:
+    return attempted.result() if attempted.done() else JobOutcome.LEFT
 
 
-_NOTHING_LEFT = Task({}, decisions=[])
+_NOTHING_LEFT = JobState({}, decisions=[])
 
 
-def _is_meant(stored: Stored) -> Callable[[Record], bool]:
+def _is_current(stored: StoredJob) -> Callable[[Record], bool]:
     """Return a predicate that rejects records of the job whose text has changed."""
-    session, own = stored.scope.session, stored.task.memories
+    session, own = stored.scope.session, stored.state.memories
 
     def test(record: Record) -> bool:
         if record.kind != RAW or record.id not in own:

@@ -17,12 +17,12 @@ from ....model import ChatModel, Spending
 from ...values.memory import MemoryItem
 from ..contract import Decision, Job, Known
 from ..language import is_chinese
-from ..similarity import likeness
-from .entries import Entry, Relation
+from ..similarity import similarity
+from .entries import FactEntry, Relation
 from .extraction import facts_in, is_said_by_user
 from .facts import Fact, slot_of
-from .insights import INSIGHT, Group, groups, outdated, renewed
-from .ledger import FACT, Ledger
+from .insights import INSIGHT, FactGroup, groups, outdated, renewed
+from .ledger import FACT, FactLedger
 from .model import FactModel
 from .people import names_of
 
@@ -97,7 +97,7 @@ class PersonalDeriver:
             return []
         like = [await self._like(fact, kept, known) for fact in facts]
         stored = {each.id: each for some in (*like, kept) for each in some}
-        ledger = Ledger(job.id, _in_order(stored.values()), self.name)
+        ledger = FactLedger(job.id, _in_order(stored.values()), self.name)
         ids = [[memory.id for memory in some] for some in like]
         verdicts = await self._verdicts(facts, ids, ledger)
         for number, fact in enumerate(facts):
@@ -131,7 +131,7 @@ class PersonalDeriver:
         return found + [fact for memory in held for fact in facts_in(memory, names)]
 
     async def _verdicts(
-        self, facts: Sequence[Fact], like: Sequence[Sequence[str]], ledger: Ledger
+        self, facts: Sequence[Fact], like: Sequence[Sequence[str]], ledger: FactLedger
     ) -> dict[int, tuple[Relation, str]]:
         """Return a model's verdicts by index of the fact; the rules decide about the rest."""
         asked = {f"new-{at}": at for at, fact in enumerate(facts) if not fact.quarantined}
@@ -150,7 +150,7 @@ class PersonalDeriver:
             return {}
         return {asked[name]: verdict for name, verdict in found.items()}
 
-    async def _insights(self, ledger: Ledger, known: Known, now: float) -> list[Decision]:
+    async def _insights(self, ledger: FactLedger, known: Known, now: float) -> list[Decision]:
         if not ledger.touched:
             return []
         old = outdated(ledger, await known.of_kind(INSIGHT))
@@ -158,7 +158,7 @@ class PersonalDeriver:
         told = [(group, await self._told(group)) for group in found]
         return renewed(ledger, old, told, now=now, author=self.name)
 
-    async def _told(self, group: Group) -> str:
+    async def _told(self, group: FactGroup) -> str:
         if self._model is None:
             return group.text
         try:
@@ -184,7 +184,7 @@ def _nearly_the_same(fact: Fact, kept: Sequence[MemoryItem]) -> list[MemoryItem]
     shares = ((_share(words, _words(each.text)), each.seq, each) for each in kept)
     near = nlargest(_COMPARED, (each for each in shares if each[0] >= _NEAR), key=_first_two)
     best = [each for _, _, each in near]
-    best.sort(key=lambda each: (-likeness(fact.text, each.text), -each.seq))
+    best.sort(key=lambda each: (-similarity(fact.text, each.text), -each.seq))
     return best[:_LIKE]
 
 
@@ -201,7 +201,7 @@ def _share(one: frozenset[str], other: frozenset[str]) -> float:
     return len(one & other) / max(1, len(one), len(other))
 
 
-def _near(fact: Fact, like: Sequence[str], ledger: Ledger) -> list[Entry]:
+def _near(fact: Fact, like: Sequence[str], ledger: FactLedger) -> list[FactEntry]:
     """Return the known facts that the model should compare with a new one."""
     slot = (fact.subject, fact.attribute)
     beside = [each for each in ledger.entries.values() if (each.subject, each.attribute) == slot]

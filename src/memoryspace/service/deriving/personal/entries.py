@@ -1,4 +1,4 @@
-"""``Entry``: a fact that holds, and the rules that relate it to a new fact."""
+"""``FactEntry``: a fact that holds, and the rules that relate it to a new fact."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import Enum
 
 from ...values.memory import MemoryItem
 from ..language import word_set
-from ..similarity import likeness, overlap, value_words
+from ..similarity import overlap, similarity, value_words
 from .facts import (
     CORRECTION,
     EVENT,
@@ -43,7 +43,7 @@ class Relation(Enum):
 
 
 @dataclass
-class Entry:
+class FactEntry:
     """A fact that holds: stored, or (``is_new``) added by this job."""
 
     id: str
@@ -62,7 +62,7 @@ class Entry:
     is_new: bool = False
 
     @classmethod
-    def of(cls, memory: MemoryItem) -> Entry:
+    def of(cls, memory: MemoryItem) -> FactEntry:
         """Return the entry of a stored fact. A fact written by hand may lack any detail."""
         details = memory.details
         subject, attribute = slot_of(details)
@@ -86,7 +86,7 @@ class Entry:
         )
 
 
-def related(entry: Entry, fact: Fact, words: frozenset[str]) -> Relation:
+def related(entry: FactEntry, fact: Fact, words: frozenset[str]) -> Relation:
     """Return how a known fact relates to a new one, by subject, attribute, value and time.
 
     ``words`` are the words of the new value, computed once for many comparisons.
@@ -105,13 +105,13 @@ def related(entry: Entry, fact: Fact, words: frozenset[str]) -> Relation:
 
 def may_end(fact: Fact) -> bool:
     """Return whether a fact could end others. Most cannot, which saves comparing them."""
-    is_wish = fact.attribute == INSTRUCTION
+    is_instruction = fact.attribute == INSTRUCTION
     is_new = _TELLS_NEW.search(fact.text) is not None
     is_turn = fact.ended or fact.change or fact.polarity < 0
-    return is_wish or is_turn or is_new or tells_days(fact.text)
+    return is_instruction or is_turn or is_new or tells_days(fact.text)
 
 
-def is_over(entry: Entry, fact: Fact) -> bool:
+def is_ended_by(entry: FactEntry, fact: Fact) -> bool:
     """Return whether a new fact ends a known one.
 
     A change in an exclusive matter ends everything known in it. Any other ending or change ends
@@ -120,7 +120,7 @@ def is_over(entry: Entry, fact: Fact) -> bool:
     if entry.said_at > fact.said_at or not entry.sources.isdisjoint(fact.sources):
         return False
     if INSTRUCTION in (entry.attribute, fact.attribute):
-        return entry.attribute == fact.attribute and _ends_wish(entry, fact)
+        return entry.attribute == fact.attribute and _ends_instruction(entry, fact)
     is_one = entry.subject == fact.subject
     is_about = matter_of(entry.attribute) == matter_of(fact.attribute)
     if fact.attribute == "death" and "/" in fact.subject:
@@ -143,7 +143,7 @@ def is_over(entry: Entry, fact: Fact) -> bool:
     return is_denied and shares_a_word(entry.text, fact.text)
 
 
-def _is_parted(entry: Entry, fact: Fact) -> bool:
+def _is_parted(entry: FactEntry, fact: Fact) -> bool:
     """Return whether a separation ends what is known about a partner."""
     whose, _, who = entry.subject.partition("/")
     is_parting = fact.ended and fact.polarity > 0 and matter_of(fact.attribute) == "partner"
@@ -151,7 +151,7 @@ def _is_parted(entry: Entry, fact: Fact) -> bool:
     return is_parting and is_partner and entry.attribute in ("family", "name")
 
 
-def _is_replaced(entry: Entry, fact: Fact) -> bool:
+def _is_replaced(entry: FactEntry, fact: Fact) -> bool:
     """Return whether there is a new boss (or the like) and the entry names the old one."""
     whose, _, who = entry.subject.partition("/")
     relation, _, name = who.partition(" ")
@@ -162,7 +162,7 @@ def _is_replaced(entry: Entry, fact: Fact) -> bool:
     return is_new and name not in said and entry.attribute in ("family", "name")
 
 
-def _is_put_right(entry: Entry, fact: Fact) -> bool:
+def _is_put_right(entry: FactEntry, fact: Fact) -> bool:
     """Return whether a correction is about what is known of the person it names."""
     person = entry.subject.partition("/")[2]
     if fact.attribute.partition(" ")[0] != CORRECTION or not person:
@@ -173,7 +173,7 @@ def _is_put_right(entry: Entry, fact: Fact) -> bool:
     return name in fact.text.casefold() and shares_a_word(entry.text, fact.text, besides=person)
 
 
-def _ends_wish(entry: Entry, fact: Fact) -> bool:
+def _ends_instruction(entry: FactEntry, fact: Fact) -> bool:
     """Return whether an instruction replaces or withdraws another."""
     if entry.ended:
         return False
@@ -182,23 +182,23 @@ def _ends_wish(entry: Entry, fact: Fact) -> bool:
     return names_language(entry.value) and names_language(fact.value)
 
 
-def is_meant(entry: Entry, fact: Fact) -> bool:
+def has_same_slot(entry: FactEntry, fact: Fact) -> bool:
     """Return whether a known fact has the subject and attribute of a new one."""
     is_one = entry.subject == fact.subject and entry.attribute == fact.attribute
     return is_one and entry.said_at <= fact.said_at and entry.sources.isdisjoint(fact.sources)
 
 
-def _names(entry: Entry, fact: Fact) -> bool:
+def _names(entry: FactEntry, fact: Fact) -> bool:
     """Return whether an entry about the user names the person that a fact is about."""
     name = fact.subject.rpartition(" ")[2].rpartition("/")[2]
     return "/" in fact.subject and "/" not in entry.subject and name in entry.text.casefold()
 
 
-def says_the_same(entry: Entry, fact: Fact) -> bool:
+def says_the_same(entry: FactEntry, fact: Fact) -> bool:
     """Return whether a known fact has nearly the words of a new one and the same time."""
     if entry.polarity != fact.polarity or entry.ended != fact.ended:
         return False
-    return likeness(entry.text, fact.text) >= _SAME_TEXT and _at_one_time(entry, fact)
+    return similarity(entry.text, fact.text) >= _SAME_TEXT and _at_one_time(entry, fact)
 
 
 def _is_one_value(value: str, fact: Fact, new: frozenset[str]) -> bool:
@@ -222,13 +222,13 @@ def _numbers(words: frozenset[str]) -> frozenset[str]:
     return frozenset(word for word in words if any(char.isdigit() for char in word))
 
 
-def _at_one_time(entry: Entry, fact: Fact) -> bool:
+def _at_one_time(entry: FactEntry, fact: Fact) -> bool:
     """Return whether two events overlap: "I went to the gym today" is said on many days."""
     if fact.type not in (EVENT, PLAN) or entry.event is None or fact.event is None:
         return True
     return entry.event[0] < fact.event[1] and fact.event[0] < entry.event[1]
 
 
-def says_more(fact: Fact, entry: Entry) -> bool:
+def says_more(fact: Fact, entry: FactEntry) -> bool:
     """Return whether a new value extends the old one: "Lyon, France" after "Lyon"."""
     return fact.is_exclusive and value_words(entry.value) < value_words(fact.value)

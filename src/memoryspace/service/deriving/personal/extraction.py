@@ -28,7 +28,7 @@ from .facts import (
     trimmed,
     type_of,
 )
-from .instructions import Wish, wish_in
+from .instructions import InstructionEffect, instruction_effect
 from .people import People
 
 _USERS = frozenset({None, "user", "human"})  # roles of a user's own messages
@@ -65,7 +65,7 @@ def facts_in(memory: MemoryItem, names: Mapping[str, str] | None = None) -> Iter
     if not is_said_by_user(memory):
         return
     people = People(names, _own_names(memory))
-    for sentence in _meant(memory.text):
+    for sentence in _serious_sentences(memory.text):
         yield from _read(sentence, memory, people)
 
 
@@ -94,7 +94,7 @@ def _own_names(memory: MemoryItem) -> frozenset[str]:
     }
 
 
-def _meant(text: str) -> Iterator[str]:
+def _serious_sentences(text: str) -> Iterator[str]:
     """Yield sentences without jokes; a sentence that continues the one before is joined to it."""
     found: list[str] = []
     for sentence in sentences(without_quotations(text)):
@@ -114,9 +114,9 @@ def _read(sentence: str, memory: MemoryItem, people: People) -> Iterator[Fact]:
     language = personal_chinese if chinese else personal_english
     said = datetime.fromtimestamp(memory.created_at, UTC)
     times = times_in(sentence, said)
-    wish = wish_in(sentence)
-    if wish is not None:
-        yield _wished(wish, sentence, memory, chinese=chinese)
+    effect = instruction_effect(sentence)
+    if effect is not None:
+        yield _instruction_fact(effect, sentence, memory, chinese=chinese)
         return
     stated = stated_part(sentence)
     for statement in language.statements(stated, called(memory, chinese=chinese), people):
@@ -125,19 +125,21 @@ def _read(sentence: str, memory: MemoryItem, people: People) -> Iterator[Fact]:
             yield fact
 
 
-def _wished(wish: Wish, sentence: str, memory: MemoryItem, *, chinese: bool) -> Fact:
+def _instruction_fact(
+    effect: InstructionEffect, sentence: str, memory: MemoryItem, *, chinese: bool
+) -> Fact:
     who, said = called(memory, chinese=chinese), trimmed(sentence)
     return Fact(
         text=f"{who}：{said}。" if chinese else f"{who} asks: {said[:1].upper()}{said[1:]}.",
         subject=subject_of(memory),
         attribute=INSTRUCTION,
         value=said,
-        polarity=1 if wish is Wish.STANDS else -1,
+        polarity=1 if effect is InstructionEffect.STANDS else -1,
         type=INSTRUCTION,
         said_at=memory.created_at,
         sources=(memory.id,),
         quarantined=memory.is_quarantined,
-        needs_rival=wish is Wish.ALLOWS,
+        needs_rival=effect is InstructionEffect.ALLOWS,
     )
 
 
@@ -159,7 +161,7 @@ def _fact(
     )
     subject = subject_of(memory) + (f"/{statement.subject}" if statement.subject else "")
     return Fact(
-        text=_dated(statement.text, time, chinese=chinese),
+        text=_with_dates(statement.text, time, chinese=chinese),
         subject=subject,
         attribute=attribute,
         value=_without_time(statement.value, attribute, times),
@@ -188,7 +190,7 @@ def _without_time(value: str, attribute: str, times: list[TimeSpan]) -> str:
     return value
 
 
-def _dated(text: str, time: TimeSpan | None, *, chinese: bool) -> str:
+def _with_dates(text: str, time: TimeSpan | None, *, chinese: bool) -> str:
     """Append dates to a sentence with a relative time ("yesterday"), so that it reads alone."""
     if time is None or _YEAR.search(time.text) is not None:
         return text

@@ -142,7 +142,7 @@ class Fact(Struct, frozen=True, kw_only=True):
         }
 
 
-def spoken_of(fact: Fact, subject: str) -> Fact:
+def with_subject(fact: Fact, subject: str) -> Fact:
     """Return a fact with another subject, whose name is put before the text."""
     if subject == fact.subject:
         return fact

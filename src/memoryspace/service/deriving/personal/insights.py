@@ -14,9 +14,9 @@ from ....record import Origin
 from ...values.memory import Draft, MemoryItem
 from ..contract import Add, Decision, Drop
 from ..language import is_chinese
-from .entries import Entry
+from .entries import FactEntry
 from .facts import USER, slot_of
-from .ledger import Ledger
+from .ledger import FactLedger
 
 INSIGHT = "insight"  # the kind of memory
 
@@ -59,31 +59,31 @@ _CHINESE = {
 }
 
 
-class Group(Struct, frozen=True):
+class FactGroup(Struct, frozen=True):
     """Facts with the same subject, attribute and polarity, and a plain sentence about them."""
 
     subject: str
     attribute: str
     polarity: int
-    facts: tuple[Entry, ...]
+    facts: tuple[FactEntry, ...]
     text: str
 
 
-def groups(ledger: Ledger, *, least: int) -> list[Group]:
+def groups(ledger: FactLedger, *, least: int) -> list[FactGroup]:
     """Return the groups this job changed that have enough facts for an insight, sorted."""
     found = [_group(ledger.entries.values(), *slot) for slot in sorted(ledger.touched)]
     return [group for group in found if group is not None and len(group.facts) >= least]
 
 
-def outdated(ledger: Ledger, stored: Iterable[MemoryItem]) -> list[MemoryItem]:
+def outdated(ledger: FactLedger, stored: Iterable[MemoryItem]) -> list[MemoryItem]:
     """Return the stored insights about groups that this job changed."""
     return [each for each in stored if _slot(each) in ledger.touched]
 
 
 def renewed(
-    ledger: Ledger,
+    ledger: FactLedger,
     old: Sequence[MemoryItem],
-    insights: Sequence[tuple[Group, str]],
+    insights: Sequence[tuple[FactGroup, str]],
     *,
     now: float,
     author: str,
@@ -107,13 +107,15 @@ def _slot(insight: MemoryItem) -> tuple[str, str, int]:
     return (*slot_of(insight.details), polarity)
 
 
-def _stands_on(insight: MemoryItem, group: Group | None) -> bool:
+def _stands_on(insight: MemoryItem, group: FactGroup | None) -> bool:
     if group is None or insight.origin is None:
         return False
     return set(insight.origin.derived_from) == {fact.id for fact in group.facts}
 
 
-def _group(entries: Iterable[Entry], subject: str, attribute: str, polarity: int) -> Group | None:
+def _group(
+    entries: Iterable[FactEntry], subject: str, attribute: str, polarity: int
+) -> FactGroup | None:
     facts = tuple(
         each
         for each in entries
@@ -125,7 +127,7 @@ def _group(entries: Iterable[Entry], subject: str, attribute: str, polarity: int
     if form is None or not facts:
         return None
     text = form.format(who=_who(subject, chinese=chinese), what=_listed(facts, chinese=chinese))
-    return Group(subject, attribute, polarity, facts, text)
+    return FactGroup(subject, attribute, polarity, facts, text)
 
 
 def _who(subject: str, *, chinese: bool) -> str:
@@ -136,7 +138,7 @@ def _who(subject: str, *, chinese: bool) -> str:
     return f"{name}'s {relation}" if relation else name
 
 
-def _listed(facts: Sequence[Entry], *, chinese: bool) -> str:
+def _listed(facts: Sequence[FactEntry], *, chinese: bool) -> str:
     """Return the values as a list in words; only the newest if there are too many."""
     values = list(dict.fromkeys(fact.value for fact in facts))[-_MOST_NAMED:]
     if chinese:
@@ -144,7 +146,7 @@ def _listed(facts: Sequence[Entry], *, chinese: bool) -> str:
     return " and ".join(part for part in (", ".join(values[:-1]), values[-1]) if part)
 
 
-def _draft(ledger: Ledger, group: Group, text: str, *, now: float, author: str) -> Draft:
+def _draft(ledger: FactLedger, group: FactGroup, text: str, *, now: float, author: str) -> Draft:
     ids = tuple(fact.id for fact in group.facts)
     return Draft(
         id=ledger.name(INSIGHT, group.subject, group.attribute, str(group.polarity)),

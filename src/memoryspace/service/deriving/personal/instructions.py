@@ -68,7 +68,7 @@ _FRAME = re.compile(
 )
 
 
-class Wish(Enum):
+class InstructionEffect(Enum):
     """The effect of an instruction: set it, stop it, or allow its end."""
 
     STANDS = "stands"
@@ -76,7 +76,7 @@ class Wish(Enum):
     ALLOWS = "allows"
 
 
-def wish_in(sentence: str) -> Wish | None:
+def instruction_effect(sentence: str) -> InstructionEffect | None:
     """Return the effect of a sentence on standing instructions, or ``None`` if it has none."""
     if _ANSWERS.search(sentence) is None and _LANGUAGE.search(sentence) is None:
         return None
@@ -84,10 +84,10 @@ def wish_in(sentence: str) -> Wish | None:
         return None
     is_about = _ANSWERS.search(sentence) is not None
     if _STOPS.search(sentence) is not None and is_about:
-        return Wish.STOPS
+        return InstructionEffect.STOPS
     if _ALLOWS.search(sentence) is not None:
-        return Wish.ALLOWS
-    return Wish.STANDS if is_about and _LASTS.search(sentence) is not None else None
+        return InstructionEffect.ALLOWS
+    return InstructionEffect.STANDS if is_about and _LASTS.search(sentence) is not None else None
 
 
 def is_one_thing(one: str, other: str) -> bool:

@@ -15,7 +15,7 @@ from msgspec import Struct
 from ....model import ChatModel, Spending, ask, prompt_messages, read_prompt
 from ...values.memory import MemoryItem
 from ..language import is_chinese
-from .entries import Entry, Relation
+from .entries import FactEntry, Relation
 from .extraction import called, subject_of
 from .facts import Fact, attribute_named, is_exclusive
 
@@ -97,7 +97,7 @@ class FactModel:
         return found
 
     async def verdicts(
-        self, facts: Mapping[str, Fact], known: Sequence[Entry]
+        self, facts: Mapping[str, Fact], known: Sequence[FactEntry]
     ) -> dict[str, tuple[Relation, str]]:
         """Return the model's verdicts on new facts; some facts may have none.
 

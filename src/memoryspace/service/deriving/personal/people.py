@@ -18,20 +18,20 @@ class People:
     ) -> None:
         self.own = own
         self.last: str | None = None  # the person mentioned last
-        self.here: dict[str, None] = {}  # people mentioned, candidates for "he" and "she"
+        self.mentioned: dict[str, None] = {}  # people mentioned, candidates for "he" and "she"
         self.topic = ""  # the subject of the last clause; empty for the speaker
         self.is_first = True  # until the first sentence has been searched for a name
-        self.met: list[tuple[str, str]] = []  # new relations with names
+        self.introduced: list[tuple[str, str]] = []  # new relations with names
         self._named = {} if known is None else dict(known)
 
-    def meet(self, relation: str, name: str | None = None) -> str:
+    def mention(self, relation: str, name: str | None = None) -> str:
         """Return the person for a relation and an optional name, and mention them."""
         relation, name = relation.lower(), None if name is None else name.lower()
         self.last = self._who(relation, name)
-        self._speak_of(self.last)
+        self._add_mention(self.last)
         if name is not None:
             if relation and name not in self._named:
-                self.met.append((relation, name))
+                self.introduced.append((relation, name))
             self._named[name] = self.last
         return self.last
 
@@ -40,23 +40,23 @@ class People:
         found = self._named.get(name.lower())
         if found is not None:
             self.last = found
-            self._speak_of(found)
+            self._add_mention(found)
         return found
 
-    def doubt(self) -> None:
+    def mention_unknown(self) -> None:
         """Note that an unknown person may have been mentioned, so that "he" is ambiguous."""
-        self.here[""] = None
+        self.mentioned[""] = None
 
     @property
     def names(self) -> Collection[str]:
         """The known names, in lower case."""
         return self._named.keys()
 
-    def _speak_of(self, who: str) -> None:
+    def _add_mention(self, who: str) -> None:
         """Mention a person; "brother callum" replaces "brother" once the name is known."""
-        for known in [each for each in self.here if who.startswith(f"{each} ")]:
-            del self.here[known]
-        self.here[who] = None
+        for known in [each for each in self.mentioned if who.startswith(f"{each} ")]:
+            del self.mentioned[known]
+        self.mentioned[who] = None
 
     def _who(self, relation: str, name: str | None) -> str:
         if name is not None:

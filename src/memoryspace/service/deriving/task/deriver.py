@@ -21,11 +21,11 @@ from ....record import is_number
 from ...values.kinds import EXPERIENCE
 from ...values.memory import MemoryItem
 from ..contract import Add, Adjust, BadDecision, Decision, Job, Known, Supersede
-from ..similarity import likeness
-from .lessons import AUTHOR, IMPORTANCE, draft_of, told_in_details
+from ..similarity import similarity
+from .lessons import AUTHOR, IMPORTANCE, draft_of, lesson_details
 from .model import Teacher
-from .rules import Lesson, lesson_of, standing
-from .runs import KEPT_RUNS, Kinship, Run, kept_steps, runs_in
+from .rules import Lesson, lesson_of, upheld_runs
+from .runs import KEPT_RUNS, RunComparison, TaskRun, kept_steps, runs_in
 from .trajectory import Trajectory, read_trajectory
 
 DEFAULT_SCORE = 1.0  # of a trajectory without one
@@ -40,7 +40,7 @@ class _Attempt(Struct, frozen=True):
     """A trajectory and the run to store for it."""
 
     trajectory: Trajectory
-    run: Run
+    run: TaskRun
     is_doubtful: bool  # some of its messages are in quarantine
 
 
@@ -99,7 +99,7 @@ def _attempt(job: Job) -> _Attempt:
         raise BadDecision(f"a trajectory's task must be a str, got {type(task).__name__}")
     trajectory = read_trajectory(job.memories, task)
     sources = tuple(memory.id for memory in job.memories)
-    run = Run(
+    run = TaskRun(
         id=f"{job.session_id}/{sources[0]}",
         session=job.session_id,
         task=trajectory.statement,
@@ -114,7 +114,7 @@ def _attempt(job: Job) -> _Attempt:
     return _Attempt(trajectory, run, any(memory.is_quarantined for memory in job.memories))
 
 
-async def _candidates(run: Run, known: Known) -> list[MemoryItem]:
+async def _candidates(run: TaskRun, known: Known) -> list[MemoryItem]:
     """Return the lessons a run may belong to: the newest, and those most similar to its task."""
     newest = await known.of_kind(EXPERIENCE, limit=_NEWEST)
     found = {each.id: each for each in newest}
@@ -127,11 +127,11 @@ async def _candidates(run: Run, known: Known) -> list[MemoryItem]:
 # -- by rules --------------------------------------------------------------------------------------
 
 
-class _Kin(Struct, frozen=True):
+class _LessonRuns(Struct, frozen=True):
     """A stored lesson and its runs."""
 
     memory: MemoryItem
-    runs: list[Run]
+    runs: list[TaskRun]
 
 
 def _by_rules(attempt: _Attempt, lessons: Sequence[MemoryItem]) -> list[Decision]:
@@ -140,45 +140,47 @@ def _by_rules(attempt: _Attempt, lessons: Sequence[MemoryItem]) -> list[Decision
     Quarantined text must not reach trusted memories, so a doubtful run gets its own lesson.
     """
     run = attempt.run
-    every = [_Kin(memory, runs_in(memory.details)) for memory in lessons]
-    kinship = Kinship([run, *(each for kin in every for each in kin.runs)])
-    kin = None if attempt.is_doubtful else _nearest(run, every, kinship)
-    if kin is not None:
-        return _joined(run, kin, kinship)
-    lesson = lesson_of([run], kinship)
+    every = [_LessonRuns(memory, runs_in(memory.details)) for memory in lessons]
+    comparison = RunComparison([run, *(each for candidate in every for each in candidate.runs)])
+    candidate = None if attempt.is_doubtful else _nearest(run, every, comparison)
+    if candidate is not None:
+        return _joined(run, candidate, comparison)
+    lesson = lesson_of([run], comparison)
     return [] if lesson is None else [Add(draft_of(lesson, [run]))]
 
 
-def _nearest(run: Run, every: Sequence[_Kin], kinship: Kinship) -> _Kin | None:
+def _nearest(
+    run: TaskRun, every: Sequence[_LessonRuns], comparison: RunComparison
+) -> _LessonRuns | None:
     best, nearest = None, 0.0
-    for kin in every:
-        near = max((kinship.nearness(run, each) for each in kin.runs), default=0.0)
+    for candidate in every:
+        near = max((comparison.nearness(run, each) for each in candidate.runs), default=0.0)
         if near > nearest:
-            best, nearest = kin, near
+            best, nearest = candidate, near
     return best
 
 
-def _joined(run: Run, kin: _Kin, kinship: Kinship) -> list[Decision]:
+def _joined(run: TaskRun, candidate: _LessonRuns, comparison: RunComparison) -> list[Decision]:
     """Return the decisions that add a run to a lesson."""
-    if any(each.id == run.id for each in kin.runs):
+    if any(each.id == run.id for each in candidate.runs):
         return []  # counted already
-    runs = [*kin.runs, run]
-    lesson = lesson_of(runs, kinship)
+    runs = [*candidate.runs, run]
+    lesson = lesson_of(runs, comparison)
     if lesson is None:
         return []
-    upheld = standing(runs, kinship)
+    upheld = upheld_runs(runs, comparison)
     if len(upheld) < len(runs):
-        return [Supersede(kin.memory.id, draft_of(lesson, upheld), run.at)]
-    return [_confirmed(kin, lesson, run)]
+        return [Supersede(candidate.memory.id, draft_of(lesson, upheld), run.at)]
+    return [_confirmed(candidate, lesson, run)]
 
 
-def _confirmed(kin: _Kin, lesson: Lesson, run: Run) -> Adjust:
-    runs: dict[str, Any] = dict.fromkeys(each.id for each in kin.runs[: 1 - KEPT_RUNS])
+def _confirmed(candidate: _LessonRuns, lesson: Lesson, run: TaskRun) -> Adjust:
+    runs: dict[str, Any] = dict.fromkeys(each.id for each in candidate.runs[: 1 - KEPT_RUNS])
     runs[run.id] = msgspec.to_builtins(run)
     counter = "confirmations" if run.is_success else "failures"
     return Adjust(
-        kin.memory.id,
-        details={**told_in_details(lesson), "runs": runs},
+        candidate.memory.id,
+        details={**lesson_details(lesson), "runs": runs},
         counters={counter: 1},
         text=lesson.text,
         importance=IMPORTANCE[lesson.type],
@@ -202,14 +204,14 @@ async def _by_model(
     ]
 
 
-def _same_task(run: Run, lessons: Sequence[MemoryItem]) -> list[MemoryItem]:
+def _same_task(run: TaskRun, lessons: Sequence[MemoryItem]) -> list[MemoryItem]:
     """Return the lessons from earlier runs of the same task, oldest first."""
     runs = {each.id: runs_in(each.details) for each in lessons}
-    kinship = Kinship([run, *(each for kept in runs.values() for each in kept)])
+    comparison = RunComparison([run, *(each for kept in runs.values() for each in kept)])
     same = [
         memory
         for memory in lessons
-        if any(kinship.is_same_task(run, each) for each in runs[memory.id])
+        if any(comparison.is_same_task(run, each) for each in runs[memory.id])
     ]
     return sorted(same, key=lambda memory: memory.seq)
 
@@ -219,12 +221,14 @@ def _distinct(lessons: Sequence[Lesson]) -> list[Lesson]:
     kept: list[Lesson] = []
     for lesson in lessons:
         same = (other for other in kept if other.type == lesson.type)
-        if all(likeness(other.text, lesson.text) < _SAME_LESSON for other in same):
+        if all(similarity(other.text, lesson.text) < _SAME_LESSON for other in same):
             kept.append(lesson)
     return kept
 
 
-async def _kept(lesson: Lesson, runs: Sequence[Run], is_doubtful: bool, known: Known) -> Decision:
+async def _kept(
+    lesson: Lesson, runs: Sequence[TaskRun], is_doubtful: bool, known: Known
+) -> Decision:
     """Return the decision for a lesson: confirm a known one, otherwise add it."""
     if not is_doubtful:
         for memory, alike in await known.similar(lesson.text, kinds=(EXPERIENCE,), top_k=5):

@@ -12,7 +12,7 @@ from ....record import Origin
 from ...values.kinds import EXPERIENCE
 from ...values.memory import Draft, MemoryItem
 from .rules import COMPARISON, FAILURE, SUCCESS, Lesson, lesson_of
-from .runs import KEPT_RUNS, Kinship, Run, runs_in
+from .runs import KEPT_RUNS, RunComparison, TaskRun, runs_in
 
 AUTHOR = "task memory"
 IMPORTANCE = {SUCCESS: 0.6, FAILURE: 0.6, COMPARISON: 0.7}
@@ -20,11 +20,11 @@ IMPORTANCE = {SUCCESS: 0.6, FAILURE: 0.6, COMPARISON: 0.7}
 _BY_MODEL = "by_model"  # set in the details of a lesson worded by a model
 
 
-def draft_of(lesson: Lesson, runs: Sequence[Run], *, by_model: bool = False) -> Draft:
+def draft_of(lesson: Lesson, runs: Sequence[TaskRun], *, by_model: bool = False) -> Draft:
     """Return the draft of a lesson, with its newest runs."""
     runs = runs[-KEPT_RUNS:]
     details = {
-        **told_in_details(lesson),
+        **lesson_details(lesson),
         "score": runs[-1].score,
         "task": runs[-1].task,
         "uses": 0,
@@ -46,7 +46,7 @@ def draft_of(lesson: Lesson, runs: Sequence[Run], *, by_model: bool = False) -> 
     )
 
 
-def told_in_details(lesson: Lesson) -> dict[str, Any]:
+def lesson_details(lesson: Lesson) -> dict[str, Any]:
     """Return the details that describe a lesson."""
     return {
         "type": lesson.type,
@@ -66,7 +66,7 @@ def without_runs(memory: MemoryItem, gone: Collection[str]) -> MemoryItem | None
         return None
     lost = frozenset(gone)
     runs = [run for run in runs_in(memory.details) if lost.isdisjoint(run.sources)]
-    lesson = lesson_of(runs, Kinship(runs)) if runs else None
+    lesson = lesson_of(runs, RunComparison(runs)) if runs else None
     if lesson is None:
         return None
     draft = draft_of(lesson, runs)

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from .runs import Kinship, Run, all_words_in, is_same_failure, overlap
-from .trajectory import Step, clipped
+from .runs import RunComparison, TaskRun, all_words_in, is_same_failure, overlap
+from .trajectory import ToolStep, clipped
 
 SUCCESS, FAILURE, COMPARISON = "success", "failure", "comparison"
 
@@ -34,9 +34,9 @@ class Lesson(Struct, frozen=True):
         return f"{self.when_to_use}\n{self.lesson}"
 
 
-def lesson_of(runs: Sequence[Run], kinship: Kinship) -> Lesson | None:
+def lesson_of(runs: Sequence[TaskRun], comparison: RunComparison) -> Lesson | None:
     """Return the lesson of runs, given oldest first; ``None`` if they teach nothing."""
-    runs = standing(runs, kinship)
+    runs = upheld_runs(runs, comparison)
     good = [run for run in reversed(runs) if run.is_success]
     bad = [run for run in reversed(runs) if not run.is_success]
     words = _words_for(runs)
@@ -49,24 +49,24 @@ def lesson_of(runs: Sequence[Run], kinship: Kinship) -> Lesson | None:
     return Lesson(kind, _when(runs, words), "\n".join(advice), tuple(dict.fromkeys(tools)))
 
 
-def standing(runs: Sequence[Run], kinship: Kinship) -> list[Run]:
+def upheld_runs(runs: Sequence[TaskRun], comparison: RunComparison) -> list[TaskRun]:
     """Return runs without those whose approach fails in a later run."""
     return [
         run
         for at, run in enumerate(runs)
-        if not any(is_contradicted(run, later, kinship) for later in runs[at + 1 :])
+        if not any(_is_contradicted(run, later, comparison) for later in runs[at + 1 :])
     ]
 
 
-def is_contradicted(run: Run, later: Run, kinship: Kinship) -> bool:
+def _is_contradicted(run: TaskRun, later: TaskRun, comparison: RunComparison) -> bool:
     """Return whether a call that worked in a run fails in a later run of the same task."""
-    if not run.is_success or not kinship.is_same_task(run, later):
+    if not run.is_success or not comparison.is_same_task(run, later):
         return False
     failed = {_form_of(step, later) for step in later.steps if step.is_failure}
     return any(_form_of(step, run) in failed for step in run.steps if not step.is_failure)
 
 
-def _form_of(step: Step, run: Run) -> frozenset[int]:
+def _form_of(step: ToolStep, run: TaskRun) -> frozenset[int]:
     """Return the words of a call without those of the task, which vary between runs."""
     return all_words_in(step.call) - all_words_in(run.task)
 
@@ -97,13 +97,13 @@ _CHINESE = _Words(
 )
 
 
-def _words_for(runs: Sequence[Run]) -> _Words:
+def _words_for(runs: Sequence[TaskRun]) -> _Words:
     text = "".join(run.task for run in runs)
     ideographs = sum("一" <= letter <= "鿿" for letter in text)
     return _CHINESE if 4 * ideographs > len(text) else _ENGLISH
 
 
-def _when(runs: Sequence[Run], words: _Words) -> str:
+def _when(runs: Sequence[TaskRun], words: _Words) -> str:
     """Return the distinct task statements, newest first."""
     told: list[str] = []
     for run in reversed(runs):
@@ -113,22 +113,22 @@ def _when(runs: Sequence[Run], words: _Words) -> str:
     return words.when.format(" | ".join(told[:_MAX_TASKS]))
 
 
-def _ways(good: Sequence[Run]) -> list[Run]:
+def _ways(good: Sequence[TaskRun]) -> list[TaskRun]:
     """Return the best successful runs that differ in their approach, two at most."""
-    ways: list[Run] = []
+    ways: list[TaskRun] = []
     for run in sorted(good, key=lambda run: -run.score):
         if all(_is_new(run, other) for other in ways):
             ways.append(run)
     return ways[:2]
 
 
-def _is_new(run: Run, other: Run) -> bool:
+def _is_new(run: TaskRun, other: TaskRun) -> bool:
     if not run.steps or not other.steps:
         return overlap(run.conclusion, other.conclusion) < _REPEATS
     return any(not _has(other.steps, step) for step in run.steps if not step.is_failure)
 
 
-def _done(run: Run) -> str:
+def _done(run: TaskRun) -> str:
     """Return the successful calls of a run and its conclusion."""
     worked = [step.call for step in run.steps if not step.is_failure]
     told = [_chain(worked)] if worked else []
@@ -136,9 +136,9 @@ def _done(run: Run) -> str:
     return _sentences(told)
 
 
-def _warnings(good: Sequence[Run], bad: Sequence[Run], words: _Words) -> Iterator[str]:
+def _warnings(good: Sequence[TaskRun], bad: Sequence[TaskRun], words: _Words) -> Iterator[str]:
     """Yield what to avoid: failed calls, then steps of bad runs that raised no error."""
-    told: list[Step] = []
+    told: list[ToolStep] = []
     right = [step for run in good for step in run.steps if not step.is_failure]
     for run in (*bad, *good):
         for step in reversed(run.steps):
@@ -149,7 +149,7 @@ def _warnings(good: Sequence[Run], bad: Sequence[Run], words: _Words) -> Iterato
         yield from _seeming(run, right, words)
 
 
-def _seeming(run: Run, right: Sequence[Step], words: _Words) -> Iterator[str]:
+def _seeming(run: TaskRun, right: Sequence[ToolStep], words: _Words) -> Iterator[str]:
     """Yield what a bad run did without an error and no good run did."""
     wrong = [step for step in run.steps if not step.is_failure and not _has(right, step)]
     if run.steps and not wrong and not run.correction:
@@ -161,11 +161,11 @@ def _seeming(run: Run, right: Sequence[Step], words: _Words) -> Iterator[str]:
     yield _sentences([words.not_enough.format(_sentences(told)), *said])
 
 
-def _has(steps: Sequence[Step], step: Step) -> bool:
+def _has(steps: Sequence[ToolStep], step: ToolStep) -> bool:
     return any(each.tool == step.tool and each.arguments == step.arguments for each in steps)
 
 
-def _answered(step: Step, most: int) -> str:
+def _answered(step: ToolStep, most: int) -> str:
     answer = clipped(step.output or "", most).strip()
     return f"{step.call} ⇒ {answer}" if answer.strip("\"'") else step.call
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from ....retrieval.text.analysis import tokens
 from ....retrieval.text.stopwords import STOP_WORDS
-from .trajectory import Step
+from .trajectory import ToolStep
 
 KEPT_RUNS = 12  # of one lesson, the newest
 KEPT_CALLS = 24  # of one run
@@ -29,7 +29,7 @@ _SAME_CALL = 0.75  # two calls of one tool that are the same
 _SAME_ERROR = 0.5  # their answers, if they fail the same way
 
 
-class Run(Struct, frozen=True, omit_defaults=True, kw_only=True):
+class TaskRun(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """One attempt at a task: its score, time, calls and conclusion."""
 
     id: str
@@ -38,7 +38,7 @@ class Run(Struct, frozen=True, omit_defaults=True, kw_only=True):
     score: float
     is_success: bool
     at: float
-    steps: tuple[Step, ...] = ()
+    steps: tuple[ToolStep, ...] = ()
     conclusion: str = ""
     correction: str = ""
     sources: tuple[str, ...] = ()
@@ -49,32 +49,32 @@ class Run(Struct, frozen=True, omit_defaults=True, kw_only=True):
         return list(dict.fromkeys(step.tool for step in self.steps))
 
 
-def kept_steps(steps: Sequence[Step]) -> tuple[Step, ...]:
+def kept_steps(steps: Sequence[ToolStep]) -> tuple[ToolStep, ...]:
     """Return the steps to store of a run: of many, the first and the last."""
     if len(steps) <= KEPT_CALLS:
         return tuple(steps)
     return (*steps[: KEPT_CALLS // 2], *steps[-KEPT_CALLS // 2 :])
 
 
-def runs_in(details: Mapping[str, Any]) -> list[Run]:
+def runs_in(details: Mapping[str, Any]) -> list[TaskRun]:
     """Return the runs of a lesson, oldest first; unreadable ones are skipped."""
     kept = details.get("runs")
     found = []
     for each in kept.values() if isinstance(kept, Mapping) else ():
         try:
-            found.append(msgspec.convert(each, Run))
+            found.append(msgspec.convert(each, TaskRun))
         except msgspec.ValidationError:
             continue
     return sorted(found, key=lambda run: (run.at, run.id))
 
 
-class Kinship:
+class RunComparison:
     """Similarity of runs among a set of known runs.
 
     Words are weighted by how rare they are among these runs.
     """
 
-    def __init__(self, runs: Iterable[Run]) -> None:
+    def __init__(self, runs: Iterable[TaskRun]) -> None:
         self._ways: dict[str, frozenset[int]] = {}  # by the ids of runs
         self._total = 1
         self._seen = Counter[int]()
@@ -89,13 +89,13 @@ class Kinship:
             return 0.0
         return 2 * self._weight(shared) / (self._weight(one) + self._weight(other))
 
-    def is_same_task(self, one: Run, other: Run) -> bool:
+    def is_same_task(self, one: TaskRun, other: TaskRun) -> bool:
         """Return whether two runs are attempts at the same task."""
         if one.task == other.task:
             return True
         return self.share(words_in(one.task), words_in(other.task)) >= _SAME_TASK
 
-    def nearness(self, one: Run, other: Run) -> float:
+    def nearness(self, one: TaskRun, other: TaskRun) -> float:
         """Return the similarity of two runs; 0 unless they belong to one lesson."""
         if one.task == other.task:
             return 1.0
@@ -107,7 +107,7 @@ class Kinship:
             return max(task, way)
         return way if _fail_alike(one, other) else 0.0
 
-    def _way(self, run: Run) -> frozenset[int]:
+    def _way(self, run: TaskRun) -> frozenset[int]:
         """Return the words of a run's calls."""
         way = self._ways.get(run.id)
         if way is None:
@@ -128,14 +128,14 @@ def all_words_in(text: str) -> frozenset[int]:
     return _read(text)[1]
 
 
-def is_same_call(one: Step, other: Step) -> bool:
+def is_same_call(one: ToolStep, other: ToolStep) -> bool:
     """Return whether two calls are the same, apart from varying parts."""
     if one.tool != other.tool:
         return False
     return one.arguments == other.arguments or overlap(one.call, other.call) >= _SAME_CALL
 
 
-def is_same_failure(one: Step, other: Step) -> bool:
+def is_same_failure(one: ToolStep, other: ToolStep) -> bool:
     """Return whether two calls of a tool failed in the same way."""
     return (
         one.is_failure
@@ -152,7 +152,7 @@ def overlap(one: str, other: str) -> float:
     return 2 * len(first & second) / total if total else float(one == other)
 
 
-def _fail_alike(one: Run, other: Run) -> bool:
+def _fail_alike(one: TaskRun, other: TaskRun) -> bool:
     """Return whether the same call failed in the same way in both runs."""
     failed = [step for step in one.steps if step.is_failure]
     others = [step for step in other.steps if step.is_failure]
@@ -164,19 +164,19 @@ def _fail_alike(one: Run, other: Run) -> bool:
 
 
 # A cache by digest of the text. It holds hashes of words, so no text stays in memory.
-_lately: dict[bytes, tuple[frozenset[int], frozenset[int]]] = {}
-_MOST_LATELY = 8192
+_read_texts: dict[bytes, tuple[frozenset[int], frozenset[int]]] = {}
+_MOST_READ_TEXTS = 8192
 
 
 def _read(text: str) -> tuple[frozenset[int], frozenset[int]]:
     """Return the content words of a text and all its words, cached."""
     key = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-    found = _lately.get(key)
+    found = _read_texts.get(key)
     if found is None:
         words = frozenset(tokens(text))
         telling = (word for word in words if word not in STOP_WORDS and not _DIGIT.search(word))
         found = frozenset(map(hash, telling)), frozenset(map(hash, words))
-        if len(_lately) >= _MOST_LATELY:
-            _lately.clear()
-        _lately[key] = found
+        if len(_read_texts) >= _MOST_READ_TEXTS:
+            _read_texts.clear()
+        _read_texts[key] = found
     return found

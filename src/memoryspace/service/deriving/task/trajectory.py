@@ -44,7 +44,7 @@ _LOOKED_AT = 2000  # characters searched at either end of an answer
 _CALLED_OFF = {"", "none", "null", "false", "0", "[]", "{}"}
 
 
-class Step(Struct, frozen=True):
+class ToolStep(Struct, frozen=True):
     """A tool call. ``output`` is ``None`` if there was no answer."""
 
     tool: str
@@ -65,7 +65,7 @@ class Trajectory(Struct, frozen=True):
     """
 
     statement: str
-    steps: tuple[Step, ...]
+    steps: tuple[ToolStep, ...]
     conclusion: str
     correction: str = ""
 
@@ -148,9 +148,9 @@ def _is_text(part: Mapping[str, Any]) -> bool:
     return bool(part.get("type", "text") == "text")
 
 
-def _steps(bodies: Sequence[Mapping[str, Any]]) -> Iterator[Step]:
+def _steps(bodies: Sequence[Mapping[str, Any]]) -> Iterator[ToolStep]:
     for _, tool, arguments, output in _answered(bodies):
-        yield Step(
+        yield ToolStep(
             tool,
             clipped(_as_text(arguments), MAX_ARGUMENTS),
             None if output is None else clipped(output, MAX_OUTPUT),

@@ -27,10 +27,10 @@ from .statistics import (
     guidelines,
     headline,
     in_order,
-    kept,
-    kept_in,
+    kept_call,
+    kept_calls_in,
+    merged_calls,
     statistics,
-    united,
 )
 
 TOOL = "tool"
@@ -84,9 +84,9 @@ class ToolDeriver:
         decisions: list[Decision] = []
         for tool, fresh in _calls_by_tool(job.memories).items():
             old = [memory for memory in there if memory.details.get("tool_name") == tool]
-            before = united(*(kept_in(memory.details) for memory in old))
+            before = merged_calls(*(kept_calls_in(memory.details) for memory in old))
             hashes = {call.hash for call in before}
-            new = united(call for call in fresh if call.hash not in hashes)
+            new = merged_calls(call for call in fresh if call.hash not in hashes)
             if new or len(old) > 1:
                 calls = in_order([*await _still_there(before, known), *new])
                 decisions += await self._renewed(tool, old, calls)
@@ -153,7 +153,7 @@ def _calls_by_tool(memories: Sequence[MemoryItem]) -> dict[str, list[KeptCall]]:
     for memory in memories:
         call = None if memory.is_quarantined else call_of(memory)
         if call is not None:
-            by_tool.setdefault(call.tool_name, []).append(kept(call, memory.id))
+            by_tool.setdefault(call.tool_name, []).append(kept_call(call, memory.id))
     return by_tool
 
 

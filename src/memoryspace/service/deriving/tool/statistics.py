@@ -60,7 +60,7 @@ class Drift(Struct, frozen=True):
     calls: int  # since then
 
 
-class Statistics(Struct, frozen=True):
+class ToolStatistics(Struct, frozen=True):
     """Statistics over calls; a value is ``None`` if nothing was measured."""
 
     calls: int
@@ -79,7 +79,7 @@ class Statistics(Struct, frozen=True):
         return self.successes / self.calls if self.calls else 0.0
 
 
-def kept(call: ToolCallResult, source: str) -> KeptCall:
+def kept_call(call: ToolCallResult, source: str) -> KeptCall:
     """Return the short form of a call."""
     arguments = {
         clipped(str(name), _MAX_VALUE): clipped(_shown(value), _MAX_VALUE)
@@ -99,7 +99,7 @@ def kept(call: ToolCallResult, source: str) -> KeptCall:
     )
 
 
-def kept_in(details: Mapping[str, Any]) -> list[KeptCall]:
+def kept_calls_in(details: Mapping[str, Any]) -> list[KeptCall]:
     """Return the calls in a memory's details; unreadable ones are skipped."""
     calls = details.get("recent")
     found = []
@@ -111,7 +111,7 @@ def kept_in(details: Mapping[str, Any]) -> list[KeptCall]:
     return found
 
 
-def united(*collections: Iterable[KeptCall]) -> list[KeptCall]:
+def merged_calls(*collections: Iterable[KeptCall]) -> list[KeptCall]:
     """Return the calls of several collections, each once, newest last."""
     return list({call.hash: call for calls in collections for call in calls}.values())
 
@@ -147,11 +147,11 @@ def error_group(output: str, arguments: Mapping[str, str] | None = None) -> str:
     return clipped(_VARYING.sub("#", _QUOTED.sub("'…'", first)), _MAX_ERROR)
 
 
-def statistics(calls: Sequence[KeptCall]) -> Statistics:
+def statistics(calls: Sequence[KeptCall]) -> ToolStatistics:
     """Return the statistics of calls, given oldest first."""
     errors = Counter(call.error for call in calls if call.error is not None)
     seconds = sorted(_measured(call.seconds for call in calls))
-    return Statistics(
+    return ToolStatistics(
         len(calls),
         sum(call.ok for call in calls),
         _quantile(seconds, 0.5),
@@ -169,7 +169,7 @@ def drift(calls: Sequence[KeptCall]) -> Drift | None:
     best, surest = None, _SURE
     good = [call.ok for call in calls]
     for at in range(_LEAST_APART, len(calls) - _LEAST_APART + 1):
-        sure = _surprise(sum(good[:at]), at, sum(good), len(calls))
+        sure = _g_statistic(sum(good[:at]), at, sum(good), len(calls))
         if sure > surest:
             best, surest = at, sure
     if best is None:
@@ -178,7 +178,7 @@ def drift(calls: Sequence[KeptCall]) -> Drift | None:
     return Drift(calls[best].at, sum(before) / len(before), sum(after) / len(after), len(after))
 
 
-def headline(tool: str, figures: Statistics) -> str:
+def headline(tool: str, figures: ToolStatistics) -> str:
     """Return the statistics of a tool in one line."""
     rate = f"{100 * figures.success_rate:.0f} % of {figures.calls} recent calls succeeded"
     told = (
@@ -268,11 +268,11 @@ def _quantile(ordered: Sequence[float], share: float) -> float | None:
     return low + (high - low) * (place - math.floor(place))
 
 
-def _surprise(good: int, calls: int, good_in_all: int, in_all: int) -> float:
+def _g_statistic(good: int, calls: int, good_in_all: int, in_all: int) -> float:
     """Return the G statistic of two success rates against a single one."""
-    apart = _likelihood(good, calls) + _likelihood(good_in_all - good, in_all - calls)
-    return 2 * (apart - _likelihood(good_in_all, in_all))
+    apart = _log_likelihood(good, calls) + _log_likelihood(good_in_all - good, in_all - calls)
+    return 2 * (apart - _log_likelihood(good_in_all, in_all))
 
 
-def _likelihood(good: int, calls: int) -> float:
+def _log_likelihood(good: int, calls: int) -> float:
     return sum(each * math.log(each / calls) for each in (good, calls - good) if each)

@@ -10,10 +10,10 @@ from collections.abc import Collection, Iterator
 from itertools import takewhile
 
 from ..english.matters import Matter
-from ..english.values import Row
+from ..english.values import ValueRow
 from ..facts import CORRECTION, EXCLUSIVE_MATTERS, Statement, trimmed
 from ..people import People
-from .clauses import SIMPLER, UNREAL, Clause, clauses, end_of, matter_of
+from .clauses import SIMPLER, UNREAL, ChineseClause, clauses, end_of, matter_of
 from .matters import ENDS, NEGATED, RELATIONS, TURNS
 from .values import ADVERBS, ROWS
 
@@ -68,11 +68,11 @@ def statements(sentence: str, who: str, people: People) -> Iterator[Statement]:
 
 def _introduced(people: People, told: Collection[str], who: str) -> Iterator[Statement]:
     """Yield people named in passing, unless another statement is about them."""
-    for relation, name in people.met:
+    for relation, name in people.introduced:
         if f"{relation} {name}" not in told:
             text = f"{who}的{relation}叫{name}。"
             yield Statement("family", name, text, f"{relation} {name}", is_exact=False)
-    people.met.clear()
+    people.introduced.clear()
 
 
 def in_third_person(clause: str, who: str) -> str:
@@ -83,7 +83,7 @@ def in_third_person(clause: str, who: str) -> str:
     return _MY_PERSON.sub(f"{who}的", said).replace("我", who)
 
 
-def _stated(clause: Clause, who: str) -> Iterator[Statement]:
+def _stated(clause: ChineseClause, who: str) -> Iterator[Statement]:
     if _SMALL_TALK.search(clause.said.translate(SIMPLER)) is not None:
         return
     exact = [] if clause.is_thing else list(_exact(clause, who))
@@ -95,9 +95,9 @@ def _stated(clause: Clause, who: str) -> Iterator[Statement]:
         yield general
 
 
-def _worded(said: str, clause: Clause, who: str) -> str:
+def _worded(said: str, clause: ChineseClause, who: str) -> str:
     """Return a clause that reads on its own, with its subject named."""
-    if clause.subject and not clause.told:
+    if clause.subject and not clause.names_subject:
         return f"{who}的{clause.subject.replace(' ', '')}：{said.strip('，,；;：:。！!~～ ')}。"
     if clause.subject and _PERSON.match(said):
         return f"{who}的{said.strip('，,；;：:。！!~～ ')}。"
@@ -112,7 +112,7 @@ def _turns(matter: Matter, main: str) -> bool:
     return _DENIES.search(main[: found.start()]) is None or main.endswith(("了", "啦"))
 
 
-def _general(clause: Clause, who: str) -> Statement | None:
+def _general(clause: ChineseClause, who: str) -> Statement | None:
     """Return a clause as a statement about a matter; one about a thing must end something."""
     plain = clause.said.translate(SIMPLER).strip("。！!~～ ")
     matter = matter_of(plain)
@@ -126,7 +126,7 @@ def _general(clause: Clause, who: str) -> Statement | None:
     if matter is None and not ends and not changes:
         return (
             None
-            if not clause.told or clause.is_thing
+            if not clause.names_subject or clause.is_thing
             else Statement("event:dated", value, text, clause.subject, is_exact=False)
         )
     if not is_own and not turns and not ends and not changes:
@@ -134,7 +134,7 @@ def _general(clause: Clause, who: str) -> Statement | None:
     name = "event" if matter is None else matter.name
     if clause.subject and not clause.said[clause.at :].strip("，。！!~～ "):
         return None
-    is_own = is_own and (matter is not None or clause.told)
+    is_own = is_own and (matter is not None or clause.names_subject)
     polarity = -1 if NEGATED.search(plain) else 1
     is_change = turns or (changes and name not in EXCLUSIVE_MATTERS)
     return Statement(
@@ -142,18 +142,20 @@ def _general(clause: Clause, who: str) -> Statement | None:
     )
 
 
-def _exact(clause: Clause, who: str) -> Iterator[Statement]:
+def _exact(clause: ChineseClause, who: str) -> Iterator[Statement]:
     plain = clause.said.translate(SIMPLER)
     begin = clause.at + end_of(ADVERBS.match(plain[clause.at :]))
     for start in dict.fromkeys((begin, clause.at)):  # some adverbs are part of a row's pattern
         for row in ROWS:
             match = row.pattern.match(plain, start)
-            if match is not None and (clause.told or row.attribute != "name"):
+            if match is not None and (clause.names_subject or row.attribute != "name"):
                 yield from _made(row, match, clause, who)
                 return
 
 
-def _made(row: Row, match: re.Match[str], clause: Clause, who: str) -> Iterator[Statement]:
+def _made(
+    row: ValueRow, match: re.Match[str], clause: ChineseClause, who: str
+) -> Iterator[Statement]:
     own = match["own"] if "own" in row.pattern.groupindex else ""
     said = clause.said
     whole = Statement(

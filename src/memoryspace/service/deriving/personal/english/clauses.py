@@ -105,7 +105,7 @@ _TO_ME = re.compile(r"they(?:'ve|\shave)?\s\w+\sme\b", re.IGNORECASE)
 
 
 @dataclass
-class Clause:
+class EnglishClause:
     """Part of a sentence about one subject. A *thing* is neither the speaker nor a person."""
 
     begin: int
@@ -114,12 +114,12 @@ class Clause:
     subject: str = ""
     is_thing: bool = False
     is_bare: bool = False
-    told: bool = True  # whether its words name the subject
+    names_subject: bool = True  # whether its words name the subject
 
 
-def clauses(text: str, people: People) -> Iterator[Clause]:
+def clauses(text: str, people: People) -> Iterator[EnglishClause]:
     """Yield the clauses of a sentence that state something."""
-    found: list[Clause] = []
+    found: list[EnglishClause] = []
     before, is_lost = None, bool(people.topic)
     for begin, end in _pieces(text):
         if UNREAL.search(text, begin, end):
@@ -131,7 +131,7 @@ def clauses(text: str, people: People) -> Iterator[Clause]:
             continue
         is_lost = False
         people.topic = "?" if clause.is_thing and text[begin].isupper() else clause.subject
-        _meet_mentioned(text, clause, people)
+        _mention_named(text, clause, people)
         is_more = clause.is_bare and before is not None and before.end <= begin
         if is_more and before is not None and not _has_own_matter(text, clause, before):
             before.end = end
@@ -142,17 +142,17 @@ def clauses(text: str, people: People) -> Iterator[Clause]:
         yield from _parts(text, clause)
 
 
-def _meet_mentioned(text: str, clause: Clause, people: People) -> None:
+def _mention_named(text: str, clause: EnglishClause, people: People) -> None:
     """Add the people that a clause names to ``people``."""
     for mention in _MENTIONED.finditer(text, clause.at, clause.end):
-        people.meet(mention["relation"], mention["name"])
+        people.mention(mention["relation"], mention["name"])
     had = None if clause.subject else _HAD.match(text, clause.at, clause.end)
     if had is not None:
-        people.meet(had["relation"], had["name"])
+        people.mention(had["relation"], had["name"])
     several = _SEVERAL.search(text, clause.at)  # the names may follow commas
     if several is not None and several.start() < clause.end:
         for name in filter(None, several.group("name", "third", "other")):
-            people.meet(several["relation"], name)
+            people.mention(several["relation"], name)
 
 
 def _pieces(text: str) -> Iterator[tuple[int, int]]:
@@ -168,7 +168,9 @@ def _pieces(text: str) -> Iterator[tuple[int, int]]:
         begin = end if cut is None else cut.end()
 
 
-def _about(text: str, begin: int, end: int, people: People, before: Clause | None) -> Clause | None:
+def _about(
+    text: str, begin: int, end: int, people: People, before: EnglishClause | None
+) -> EnglishClause | None:
     """Return a piece with its subject, or ``None`` if it states nothing."""
     # "my wife, Ann, is a nurse": the predicate is still to come
     is_open = before is not None and before.subject and before.at >= before.end
@@ -179,49 +181,53 @@ def _about(text: str, begin: int, end: int, people: People, before: Clause | Non
     if speaker is None and (speaker := _JOINT.match(text, begin, end)) is not None:
         _person(text, begin, end, people)  # "she" may refer to them from now on
     if speaker is not None:
-        return None if IDLE.match(text, speaker.end(), end) else Clause(begin, end, speaker.end())
+        return (
+            None
+            if IDLE.match(text, speaker.end(), end)
+            else EnglishClause(begin, end, speaker.end())
+        )
     person = _person(text, begin, end, people)
     if person is not None:
         return None if _are_their_words(text, person) else person
     if before is not None and is_open:
-        return Clause(begin, end, begin, before.subject, told=False)
+        return EnglishClause(begin, end, begin, before.subject, names_subject=False)
     if _PRONOUN.match(text, begin, end):
         return None
     if _MINE.match(text, begin, end):
         return (
-            Clause(begin, end, begin)
+            EnglishClause(begin, end, begin)
             if OWN.match(lowered(text[begin:end])) or len(text[begin:end].split()) > 3
             else None
         )
     return _bare(text, begin, end, before)
 
 
-def _person(text: str, begin: int, end: int, people: People) -> Clause | None:
+def _person(text: str, begin: int, end: int, people: People) -> EnglishClause | None:
     named = IS_NAMED.match(text, begin, end)
     if named is not None:
-        who = people.meet(named["relation"], named["name"])
-        return Clause(begin, end, begin, who)
+        who = people.mention(named["relation"], named["name"])
+        return EnglishClause(begin, end, begin, who)
     related = _related(text, begin, end)
     if related is not None:
-        who = people.meet(related["relation"], related["name"])
-        return Clause(begin, end, min(related.end(), end), who)
+        who = people.mention(related["relation"], related["name"])
+        return EnglishClause(begin, end, min(related.end(), end), who)
     pronoun = _PRONOUN.match(text, begin, end)
     meant = None if pronoun is None else _meant(pronoun.group().lower(), people)
     if pronoun is not None and meant is not None:
         his = _HIS_NAME.match(text, begin, end)
-        who = meant if his is None else people.meet(meant.split()[0], his["name"])
+        who = meant if his is None else people.mention(meant.split()[0], his["name"])
         at = pronoun.end() if pronoun.group().lower() in ("he", "she") else begin
-        return Clause(begin, end, at, who, told=False)
+        return EnglishClause(begin, end, at, who, names_subject=False)
     name = _NAME.match(text, begin, end)
     known = None if name is None else people.named(name.group().removesuffix("'s"))
     stranger = None if known is not None else _STRANGER.match(text, begin)
     if stranger is not None and begin > 0 and stranger.end() <= end:
-        return Clause(begin, end, stranger.end(), people.meet("", stranger.group()))
+        return EnglishClause(begin, end, stranger.end(), people.mention("", stranger.group()))
     if stranger is not None:  # "Ben" or "Rent": undecidable; "he" may refer to it
-        people.doubt()
+        people.mention_unknown()
     if name is None or known is None:
         return None
-    return Clause(begin, end, name.end(), known, told=False)
+    return EnglishClause(begin, end, name.end(), known, names_subject=False)
 
 
 def _related(text: str, begin: int, end: int) -> re.Match[str] | None:
@@ -233,7 +239,7 @@ def _related(text: str, begin: int, end: int) -> re.Match[str] | None:
 
 def _meant(pronoun: str, people: People) -> str | None:
     """Return whom a pronoun refers to; ``None`` if it is ambiguous."""
-    may = [who for who in people.here if _may_mean(pronoun, who)]
+    may = [who for who in people.mentioned if _may_mean(pronoun, who)]
     return may[0] or None if len(may) == 1 else None
 
 
@@ -243,28 +249,30 @@ def _may_mean(pronoun: str, person: str) -> bool:
     return wrong.search(person) is None
 
 
-def _are_their_words(text: str, clause: Clause) -> bool:
+def _are_their_words(text: str, clause: EnglishClause) -> bool:
     """Return whether a clause reports what a person says, other than about themselves."""
     return SAYS.match(text[clause.at : clause.end].lstrip()) is not None
 
 
-def _bare(text: str, begin: int, end: int, before: Clause | None) -> Clause | None:
+def _bare(text: str, begin: int, end: int, before: EnglishClause | None) -> EnglishClause | None:
     """Return a piece without a person: it continues the clause before or is about a thing."""
     is_joined = _IT.match(text, begin, end) or (before and _APPOSED.match(text[begin:end]))
     is_thing = _THING.match(text, begin, end) is not None and not is_joined
     if _TO_ME.match(text, begin, end) or (before is None and BARE.match(text, begin, end)):
-        return Clause(begin, end, begin, is_bare=before is None)
+        return EnglishClause(begin, end, begin, is_bare=before is None)
     is_some = _SOME.match(text, begin, end) is not None
     if before is not None and before.subject and _IT.match(text, begin, end):
         return None
     if before is not None and (not is_thing or is_some):
-        return Clause(begin, end, begin, before.subject, before.is_thing, is_bare=True, told=False)
+        return EnglishClause(
+            begin, end, begin, before.subject, before.is_thing, is_bare=True, names_subject=False
+        )
     if before is None and is_some:
-        return Clause(begin, end, begin, is_bare=True)
-    return Clause(begin, end, begin, is_thing=True)
+        return EnglishClause(begin, end, begin, is_bare=True)
+    return EnglishClause(begin, end, begin, is_thing=True)
 
 
-def _has_own_matter(text: str, clause: Clause, before: Clause) -> bool:
+def _has_own_matter(text: str, clause: EnglishClause, before: EnglishClause) -> bool:
     words = lowered(text[clause.begin : clause.end])
     if words.isdigit() and len(words) == 2:
         return True
@@ -274,28 +282,28 @@ def _has_own_matter(text: str, clause: Clause, before: Clause) -> bool:
     return own is not None and own is not other and " " in words and own.name != "habit"
 
 
-def _parts(text: str, clause: Clause) -> Iterator[Clause]:
+def _parts(text: str, clause: EnglishClause) -> Iterator[EnglishClause]:
     """Split "I live in Rome and work as a nurse" into "I live in Rome" and "work as a nurse"."""
     begin = clause.begin
     for cut in _SAME_SUBJECT.finditer(text, clause.at, clause.end):
         at = clause.at if begin == clause.begin else begin
-        yield Clause(
+        yield EnglishClause(
             begin,
             cut.start(),
             at,
             clause.subject,
             clause.is_thing,
-            told=begin == clause.begin and clause.told,
+            names_subject=begin == clause.begin and clause.names_subject,
         )
         begin = cut.end()
     at = clause.at if begin == clause.begin else begin
-    yield Clause(
+    yield EnglishClause(
         begin,
         clause.end,
         at,
         clause.subject,
         clause.is_thing,
-        told=begin == clause.begin and clause.told,
+        names_subject=begin == clause.begin and clause.names_subject,
     )
 
 

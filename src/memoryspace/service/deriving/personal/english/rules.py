@@ -12,10 +12,10 @@ from collections.abc import Collection, Iterator
 from .....retrieval.times.reading import lowered
 from ..facts import CORRECTION, EXCLUSIVE_MATTERS, Statement, attribute_named, trimmed
 from ..people import People
-from .clauses import IS_NAMED, OWN, Clause, clauses, matter_of
+from .clauses import IS_NAMED, OWN, EnglishClause, clauses, matter_of
 from .matters import ENDS, NEGATED, TURNS, Matter
 from .third_person import in_third_person
-from .values import ROWS, Row
+from .values import ROWS, ValueRow
 from .words import (
     DENIES,
     INTENDS,
@@ -68,7 +68,7 @@ def statements(sentence: str, who: str, people: People) -> Iterator[Statement]:
     if _CORRECTS.search(text) and not UNREAL.search(text):
         yield _corrected(text, who)
         return
-    unnamed = None if people.here else _ACTUALLY.match(text)
+    unnamed = None if people.mentioned else _ACTUALLY.match(text)
     matter = None if unnamed is None else matter_of(lowered(unnamed["said"]))
     if matter is not None:  # about whom is unknown: the ledger looks for the same matter
         yield _corrected(text, who)._replace(
@@ -96,11 +96,11 @@ def _introduced(people: People, told: Collection[str], who: str) -> Iterator[Sta
 
     People that another statement is about are skipped: that statement makes them known.
     """
-    for relation, name in people.met:
+    for relation, name in people.introduced:
         if f"{relation} {name}" not in told:
             text = f"{who}'s {relation} is called {name.title()}."
             yield Statement("family", name.title(), text, f"{relation} {name}", is_exact=False)
-    people.met.clear()
+    people.introduced.clear()
 
 
 def _names(text: str, who: str, people: People) -> Iterator[Statement]:
@@ -120,7 +120,7 @@ def _names(text: str, who: str, people: People) -> Iterator[Statement]:
         yield Statement("name", name.title(), f"{who}'s name is {name.title()}.")
 
 
-def _stated(text: str, clause: Clause, who: str) -> Iterator[Statement]:
+def _stated(text: str, clause: EnglishClause, who: str) -> Iterator[Statement]:
     said = text[clause.begin : clause.end]
     named = IS_NAMED.match(said)
     if named is not None and clause.subject:
@@ -149,9 +149,9 @@ def _stated(text: str, clause: Clause, who: str) -> Iterator[Statement]:
         yield Statement("whereabouts", place["v"], f"{who} is in {place['v']}.", is_exact=False)
 
 
-def _worded(said: str, clause: Clause, who: str) -> str:
+def _worded(said: str, clause: EnglishClause, who: str) -> str:
     """Return a clause that reads on its own, with its subject named."""
-    if clause.subject and not clause.told:
+    if clause.subject and not clause.names_subject:
         return f"{who}'s {_titled(clause.subject)}: {said.strip(' ,;:-').rstrip('.!')}."
     return in_third_person(said, who)
 
@@ -169,14 +169,14 @@ def _turns(matter: Matter, main: str) -> bool:
     )
 
 
-def _matter(main: str, words: str, clause: Clause) -> Matter | None:
+def _matter(main: str, words: str, clause: EnglishClause) -> Matter | None:
     """Return the matter of a clause; adjuncts such as "with my sister" are considered last."""
     predicate = main[clause.at - clause.begin :] if clause.subject else main
     looked_at = (_ADJUNCT.sub("", predicate), predicate, main, words)
     return next(filter(None, map(matter_of, looked_at)), None)
 
 
-def _general(said: str, clause: Clause, text: str) -> Statement | None:
+def _general(said: str, clause: EnglishClause, text: str) -> Statement | None:
     """Return a clause as a statement about a matter; one about a thing must end something."""
     words = lowered(said)
     rest = trimmed(_SHORTENED.sub("", said[clause.at - clause.begin :]))
@@ -206,7 +206,7 @@ def _general(said: str, clause: Clause, text: str) -> Statement | None:
     )
 
 
-def _exact(text: str, clause: Clause, who: str) -> Iterator[Statement]:
+def _exact(text: str, clause: EnglishClause, who: str) -> Iterator[Statement]:
     said = text[clause.begin : clause.end]
     predicate, at, own = lowered(text[clause.at : clause.end]), clause.at, None
     mine = OWN.match(lowered(said))
@@ -223,14 +223,20 @@ def _exact(text: str, clause: Clause, who: str) -> Iterator[Statement]:
             return
 
 
-def _is_for(row: Row, own: str | None) -> bool:
+def _is_for(row: ValueRow, own: str | None) -> bool:
     if row.own is None or own is None:
         return row.own is None and own is None
     return row.own.fullmatch(own) is not None
 
 
 def _made(
-    row: Row, match: re.Match[str], text: str, clause: Clause, at: int, who: str, own: str | None
+    row: ValueRow,
+    match: re.Match[str],
+    text: str,
+    clause: EnglishClause,
+    at: int,
+    who: str,
+    own: str | None,
 ) -> Iterator[Statement]:
     begin, end = (at + place for place in match.span("v"))
     said = text[clause.begin : clause.end]

@@ -69,7 +69,7 @@ after | over | important
 )
 
 
-class Row(NamedTuple):
+class ValueRow(NamedTuple):
     """A pattern for ``attribute``. ``own`` restricts it to "my … is", by the words after "my"."""
 
     pattern: re.Pattern[str]
@@ -89,14 +89,14 @@ def row(
     ended: bool = False,
     change: bool = False,
     is_list: bool = False,
-) -> Row:
+) -> ValueRow:
     """Return a row, given its pattern as text."""
-    return Row(re.compile(pattern), attribute, polarity, ended, change, is_list)
+    return ValueRow(re.compile(pattern), attribute, polarity, ended, change, is_list)
 
 
-def _own(words: str, attribute: str, value: str = _SHORT, *, is_list: bool = False) -> Row:
+def _own(words: str, attribute: str, value: str = _SHORT, *, is_list: bool = False) -> ValueRow:
     pattern = re.compile(rf"(?:is|are)\s(?:called\s|named\s|on\s)?{value}")
-    return Row(pattern, attribute, is_list=is_list, own=re.compile(words))
+    return ValueRow(pattern, attribute, is_list=is_list, own=re.compile(words))
 
 
 ROWS = (
