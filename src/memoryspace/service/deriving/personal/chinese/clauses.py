@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..english.matters import Matter
+from ..patterns import Matter
 from ..people import People
 from .matters import ANIMALS, MATTERS, RELATIONS
 from .values import SURNAMES

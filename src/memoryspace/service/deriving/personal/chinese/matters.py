@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from ...language import word_set
-from ..english.matters import Matter
+from ..patterns import Matter
 
 
 def _matter(name: str, words: str, turns: str | None = None) -> Matter:

@@ -9,9 +9,8 @@ import re
 from collections.abc import Collection, Iterator
 from itertools import takewhile
 
-from ..english.matters import Matter
-from ..english.values import ValueRow
 from ..facts import CORRECTION, EXCLUSIVE_MATTERS, Statement, trimmed
+from ..patterns import Matter, ValueRow
 from ..people import People
 from .clauses import SIMPLER, UNREAL, ChineseClause, clauses, end_of, matter_of
 from .matters import ENDS, NEGATED, RELATIONS, TURNS

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from ..english.values import row
+from ..patterns import row
 from .matters import ANIMALS
 
 # Adverbs of time and degree between a subject and its verb.

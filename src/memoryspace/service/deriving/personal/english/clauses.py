@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .....retrieval.times.reading import lowered
+from ..patterns import Matter
 from ..people import People
-from .matters import ANIMALS, MATTERS, RELATIONS, Matter
+from .matters import ANIMALS, MATTERS, RELATIONS
 from .words import ASKS, BARE, IDLE, LEAD, OPENER, SAYS, UNREAL
 
 _SUBJECT = (
@@ -66,7 +67,7 @@ _SEVERAL = re.compile(
 )
 _HIS_NAME = re.compile(r"(?i:his|her|their)\sname(?:'s|\sis)\s(?P<name>[A-Z]\w+)")
 OWN = re.compile(r"(?:my|our)\s(?P<what>[a-z][a-z' -]{1,40}?)\s(?=(?:is|are|was|were|will be)\b)")
-# "Sam and I" are the speaker, with somebody.
+# "Sam and I" is the speaker, together with somebody.
 _JOINT = re.compile(
     r"(?:(?i:my|the)(?:\s(?!(?i:is|was|are|has|name)\b)\w+){1,3}?|[A-Z]\w+)\sand\sI(?='|\s)"
 )

@@ -7,21 +7,8 @@ in an exclusive matter (``facts.EXCLUSIVE_MATTERS``) ends what was known before.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
-
-def either(lines: str) -> str:
-    """Return alternatives, separated by bars or line breaks, as one regex group."""
-    parts = [part.strip("| ") for line in lines.splitlines() for part in line.split(" | ")]
-    return f"(?:{'|'.join(part for part in parts if part)})"
-
-
-class Matter(NamedTuple):
-    """An area of life. ``turns`` matches words that express a change of it."""
-
-    name: str
-    words: re.Pattern[str]
-    turns: re.Pattern[str] | None = None
+from ..patterns import Matter, either
 
 
 def _matter(name: str, words: str, turns: str | None = None) -> Matter:

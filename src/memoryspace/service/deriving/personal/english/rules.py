@@ -11,11 +11,12 @@ from collections.abc import Collection, Iterator
 
 from .....retrieval.times.reading import lowered
 from ..facts import CORRECTION, EXCLUSIVE_MATTERS, Statement, attribute_named, trimmed
+from ..patterns import Matter, ValueRow
 from ..people import People
 from .clauses import IS_NAMED, OWN, EnglishClause, clauses, matter_of
-from .matters import ENDS, NEGATED, TURNS, Matter
+from .matters import ENDS, NEGATED, TURNS
 from .third_person import in_third_person
-from .values import ROWS, ValueRow
+from .values import ROWS
 from .words import (
     DENIES,
     INTENDS,

@@ -7,9 +7,9 @@ value. The first matching row wins. A clause without a match is still a fact if 
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
-from .matters import ANIMALS, either
+from ..patterns import ValueRow, either, row
+from .matters import ANIMALS
 
 _BE = r"(?:am|is|are|'m|'s|'re)\s"
 _HAVE = r"(?:(?:have|has|'ve|'s)\sgot|have|has|'ve|got)\s(?:also\s)?"
@@ -67,31 +67,6 @@ after | over | important
 """)
     + r"\b)"
 )
-
-
-class ValueRow(NamedTuple):
-    """A pattern for ``attribute``. ``own`` restricts it to "my … is", by the words after "my"."""
-
-    pattern: re.Pattern[str]
-    attribute: str
-    polarity: int = 1
-    ended: bool = False
-    change: bool = False
-    is_list: bool = False
-    own: re.Pattern[str] | None = None
-
-
-def row(
-    pattern: str,
-    attribute: str,
-    *,
-    polarity: int = 1,
-    ended: bool = False,
-    change: bool = False,
-    is_list: bool = False,
-) -> ValueRow:
-    """Return a row, given its pattern as text."""
-    return ValueRow(re.compile(pattern), attribute, polarity, ended, change, is_list)
 
 
 def _own(words: str, attribute: str, value: str = _SHORT, *, is_list: bool = False) -> ValueRow:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from .matters import either
+from ..patterns import either
 
 _SHORTENED = """
     I'm I've don't doesn't didn't can't won't isn't aren't wasn't haven't hasn't he's she's they're
