@@ -201,7 +201,7 @@ def test_a_model_that_fails_for_good_leaves_it_to_the_rules(
 
     with caplog.at_level(logging.INFO):
         lives(Thinker(failure), scene)
-    assert "read by rules instead" in caplog.text
+    assert "extracting facts by rules instead" in caplog.text
     assert "Paris" not in caplog.text
 
 

@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoryspace.service.deriving.language import is_chinese, sentences, stated_part
+from memoryspace.service.deriving.personal.extraction import facts_in
 from memoryspace.service.deriving.personal.facts import Fact
-from memoryspace.service.deriving.personal.reading import facts_in
 from memoryspace.service.values.memory import MemoryItem
 
 NOW = datetime(2024, 5, 15, 12, tzinfo=UTC).timestamp()  # a Wednesday

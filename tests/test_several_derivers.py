@@ -169,7 +169,7 @@ def test_derivers_are_told_apart_by_their_names() -> None:
         StoredMemoryService(MemoryStore(), derivers=twice)
     with pytest.raises(InvalidInput, match="not both"):
         StoredMemoryService(MemoryStore(), deriver=twice[0], derivers=twice[1:])
-    with pytest.raises(TypeError, match="a str has not"):
+    with pytest.raises(TypeError, match="str is not a deriver"):
         StoredMemoryService(MemoryStore(), derivers=["personal"])  # type: ignore[list-item]
 
 

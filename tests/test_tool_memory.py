@@ -307,7 +307,7 @@ def test_a_model_that_is_away_is_asked_again_later() -> None:
         ({"tool_name": "t", "input": {}}, "lacks output"),
         ({"tool_name": "", "input": {}, "output": "o"}, "lacks tool_name"),
         ({"tool_name": "t\n", "input": {}, "output": "o"}, "control characters"),
-        ({"tool_name": "t" * 129, "input": {}, "output": "o"}, "128 fit"),
+        ({"tool_name": "t" * 129, "input": {}, "output": "o"}, "at most 128"),
         ({"tool_name": "t", "input": 3, "output": "o"}, "input"),
         ({"tool_name": "t", "input": {}, "output": "o", "success": "yes"}, "success"),
         ({"tool_name": "t", "input": {}, "output": "o", "time_cost": -1}, "time_cost"),

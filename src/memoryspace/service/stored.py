@@ -20,9 +20,9 @@ from ..retrieval.hits import WhyNot
 from ..store import Address, KeepsVectors, Store, open_store
 from ..store.users import USERS_AT_ONCE, Usage, UserPage
 from .base import DEFAULT_SESSION, Filters
-from .deriving.choosing import all_of, is_about_people, kinds_of
 from .deriving.contract import Deriver
-from .deriving.worker import Outcome, Recorded, Worker
+from .deriving.derivers import all_of, is_about_people, kinds_of
+from .deriving.worker import JobOutcome, Recorded, Worker
 from .learning.tool_calls import ToolCalls
 from .learning.trajectories import Trajectories
 from .reading.arguments import as_ids, check_own, check_version, least_relevance, not_started
@@ -457,7 +457,7 @@ def receipt_of(
     """Return what became of memories that were given to be stored."""
     new = frozenset(recorded.added)
     held_back = [each for each in given if each.is_quarantined and each.id in new]
-    jobs: dict[Outcome, list[str]] = {}
+    jobs: dict[JobOutcome, list[str]] = {}
     for name, outcome in recorded.jobs:
         jobs.setdefault(outcome, []).append(name)
     return Receipt(
@@ -465,9 +465,9 @@ def receipt_of(
         ids=[each.id for each in given],
         held_back={each.id: str(each.details.get(SUSPICION, "")) for each in held_back},
         is_durable=is_durable,
-        derived=jobs.get(Outcome.DONE, ()),
-        pending=jobs.get(Outcome.LEFT, ()),
-        failed=jobs.get(Outcome.FAILED, ()),
+        derived=jobs.get(JobOutcome.DONE, ()),
+        pending=jobs.get(JobOutcome.LEFT, ()),
+        failed=jobs.get(JobOutcome.FAILED, ()),
     )
 
 

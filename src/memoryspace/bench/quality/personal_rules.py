@@ -25,7 +25,7 @@ from ...service.deriving.personal.chinese import clauses as chinese_clauses
 from ...service.deriving.personal.chinese import rules as chinese
 from ...service.deriving.personal.english import clauses as english_clauses
 from ...service.deriving.personal.english import rules as english
-from ...service.deriving.personal.reading import facts_in
+from ...service.deriving.personal.extraction import facts_in
 from ...service.values.memory import MemoryItem
 from ..harness.benchmark import Benchmark, Grid, Raw, Run
 from ..harness.data import unpacked

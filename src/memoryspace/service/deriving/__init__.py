@@ -1,1 +1,1 @@
-"""What was said becomes what is known: decided by a deriver, carried out once."""
+"""Derivation: derivers turn stored messages into facts, lessons and tool guidelines."""

@@ -1,8 +1,8 @@
-"""Deriving: what was said becomes what is known. A deriver only decides; the service does.
+"""The deriver contract: jobs in, decisions out. A deriver decides; the service executes.
 
-A deriver reads the raw memories of one job and what the store knows already, and returns
-decisions. These are written down before any of them is carried out, so a crash repeats decisions,
-never the thinking.
+A deriver reads the raw memories of one job and what is already known, and returns decisions. The
+service stores the decisions before it executes any of them, so a crash repeats their execution,
+never the derivation.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from ..values.memory import Draft, MemoryItem
 
 
 class Add(Struct, frozen=True, tag="add"):
-    """Remember something new. Its ``origin.derived_from`` names the memories it comes from."""
+    """Add a new memory. ``draft.origin.derived_from`` names the memories it comes from."""
 
     draft: Draft
 
 
 class Supersede(Struct, frozen=True, tag="supersede"):
-    """What ``id`` says no longer holds from ``valid_to`` on; ``draft`` says what does."""
+    """Replace memory ``id``, which no longer holds from ``valid_to`` on, by ``draft``."""
 
     id: str
     draft: Draft
@@ -31,12 +31,12 @@ class Supersede(Struct, frozen=True, tag="supersede"):
 
 
 class Adjust(Struct, frozen=True, tag="adjust"):
-    """Change a memory that is there: merge ``details`` into its own; add to its counters.
+    """Change an existing memory: merge ``details`` into its details, add to its counters.
 
-    A dict among the details is merged member by member; a member that becomes ``None`` goes.
-    ``counters`` are added to the numbers of the same names in its details (0 if absent), so two
-    who count at the same time are both counted. ``text`` and ``importance`` replace if given.
-    ``derived_from`` names the memories this comes from; all of the job's if it is empty.
+    A dict among the details is merged member by member; a member set to ``None`` is removed.
+    ``counters`` are added to the numbers of the same names in the details (0 if absent), so
+    concurrent increments both count. ``text`` and ``importance`` replace the old values if given.
+    ``derived_from`` names the source memories; if empty, all memories of the job.
     """
 
     id: str
@@ -48,9 +48,9 @@ class Adjust(Struct, frozen=True, tag="adjust"):
 
 
 class Drop(Struct, frozen=True, tag="drop"):
-    """Delete a derived memory: it was merged into another, or has proved worthless.
+    """Delete a derived memory that was merged into another or proved useless.
 
-    ``derived_from`` is as in ``Adjust``.
+    ``derived_from`` means the same as in ``Adjust``.
     """
 
     id: str
@@ -61,34 +61,36 @@ Decision: TypeAlias = Add | Supersede | Adjust | Drop
 
 
 class BadDecision(InvalidInput):
-    """A deriver decided something that cannot be done; it is told without what users said."""
+    """A deriver returned a decision that cannot be executed. The message quotes no user text."""
 
 
 class Known(Protocol):
-    """What a deriver may ask of the user's memory. Only valid, unquarantined ones are told."""
+    """The queries a deriver may make. Superseded and quarantined memories are left out."""
 
     async def similar(
         self, text: str, *, kinds: Sequence[str], top_k: int = 5
     ) -> list[tuple[MemoryItem, float]]:
-        """Return memories like a text, the likest first, each with its likeness from 0 to 1.
+        """Return memories similar to ``text``, most similar first, with a similarity of 0 to 1.
 
-        Likeness is that of the two texts alone (shared words, or vectors), not a search score.
+        The similarity compares the two texts alone (shared words or vectors). It is not a search
+        score.
         """
 
     async def of_kind(self, kind: str, *, limit: int = 1000) -> list[MemoryItem]:
-        """Return the newest memories of a kind, in the order they were made."""
+        """Return the newest memories of a kind, oldest first."""
 
     async def get(self, memory_id: str) -> MemoryItem | None:
-        """Return one memory."""
+        """Return a memory by its id, or ``None``."""
 
     async def there(self, memory_ids: Collection[str]) -> set[str]:
-        """Return which of these memories are there, whatever their state."""
+        """Return which of these memories exist, whatever their state."""
 
 
 class Job(Struct, frozen=True, kw_only=True):
-    """Raw memories to derive from, in the order they were said; ``details`` are the caller's
+    """The raw memories to derive from, in conversation order.
 
-    (a trajectory's score, a tool's name). ``now`` is when the job is done, ``zone`` is UTC.
+    ``details`` come from the caller, such as a trajectory's score or a tool's name. ``now`` is the
+    time of derivation, as seconds since 1970 (UTC).
     """
 
     id: str
@@ -101,42 +103,59 @@ class Job(Struct, frozen=True, kw_only=True):
 
 @runtime_checkable
 class Deriver(Protocol):
-    """Decides what to remember beyond the words. Must be safe to run again for the same job."""
+    """Derives memories from raw messages. Must be safe to run again for the same job.
+
+    Example:
+        >>> class Headlines:
+        ...     name, kinds, is_quick = "headlines", ("headline",), True
+        ...
+        ...     async def derive(self, job, known):
+        ...         lines = [memory.text.partition("\\n")[0] for memory in job.memories]
+        ...         return [Add(Draft(value=line, text=line, kind="headline")) for line in lines]
+    """
 
     @property
     def name(self) -> str:
-        """Who it is; kept as the author of what it derives, and with what is still to be done.
+        """Its name, stored as the author of derived memories and as the owner of pending jobs.
 
-        What follows a slash (with which model it thinks) may change: jobs stay its own.
+        The part after a slash names the model. It may change; the deriver keeps its jobs.
         """
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds of memories it makes."""
+        """The kinds of memories it derives."""
 
     @property
     def is_quick(self) -> bool:
-        """Whether it takes milliseconds, so that whoever adds may wait for it."""
+        """Whether it takes milliseconds, so that ``add_memory`` can wait for it."""
 
     async def derive(self, job: Job, known: Known) -> list[Decision]:
-        """Return what to remember. Raises ``ModelUnavailable`` for what may pass."""
+        """Return decisions for a job.
+
+        Args:
+            job: The raw memories to derive from.
+            known: Queries over what is already known about the user.
+
+        Raises:
+            ModelUnavailable: The model cannot be reached now; the job is retried later.
+        """
 
 
 @runtime_checkable
 class Selective(Protocol):
-    """A deriver that can tell beforehand whether there is something in it for it.
+    """A deriver that can decline memories before a job is created.
 
-    It is asked where several derivers share a service: what does not concern it costs nothing.
+    It is asked only if several derivers share a service, so that irrelevant messages cost nothing.
     """
 
     def concerns(self, memories: Sequence[MemoryItem], details: Mapping[str, Any]) -> bool:
-        """Tell whether something may be derived from what is about to be stored, at once."""
+        """Return whether these memories may yield anything. Must be fast."""
 
 
 @runtime_checkable
 class AboutPeople(Protocol):
-    """A deriver whose memories are an index over what people told of themselves."""
+    """A deriver whose memories index what people said about themselves."""
 
     @property
     def is_about_people(self) -> bool:
-        """Whether searches should be about what was said, with what it has made of it."""
+        """Whether a search returns messages together with the facts derived from them."""

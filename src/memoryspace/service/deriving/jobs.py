@@ -1,11 +1,11 @@
-"""Jobs: what is still to be derived, written down beside the raw memories it is to be derived from.
+"""Pending derivation jobs, stored beside the raw memories they are derived from.
 
-A job is appended together with its memories, in one step: there is no moment in which something
-was said and will never be thought about. It is removed in the same step that adds what was derived:
-there is no moment in which that could happen twice. A note in the outbox, written before, tells a
-process that starts whose jobs to look for; a note without a job means nothing.
+A job is appended in the same step as its memories, so no message can miss its derivation. It is
+removed in the same step that adds the derived memories, so nothing is derived twice. A note in the
+outbox, written first, tells a starting process which users may have jobs; a note without a job
+means nothing.
 
-Each job is one deriver's, and says so: several services may stand on one store.
+Each job names its deriver, so several services can share a store.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ MOST_ERROR = 300  # characters
 _PERSONAL, _TASK, _TOOL = _OF_BEFORE = ("personal", "task memory", "tool memory")
 
 
-class Meant(Struct, frozen=True, array_like=True):
-    """Which words of a memory are meant."""
+class SourceVersion(Struct, frozen=True, array_like=True):
+    """The version of a memory's text that a job refers to."""
 
     version: int
     digest: str
 
 
-class Task(Struct, frozen=True, omit_defaults=True):
-    """A job as it is stored: of which memories, and how far it is.
+class JobState(Struct, frozen=True, omit_defaults=True):
+    """The stored state of a job: its memories and its progress.
 
-    ``memories`` are their ids, each with its version and a digest of the words that are meant: a
-    memory that says something else by now is another job's. With ``is_anew`` what was derived from
-    earlier versions is forgotten first. ``decisions`` are there once they were made, ``round``
-    counts how often they had to be made; ``error`` says what went wrong the last time. ``deriver``
-    is whose job it is; one that was written before jobs said so has none.
+    ``memories`` maps ids to the version and a digest of the text the job refers to; a memory whose
+    text has changed since belongs to another job. With ``is_anew``, memories derived from earlier
+    versions are deleted first. ``decisions`` is set once the deriver has decided, ``round`` counts
+    how often it had to; ``error`` describes the last failure. ``deriver`` owns the job; it is
+    missing in jobs written by versions that did not record it.
     """
 
-    memories: dict[str, Meant]
+    memories: dict[str, SourceVersion]
     deriver: str | None = None
     details: dict[str, Any] = {}
     is_anew: bool = False
@@ -62,28 +62,28 @@ class Task(Struct, frozen=True, omit_defaults=True):
     decisions: list[dict[str, Any]] | None = None
 
 
-class Stored(Struct, frozen=True):
-    """A task and where it stands; ``here`` chooses it, while nobody has written it anew.
+class StoredJob(Struct, frozen=True):
+    """A job and its place in the store. ``here`` selects it as long as nobody has rewritten it.
 
-    By its seq, if it was read. Whoever wrote it knows it without reading by a mark that no other
-    writing of it has.
+    A job that was read is selected by its seq. One that was just written is selected by a unique
+    mark, which saves reading it back.
     """
 
     id: str
     scope: Scope
     here: Where
-    task: Task
+    state: JobState
 
 
-class Written(NamedTuple):
-    """Jobs by their ids, each with its deriver's name, and the ids of the memories that are new.
+class AddedJobs(NamedTuple):
+    """Deriver names by job id, and the ids of the memories that are new.
 
-    ``jobs`` are the jobs as they stand, if nothing of what was given was there before.
+    ``jobs`` holds the stored jobs if all memories were new; otherwise it is empty.
     """
 
     ids: dict[str, str]
     added: list[str]
-    jobs: Sequence[Stored]
+    jobs: Sequence[StoredJob]
 
 
 class Jobs:
@@ -93,14 +93,14 @@ class Jobs:
         self.store = store
 
     async def announce(self, user: str, derivers: Iterable[str]) -> dict[str, str]:
-        """Note that each of some derivers will have a job; return them by the jobs' ids."""
+        """Write a note for one job of each deriver; return the derivers by job id."""
         ids = {f"{RESERVED_PREFIX}job:{new_id()}": deriver for deriver in derivers}
         await self._note(user, ids)
         return ids
 
-    def record(self, job_id: str, task: Task) -> Record:
-        """Return a job as the record that holds it, to be added beside its memories."""
-        record = self._record(job_id, JOB, msgspec.to_builtins(task))
+    def record(self, job_id: str, state: JobState) -> Record:
+        """Return the record of a job, to be appended beside its memories."""
+        record = self._record(job_id, JOB, msgspec.to_builtins(state))
         return change(record, marks=frozenset({f"{RESERVED_PREFIX}written:{new_id()}"}))
 
     async def add(
@@ -109,60 +109,64 @@ class Jobs:
         records: Sequence[Record],
         details: Mapping[str, Any],
         derivers: Iterable[str],
-    ) -> Written:
-        """Store raw memories and each deriver's job on them."""
+    ) -> AddedJobs:
+        """Store raw memories together with one job for each deriver."""
         ids = await self.announce(scope.user, derivers)
-        meant = _first_of_each(records)
-        tasks = {job_id: Task(meant, deriver, dict(details)) for job_id, deriver in ids.items()}
-        jobs = [self.record(job_id, task) for job_id, task in tasks.items()]
+        versions = _source_versions(records)
+        states = {
+            job_id: JobState(versions, deriver, dict(details)) for job_id, deriver in ids.items()
+        }
+        jobs = [self.record(job_id, state) for job_id, state in states.items()]
         added = set(await self.store.append(scope, [*records, *jobs]))
-        known = [each for each in meant if each not in added]
-        if known:  # they were thought about before
+        known = [each for each in versions if each not in added]
+        if known:  # their jobs exist already
             for job_id in ids:
-                await self._leave_out(scope, job_id, known)
-        is_all_new = len(meant) == len(records) and not known
-        written = [_written(scope, job, tasks[job.id]) for job in jobs] if is_all_new else []
-        return Written(ids, [each for each in meant if each in added], written)
+                await self._remove_memories(scope, job_id, known)
+        is_all_new = len(versions) == len(records) and not known
+        written = [_just_written(scope, job, states[job.id]) for job in jobs] if is_all_new else []
+        return AddedJobs(ids, [each for each in versions if each in added], written)
 
-    async def hand_on(self, stored: Stored, derivers: Collection[str]) -> None:
-        """Give other derivers the same to think about as a job; doing so again changes nothing."""
+    async def hand_on(self, stored: StoredJob, derivers: Collection[str]) -> None:
+        """Create the same job for other derivers. Idempotent."""
         if not derivers:
             return
         ids = {f"{stored.id}:{digest(deriver)}": deriver for deriver in derivers}
         await self._note(stored.scope.user, ids)
         jobs = [
-            self.record(job_id, Task(stored.task.memories, deriver, is_anew=True))
+            self.record(job_id, JobState(stored.state.memories, deriver, is_anew=True))
             for job_id, deriver in ids.items()
         ]
         await self.store.append(stored.scope, jobs)
 
-    async def _leave_out(self, scope: Scope, job_id: str, memory_ids: Collection[str]) -> None:
+    async def _remove_memories(
+        self, scope: Scope, job_id: str, memory_ids: Collection[str]
+    ) -> None:
         stored = await self.find(scope, job_id)
         if stored is not None:
-            await self.revise(stored, without(stored.task, memory_ids))
+            await self.revise(stored, without_memories(stored.state, memory_ids))
 
     async def users(self) -> list[str]:
-        """Return who may have jobs, all users over."""
+        """Return all users that may have jobs."""
         return await self.store.sessions(OUTBOX)
 
-    async def of(self, scope: Scope) -> list[Stored]:
-        """Return the jobs of a session, or of all of a user's, the oldest first."""
+    async def of(self, scope: Scope) -> list[StoredJob]:
+        """Return the jobs of a session, or of all sessions of a user, oldest first."""
         records = await self.store.select(scope, Where(kind=JOB))
         return [_stored(scope.user, record) for record in records]
 
-    async def find(self, scope: Scope, job_id: str) -> Stored | None:
-        """Return a job, unless it is done."""
+    async def find(self, scope: Scope, job_id: str) -> StoredJob | None:
+        """Return a job, or ``None`` if it is done."""
         records = await self.store.select(scope, Where(ids=frozenset({job_id}), kind=JOB))
         return _stored(scope.user, records[-1]) if records else None
 
-    async def revise(self, stored: Stored, task: Task) -> Stored | None:
-        """Write down how far a job is, and return that; ``None`` if somebody else has before."""
-        record = self.record(stored.id, task)
+    async def revise(self, stored: StoredJob, state: JobState) -> StoredJob | None:
+        """Store a job's progress and return it; ``None`` if another process was first."""
+        record = self.record(stored.id, state)
         done = await self._replace(stored, [record])
-        return _written(stored.scope, record, task) if done else None
+        return _just_written(stored.scope, record, state) if done else None
 
-    async def finish(self, stored: Stored, records: Sequence[Record]) -> bool:
-        """Put what was derived in the place of its job; tell whether it was still there."""
+    async def finish(self, stored: StoredJob, records: Sequence[Record]) -> bool:
+        """Replace a job by the records derived from it; return whether it still existed."""
         if records:
             done = await self._replace(stored, records)
         else:
@@ -171,95 +175,95 @@ class Jobs:
         return done
 
     async def forget_notes(self, user: str, job_ids: Iterable[str]) -> None:
-        """Take the notes of jobs out of the outbox."""
+        """Remove the notes of jobs from the outbox."""
         await self.store.delete(Scope(OUTBOX, user), Where(ids=frozenset(job_ids)))
 
     async def _note(self, user: str, job_ids: Iterable[str]) -> None:
         notes = [self._record(job_id, NOTE, {}) for job_id in job_ids]
         await self.store.append(Scope(OUTBOX, user), notes)
 
-    async def _replace(self, stored: Stored, records: Sequence[Record]) -> bool:
+    async def _replace(self, stored: StoredJob, records: Sequence[Record]) -> bool:
         return bool(await self.store.replace(stored.scope, stored.here, records, if_found=True))
 
     def _record(self, record_id: str, kind: str, value: dict[str, Any]) -> Record:
         return Record(record_id, value, "", kind=kind, created_at=self.store.clock())
 
 
-def _stored(user: str, record: Record) -> Stored:
-    """Return a job; one that does not read back is given up, and says so."""
+def _stored(user: str, record: Record) -> StoredJob:
+    """Return a job; an unreadable one is marked as given up."""
     try:
-        task = msgspec.convert(record.value, Task)
+        state = msgspec.convert(record.value, JobState)
     except msgspec.ValidationError:
         deriver = record.value.get("deriver") if isinstance(record.value, dict) else None
-        task = Task(
+        state = JobState(
             {},
             deriver if isinstance(deriver, str) else None,
-            error="the job does not read back",
+            error="the stored job is unreadable",
             is_given_up=True,
         )
     here = version_at(record.id, record.seq)
-    return Stored(record.id, Scope(user, record.session), here, task)
+    return StoredJob(record.id, Scope(user, record.session), here, state)
 
 
-def _written(scope: Scope, record: Record, task: Task) -> Stored:
-    """Return a job that was just written."""
-    return Stored(record.id, scope, Where(ids=frozenset({record.id}), marks=record.marks), task)
+def _just_written(scope: Scope, record: Record, state: JobState) -> StoredJob:
+    """Return a job that was just written, without reading it back."""
+    return StoredJob(record.id, scope, Where(ids=frozenset({record.id}), marks=record.marks), state)
 
 
-def known_as(name: str) -> str:
-    """Return by which name a deriver's jobs know it: with another model it is the same one."""
+def owner_name(name: str) -> str:
+    """Return the name under which a deriver owns jobs: its name without the model."""
     return name.partition("/")[0]
 
 
-def is_for(task: Task, deriver: Deriver) -> bool:
-    """Tell whether a job is a deriver's.
+def is_for(state: JobState, deriver: Deriver) -> bool:
+    """Return whether a job belongs to a deriver.
 
-    What was written before jobs said so is whose decisions or memories it looks like; of which
-    nothing can be told is everybody's.
+    For a job that names no deriver, its decisions or memories tell; if they do not, it belongs to
+    any deriver.
     """
-    name = known_as(deriver.name)
-    if task.deriver is not None:
-        return task.deriver == name
-    if task.decisions is not None:
-        return all(_makes(deriver, each.get("draft")) for each in task.decisions)
-    if name not in _OF_BEFORE or not task.memories:
+    name = owner_name(deriver.name)
+    if state.deriver is not None:
+        return state.deriver == name
+    if state.decisions is not None:
+        return all(_makes(deriver, each.get("draft")) for each in state.decisions)
+    if name not in _OF_BEFORE or not state.memories:
         return True
-    return name == _deriver_of_before(task)
+    return name == _deriver_of_before(state)
 
 
 def _makes(deriver: Deriver, draft: object) -> bool:
     return not isinstance(draft, dict) or draft.get("kind") in deriver.kinds
 
 
-def _deriver_of_before(task: Task) -> str:
-    if "score" in task.details:
+def _deriver_of_before(state: JobState) -> str:
+    if "score" in state.details:
         return _TASK
-    return _TOOL if all(each.startswith("call-") for each in task.memories) else _PERSONAL
+    return _TOOL if all(each.startswith("call-") for each in state.memories) else _PERSONAL
 
 
-def without(task: Task, memory_ids: Collection[str]) -> Task:
-    """Return a task without some of its memories, to be decided anew."""
-    left = {key: meant for key, meant in task.memories.items() if key not in memory_ids}
-    return change(task, memories=left, decisions=None, round=task.round + 1)
+def without_memories(state: JobState, memory_ids: Collection[str]) -> JobState:
+    """Return a job without some of its memories, to be decided again."""
+    left = {key: version for key, version in state.memories.items() if key not in memory_ids}
+    return change(state, memories=left, decisions=None, round=state.round + 1)
 
 
 def digest(text: str) -> str:
-    """Return what tells one text from another, as a store keeps it."""
+    """Return the digest of a text as a store keeps it."""
     return blake2b(clean_text(text).encode(), digest_size=12).hexdigest()
 
 
-def _first_of_each(records: Iterable[Record]) -> dict[str, Meant]:
-    """Return what is meant of new memories; of those with one id a store keeps the first."""
-    meant: dict[str, Meant] = {}
+def _source_versions(records: Iterable[Record]) -> dict[str, SourceVersion]:
+    """Return the versions of new memories. Of records with the same id a store keeps the first."""
+    versions: dict[str, SourceVersion] = {}
     for record in records:
-        meant.setdefault(record.id, Meant(1, digest(record.text)))
-    return meant
+        versions.setdefault(record.id, SourceVersion(1, digest(record.text)))
+    return versions
 
 
-def numbered(stored: Stored, decisions: Iterable[Decision]) -> list[dict[str, Any]]:
-    """Return decisions as plain data; every draft has an id that is its own for good."""
+def numbered(stored: StoredJob, decisions: Iterable[Decision]) -> list[dict[str, Any]]:
+    """Return decisions as plain data, with a stable id for every draft."""
     name = stored.id.removeprefix(f"{RESERVED_PREFIX}job:")
-    prefix = f"{name}-{stored.task.round}" if stored.task.round else name
+    prefix = f"{name}-{stored.state.round}" if stored.state.round else name
     return [_dumped(each, f"{prefix}-{number}") for number, each in enumerate(decisions, 1)]
 
 
@@ -284,7 +288,11 @@ def _dumped_draft(draft: Draft, draft_id: str) -> dict[str, Any]:
 
 
 def draft_from(data: Mapping[str, Any]) -> Draft:
-    """Return the draft that ``numbered`` wrote."""
+    """Return a draft from the plain data that ``numbered`` wrote.
+
+    Raises:
+        CorruptData: The data is unreadable.
+    """
     try:
         form, body = data["value"]
         origin = data.get("origin")
@@ -292,4 +300,4 @@ def draft_from(data: Mapping[str, Any]) -> Draft:
         rest["origin"] = None if origin is None else msgspec.convert(origin, Origin)
         return Draft(**rest)
     except (KeyError, TypeError, ValueError) as error:
-        raise CorruptData("a decision that was written down does not read back") from error
+        raise CorruptData("a stored decision of a job is unreadable") from error

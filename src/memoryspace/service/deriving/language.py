@@ -1,27 +1,23 @@
-"""Sentences, and which of them state something: what the rules of both languages share."""
+"""Sentence splitting shared by the English and Chinese rules."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 
-from ...retrieval.text.analysis import tokens
-from ...retrieval.text.stopwords import STOP_WORDS
-
-_LONGEST_TEXT = 20_000  # characters that are read of one message
-_LONGEST_SENTENCE = 400  # what is longer was pasted rather than said
+_LONGEST_TEXT = 20_000  # characters read of one message
+_LONGEST_SENTENCE = 400  # anything longer was pasted rather than said
 
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]+`", re.DOTALL)
 _CITED = re.compile(r"^\s*>.*$", re.MULTILINE)
-# Words of somebody else: what is in quotes and speaks of I or you, or follows a verb of saying.
+# Quoted speech: text in quotes that contains "I" or "you", or follows a verb of saying.
 _SPEECH = re.compile(
     r"[\"“][^\"”\n]*\b(?:i|i'm|im|me|my|we|you|your|u)\b[^\"”\n]*[\"”]"
     r"|“[^”\n]*[我咱你您][^”\n]*”|「[^」\n]*[我你][^」\n]*」"
     r"|(?<=[,:：，说道问讲话喊])\s*[\"“][^\"”\n]{6,}[\"”]|\"[^\"\n]*[我咱你您][^\"\n]*\"",
     re.IGNORECASE,
 )
-# A dot ends no sentence after a title, an initial, or in "e.g." and "p.m. today".
+# A dot does not end a sentence after a title or an initial, nor in "e.g." and "p.m. today".
 _END = re.compile(
     r"(?<![\s(][A-Z]\.)(?<!\bMr\.)(?<!\bMs\.)(?<!\bDr\.)(?<!\bSt\.)(?<!\bMrs\.)(?<!\bvs\.)"
     r"(?<!e\.g\.)(?<!i\.e\.)(?<!\betc\.)(?<!\b[ap]\.m\.)(?<=[.!?…])[\"”')\]]*\s+"
@@ -40,9 +36,9 @@ _ASKS = re.compile(r"[?？][\"”')」』）\]\s!！~～.。:)]*$")
 
 
 def sentences(text: str) -> Iterator[str]:
-    """Yield the sentences that somebody says in a text, each with its closing sign.
+    """Yield the sentences of a text, each with its closing punctuation.
 
-    Code, cited lines, what others are quoted with and overlong sentences are left out.
+    Code, quoted lines, quoted speech and overlong sentences are skipped.
     """
     plain = _CITED.sub("", _CODE.sub(" ", text[:_LONGEST_TEXT])).replace("’", "'")
     for part in _END.split(_SPEECH.sub('"…"', plain)):
@@ -52,34 +48,21 @@ def sentences(text: str) -> Iterator[str]:
 
 
 def word_set(text: str) -> frozenset[str]:
-    """Return the words of a table that is written as a text."""
+    """Return the words of a whitespace-separated table."""
     return frozenset(text.split())
 
 
 def is_chinese(text: str) -> bool:
-    """Tell whether a text is Chinese rather than English."""
+    """Return whether a text is Chinese rather than English."""
     return len(_HAN.findall(text)) > len(_LATIN.findall(text))
 
 
 def stated_part(sentence: str) -> str:
-    """Return a sentence without the question it ends with: "I don't eat meat" of "I don't eat meat,
-    what can I cook?". Of a mere question nothing is left.
+    """Return a sentence without its trailing question.
+
+    "I don't eat meat, what can I cook?" becomes "I don't eat meat". A plain question becomes "".
     """
     if _ASKS.search(sentence) is None:
         return sentence
     asked = [match.start() for match in _QUESTION.finditer(sentence)]
     return sentence[: asked[-1]] if asked else ""
-
-
-@lru_cache(maxsize=4096)  # one value is compared with many
-def value_words(value: str) -> frozenset[str]:
-    """Return the telling words of a value, without their endings, to compare it by."""
-    found = frozenset(tokens(value))
-    telling = frozenset(word for word in found if word not in STOP_WORDS)
-    return telling if telling else found
-
-
-def overlap(one: frozenset[str], other: frozenset[str]) -> float:
-    """Return how much of their words two values share, from 0 to 1 (Dice)."""
-    total = len(one) + len(other)
-    return 2 * len(one & other) / total if total else 1.0

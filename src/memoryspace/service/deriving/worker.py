@@ -1,8 +1,8 @@
-"""The worker: derives in the background, one job of a user at a time, and again what failed.
+"""``Worker``: background derivation, one job per user at a time, with retries.
 
-Nothing of it need survive: every job stands in the store until it is done. Whoever does a job
-while another process does the same one loses nothing but its effort. Jobs of derivers that are not
-among the worker's stay as they are, for the service that has them.
+The worker keeps no state that must survive: every job stays in the store until it is done. If two
+processes run the same job, one of them only wastes its effort. Jobs of other derivers are left for
+the service that has them.
 """
 
 from __future__ import annotations
@@ -27,64 +27,64 @@ from ..values.results import Status
 from ..writing.erasing import Eraser
 from ..writing.repository import Edit, Shelf
 from ..writing.secrecy import purged, without_secrets
-from .carrying import Carrier, Judge
-from .choosing import concerned
 from .contract import BadDecision, Deriver, Job
+from .derivers import concerned
+from .execution import Judge, PlanExecutor
 from .jobs import (
     MOST_ERROR,
     Jobs,
-    Meant,
-    Stored,
-    Task,
+    JobState,
+    SourceVersion,
+    StoredJob,
     digest,
     is_for,
-    known_as,
     numbered,
-    without,
+    owner_name,
+    without_memories,
 )
-from .knowing import KnownMemories
+from .known import KnownMemories
 
 logger = logging.getLogger(__name__)
 
-FIRST_PAUSE = 1.0  # seconds before a failed job is tried again; each time twice as long
+FIRST_PAUSE = 1.0  # seconds before a failed job is retried; doubles each time
 LONGEST_PAUSE = 300.0
-ROUNDS = 10  # of deciding, while what is thought about is being changed
+ROUNDS = 10  # of deciding, while the memories of the job keep changing
 CANCEL_AGAIN = 0.5  # seconds
-AT_ONCE = 8  # users whose left jobs are done at the same time
-NOTE_GRACE = 60.0  # seconds after which a note whose job is not there means nothing
+AT_ONCE = 8  # users whose leftover jobs run concurrently
+NOTE_GRACE = 60.0  # seconds after which a note without a job is stale
 
 T = TypeVar("T")
 
 
-class Outcome(Enum):
-    """What came of trying a job."""
+class JobOutcome(Enum):
+    """The result of one attempt at a job."""
 
-    DONE = "done"  # by whomever
+    DONE = "done"  # by this or another process
     FAILED = "failed"  # and given up
-    LEFT = "left"  # to be tried again
+    LEFT = "left"  # to be retried
 
 
 class Recorded(NamedTuple):
-    """The ids that are new, and for each deriver they concern, by its name, how far it is."""
+    """The ids that are new, and the name and outcome of each deriver that applies."""
 
     added: list[str]
-    jobs: Sequence[tuple[str, Outcome]]
+    jobs: Sequence[tuple[str, JobOutcome]]
 
 
-class Handed(NamedTuple):
-    """A job and its memories, by whoever has just stored them."""
+class FreshJob(NamedTuple):
+    """A job and its memories, just stored, so that they need not be read back."""
 
-    job: Stored
+    job: StoredJob
     memories: Sequence[MemoryItem]
 
 
-Attempted = asyncio.Future[Outcome]
-Begun = Sequence[tuple[Deriver, Attempted]]  # jobs in the background, with whose they are
-Afterwards = Callable[[Scope], Awaitable[None]]  # what is to be done when a job of a session is
+Attempted = asyncio.Future[JobOutcome]
+StartedJobs = Sequence[tuple[Deriver, Attempted]]  # background jobs and their derivers
+Afterwards = Callable[[Scope], Awaitable[None]]  # called after each job, with its session
 
 
 class Worker:
-    """Does the jobs of a service."""
+    """Runs the derivation jobs of a service."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class Worker:
         max_attempts: int,
         afterwards: Afterwards,
     ) -> None:
-        self._derivers = {known_as(each.name): each for each in derivers}
+        self._derivers = {owner_name(each.name): each for each in derivers}
         self.jobs = Jobs(shelf.store)
         self._shelf = shelf
         self._searcher = searcher
@@ -105,19 +105,19 @@ class Worker:
         self._judge = judge
         self._max_attempts = max_attempts
         self._afterwards = afterwards
-        self._turns = PerLoop[WeakValueDictionary[str, asyncio.Lock]](WeakValueDictionary)
+        self._user_locks = PerLoop[WeakValueDictionary[str, asyncio.Lock]](WeakValueDictionary)
         self._running: set[asyncio.Task[None]] = set()
         self._is_stopped = True
 
     def start(self) -> None:
-        """Begin to work, first on what a process that is gone has left."""
+        """Start, beginning with jobs left by earlier processes."""
         self._is_stopped = False
-        self._run(self._heal())
+        self._run(self._resume())
 
     async def stop(self) -> None:
-        """Leave off. What was not done stands in the store."""
+        """Cancel running jobs. Unfinished jobs stay in the store."""
         self._is_stopped = True
-        while self._running:  # a driver may swallow a cancellation: then it is told again
+        while self._running:  # a driver may swallow a cancellation, so cancel again
             for task in self._running:
                 task.cancel()
             await asyncio.wait(self._running, timeout=CANCEL_AGAIN)
@@ -125,57 +125,57 @@ class Worker:
     async def record(
         self, scope: Scope, memories: Sequence[MemoryItem], details: Mapping[str, Any]
     ) -> Recorded:
-        """Store raw memories with the jobs to derive from them, and begin with these."""
-        added, begun = await finish(self._recorded(scope, memories, details))
-        await self._wait_for_quick(begun)
-        return Recorded(added, [(each.name, _outcome(attempted)) for each, attempted in begun])
+        """Store raw memories with their jobs and start the jobs."""
+        added, started = await finish(self._recorded(scope, memories, details))
+        await self._wait_for_quick(started)
+        return Recorded(added, [(each.name, _outcome(attempted)) for each, attempted in started])
 
     async def edit(
         self, scope: Scope, memory_id: str, edit: Edit, *, version: int | None = None
     ) -> MemoryItem:
-        """Change a memory; if it says something else then, derive anew from what it says."""
-        new, begun = await finish(self._edited(scope, memory_id, edit, version))
-        await self._wait_for_quick(begun)
+        """Edit a memory; if its text changes, derive from it again."""
+        new, started = await finish(self._edited(scope, memory_id, edit, version))
+        await self._wait_for_quick(started)
         return new
 
     async def is_waited_for(self, scope: Scope) -> bool:
-        """Tell whether something of a session is still to be thought about, by whomever."""
-        return any(not each.task.is_given_up for each in await self.jobs.of(scope))
+        """Return whether a session has pending jobs of any deriver."""
+        return any(not each.state.is_given_up for each in await self.jobs.of(scope))
 
     async def status(self, user: str) -> Status:
-        """Return how far derivation is for a user."""
+        """Return the derivation status of a user."""
         stored = await self._own(user)
-        failed = [each for each in stored if each.task.is_given_up]
-        errors = {each.id: each.task.error or "" for each in stored if each.task.error}
+        failed = [each for each in stored if each.state.is_given_up]
+        errors = {each.id: each.state.error or "" for each in stored if each.state.error}
         return Status(len(stored) - len(failed), len(failed), errors)
 
     async def retry(self, user: str) -> int:
-        """Begin again with jobs that were given up; return how many."""
-        failed = [each for each in await self._own(user) if each.task.is_given_up]
+        """Restart jobs that were given up; return how many."""
+        failed = [each for each in await self._own(user) if each.state.is_given_up]
         for job in failed:
-            if await self.jobs.revise(job, change(job.task, attempts=0, is_given_up=False)):
-                begun = self._begin(job.scope, job.id)
-                await self._wait_for_quick([(self._deriver_for(job), begun)])
+            if await self.jobs.revise(job, change(job.state, attempts=0, is_given_up=False)):
+                started = self._start_job(job.scope, job.id)
+                await self._wait_for_quick([(self._deriver_for(job), started)])
         return len(failed)
 
     async def settle(self, user: str) -> None:
-        """Do now everything that waits for a user, each thing once."""
+        """Attempt every pending job of a user once, now."""
         for job in await self._own(user):
-            if not job.task.is_given_up:
-                await self._do(job.scope, job.id)
+            if not job.state.is_given_up:
+                await self._attempt_in_turn(job.scope, job.id)
 
-    # -- beginning ---------------------------------------------------------------------------------
+    # -- starting jobs -----------------------------------------------------------------------------
 
     async def _recorded(
         self, scope: Scope, memories: Sequence[MemoryItem], details: Mapping[str, Any]
-    ) -> tuple[list[str], Begun]:
+    ) -> tuple[list[str], StartedJobs]:
         records = [record_of(each) for each in memories]
-        names = [known_as(each.name) for each in self._concerned(memories, details)]
+        names = [owner_name(each.name) for each in self._concerned(memories, details)]
         if not names:
             return await self._shelf.store.append(scope, records), []
         written = await self.jobs.add(scope, records, details, names)
-        handed = {each.id: Handed(each, memories) for each in written.jobs}
-        return written.added, self._begun(scope, written.ids, handed)
+        fresh = {each.id: FreshJob(each, memories) for each in written.jobs}
+        return written.added, self._start_all(scope, written.ids, fresh)
 
     def _concerned(
         self, memories: Sequence[MemoryItem], details: Mapping[str, Any]
@@ -184,15 +184,15 @@ class Worker:
 
     async def _edited(
         self, scope: Scope, memory_id: str, edit: Edit, version: int | None
-    ) -> tuple[MemoryItem, Begun]:
+    ) -> tuple[MemoryItem, StartedJobs]:
         ids = await self.jobs.announce(scope.user, self._derivers)
 
         def beside(seen: MemoryItem, new: MemoryItem) -> list[Record]:
             if new.kind != RAW or new.text == seen.text:
                 return []
-            meant = {new.id: Meant(seen.version + 1, digest(new.text))}
+            versions = {new.id: SourceVersion(seen.version + 1, digest(new.text))}
             return [
-                self.jobs.record(job_id, Task(meant, deriver, is_anew=True))
+                self.jobs.record(job_id, JobState(versions, deriver, is_anew=True))
                 for job_id, deriver in ids.items()
             ]
 
@@ -201,25 +201,25 @@ class Worker:
         except BaseException:
             await self.jobs.forget_notes(scope.user, ids)
             raise
-        return new, self._begun(Scope(scope.user, new.session_id), ids)
+        return new, self._start_all(Scope(scope.user, new.session_id), ids)
 
-    def _begun(
-        self, scope: Scope, ids: Mapping[str, str], handed: Mapping[str, Handed] | None = None
-    ) -> Begun:
-        """Begin with jobs; each has a deriver's name beside its id."""
-        known: Mapping[str, Handed] = {} if handed is None else handed
+    def _start_all(
+        self, scope: Scope, ids: Mapping[str, str], fresh: Mapping[str, FreshJob] | None = None
+    ) -> StartedJobs:
+        """Start jobs, given as deriver names by job id."""
+        known: Mapping[str, FreshJob] = {} if fresh is None else fresh
         return [
-            (self._derivers[name], self._begin(scope, job_id, known.get(job_id)))
+            (self._derivers[name], self._start_job(scope, job_id, known.get(job_id)))
             for job_id, name in ids.items()
         ]
 
-    def _begin(self, scope: Scope, job_id: str, handed: Handed | None = None) -> Attempted:
-        """Do a job in the background; what is returned is done when it was tried once."""
+    def _start_job(self, scope: Scope, job_id: str, fresh: FreshJob | None = None) -> Attempted:
+        """Run a job in the background; the returned future is done after the first attempt."""
         attempted: Attempted = asyncio.get_running_loop().create_future()
-        if self._is_stopped:  # it stands in the store, for whoever starts next
-            attempted.set_result(Outcome.LEFT)
+        if self._is_stopped:  # the job stays in the store for the next start
+            attempted.set_result(JobOutcome.LEFT)
         else:
-            self._run(self._do_until_done(scope, job_id, attempted, handed))
+            self._run(self._do_until_done(scope, job_id, attempted, fresh))
         return attempted
 
     def _run(self, work: Coroutine[Any, Any, None]) -> None:
@@ -227,61 +227,61 @@ class Worker:
         self._running.add(task)
         task.add_done_callback(self._running.discard)
 
-    async def _wait_for_quick(self, begun: Begun) -> None:
-        for deriver, attempted in begun:
+    async def _wait_for_quick(self, started: StartedJobs) -> None:
+        for deriver, attempted in started:
             if deriver.is_quick:
-                await attempted  # whoever gives up waiting leaves the work going on
+                await attempted  # cancelling this wait does not cancel the job
 
-    def _deriver_of(self, stored: Stored) -> Deriver | None:
-        """Return whose of ours a job is, if it is."""
+    def _deriver_of(self, stored: StoredJob) -> Deriver | None:
+        """Return the deriver that owns a job, or ``None`` if the worker does not have it."""
         for deriver in self._derivers.values():
-            if is_for(stored.task, deriver):
+            if is_for(stored.state, deriver):
                 return deriver
         return None
 
-    async def _own(self, user: str) -> list[Stored]:
+    async def _own(self, user: str) -> list[StoredJob]:
         jobs = await self.jobs.of(Scope(user))
         return [each for each in jobs if self._deriver_of(each) is not None]
 
-    async def _heal(self) -> None:
-        """Take up what a process that is gone has left, some users at a time."""
+    async def _resume(self) -> None:
+        """Resume jobs left by earlier processes, a few users at a time."""
         users = asyncio.Semaphore(AT_ONCE)
 
-        async def heal_one(user: str) -> None:
+        async def resume_one(user: str) -> None:
             async with users:
-                await self._until_reached(lambda: self._heal_user(user))
+                await self._until_reached(lambda: self._resume_user(user))
 
         async with asyncio.TaskGroup() as group:
             for user in await self._until_reached(self.jobs.users):
-                group.create_task(heal_one(user))
+                group.create_task(resume_one(user))
 
     async def _until_reached(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Do something with the store, again while it cannot be reached."""
+        """Run ``work``, retrying with backoff while the store cannot be reached."""
         pause = FIRST_PAUSE
         while True:
             try:
                 return await work()
             except StoreError as error:
-                logger.warning("what was left to derive waits for the store: %s", error)
+                logger.warning("leftover jobs wait for the store: %s", error)
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
 
-    async def _heal_user(self, user: str) -> None:
+    async def _resume_user(self, user: str) -> None:
         stored = await self.jobs.of(Scope(user))
         for job in stored:
-            if job.task.is_given_up or self._deriver_of(job) is None:
+            if job.state.is_given_up or self._deriver_of(job) is None:
                 continue
-            if await self._do(job.scope, job.id) is Outcome.LEFT:
-                self._begin(job.scope, job.id)
+            if await self._attempt_in_turn(job.scope, job.id) is JobOutcome.LEFT:
+                self._start_job(job.scope, job.id)
         await self._forget_empty_notes(user, {each.id for each in stored})
 
     async def _do_until_done(
-        self, scope: Scope, job_id: str, attempted: Attempted, handed: Handed | None
+        self, scope: Scope, job_id: str, attempted: Attempted, fresh: FreshJob | None
     ) -> None:
-        pause, outcome = FIRST_PAUSE, Outcome.LEFT
+        pause, outcome = FIRST_PAUSE, JobOutcome.LEFT
         try:
-            while (outcome := await self._do(scope, job_id, handed)) is Outcome.LEFT:
-                handed = None
+            while (outcome := await self._attempt_in_turn(scope, job_id, fresh)) is JobOutcome.LEFT:
+                fresh = None
                 if not attempted.done():
                     attempted.set_result(outcome)
                 await asyncio.sleep(pause)
@@ -290,151 +290,155 @@ class Worker:
             if not attempted.done():
                 attempted.set_result(outcome)
 
-    # -- doing -------------------------------------------------------------------------------------
+    # -- running jobs ------------------------------------------------------------------------------
 
-    async def _do(self, scope: Scope, job_id: str, handed: Handed | None = None) -> Outcome:
-        """Do a job; tell what came of it. Who has to wait does not go by what was handed over."""
-        turn = self._turn(scope.user)
-        if turn.locked():
-            handed = None
-        async with turn:
+    async def _attempt_in_turn(
+        self, scope: Scope, job_id: str, fresh: FreshJob | None = None
+    ) -> JobOutcome:
+        """Attempt a job once. If it has to wait for its lock, it drops ``fresh`` as stale."""
+        lock = self._user_lock(scope.user)
+        if lock.locked():
+            fresh = None
+        async with lock:
             try:
-                return await self._step(scope, job_id, handed)
+                return await self._attempt(scope, job_id, fresh)
             except StoreError as error:
                 logger.warning("job %s waits for the store: %s", job_id, error)
-                return Outcome.LEFT
+                return JobOutcome.LEFT
 
-    async def _step(self, scope: Scope, job_id: str, handed: Handed | None) -> Outcome:
-        stored = await self.jobs.find(scope, job_id) if handed is None else handed.job
+    async def _attempt(self, scope: Scope, job_id: str, fresh: FreshJob | None) -> JobOutcome:
+        stored = await self.jobs.find(scope, job_id) if fresh is None else fresh.job
         if stored is None:
             await self.jobs.forget_notes(scope.user, [job_id])
-            return Outcome.DONE
-        if stored.task.is_given_up:
-            return Outcome.FAILED
+            return JobOutcome.DONE
+        if stored.state.is_given_up:
+            return JobOutcome.FAILED
         try:
-            if await self._go_on_with(stored, () if handed is None else handed.memories):
-                return Outcome.DONE
+            if await self._advance(stored, () if fresh is None else fresh.memories):
+                return JobOutcome.DONE
         except StoreError:
             raise
         except asyncio.CancelledError as error:
             if self._is_stopped:
                 raise
-            await self._note_failure(stored, error)  # somebody's inside the deriver, not ours
-        except Exception as error:  # whatever a deriver does, what was said is safe
+            await self._note_failure(stored, error)  # raised inside the deriver, not by ``stop``
+        except Exception as error:  # a deriver may raise anything; the messages are safe
             await self._note_failure(stored, error)
         left = await self.jobs.find(scope, job_id)
         if left is None:
-            return Outcome.DONE
-        return Outcome.FAILED if left.task.is_given_up else Outcome.LEFT
+            return JobOutcome.DONE
+        return JobOutcome.FAILED if left.state.is_given_up else JobOutcome.LEFT
 
-    async def _go_on_with(self, stored: Stored, handed: Sequence[MemoryItem]) -> bool:
-        """Decide; carry out what was decided, once it is sure to be about the same words.
+    async def _advance(self, stored: StoredJob, fresh: Sequence[MemoryItem]) -> bool:
+        """Decide and execute; return whether the job is done.
 
-        Tells whether it is done. ``handed`` are its memories if they were stored this very moment,
-        which need not be read; a deriver that takes its time finds out whether they are still so.
+        Decisions are executed only if they are about the current text of the memories. ``fresh``
+        holds the memories if they were just stored, so that they need not be read; after a slow
+        deriver they are read again.
         """
         known = KnownMemories(stored.scope.user, self._shelf, self._searcher)
         for _ in range(ROUNDS):
-            there = handed if handed else await self._meant(stored)
-            changed = set(stored.task.memories) - {each.id for each in there}
-            if changed:  # or deleted; whoever changed them has made a job of it
-                stored = await self._revised(stored, without(stored.task, changed))
-            elif stored.task.decisions is None:
-                meant, is_quick = stored.task.memories, self._deriver_for(stored).is_quick
+            there = fresh if fresh else await self._current_memories(stored)
+            changed = set(stored.state.memories) - {each.id for each in there}
+            if changed:  # or deleted; the change created a job of its own
+                stored = await self._revised(stored, without_memories(stored.state, changed))
+            elif stored.state.decisions is None:
+                before, is_quick = stored.state.memories, self._deriver_for(stored).is_quick
                 stored = await self._decided(stored, there, known)
-                handed = handed if is_quick and stored.task.memories == meant else ()
+                fresh = fresh if is_quick and stored.state.memories == before else ()
             else:
-                carrier = self._carrier(stored, known.seen, handed)
-                return await self._carry_out(stored, carrier, stored.task.decisions)
+                executor = self._executor(stored, known.seen, fresh)
+                return await self._execute(stored, executor, stored.state.decisions)
         return False
 
     async def _decided(
-        self, stored: Stored, memories: Sequence[MemoryItem], known: KnownMemories
-    ) -> Stored:
-        """Have the deriver decide, and write that down before any of it is done.
+        self, stored: StoredJob, memories: Sequence[MemoryItem], known: KnownMemories
+    ) -> StoredJob:
+        """Let the deriver decide, and store the decisions before any of them is executed.
 
-        It sees no secrets; should it make one up, that is not written down either.
+        The deriver sees no secrets. If a decision looks like one, it is redacted before it is
+        stored.
         """
         deriver = self._deriver_for(stored)
-        if stored.task.is_anew:
+        if stored.state.is_anew:
             await self._forget_outdated(stored)
         job = Job(
             id=stored.id,
             user_id=stored.scope.user,
             session_id=stored.scope.session or "",
             memories=without_secrets(memories),
-            details=stored.task.details,
+            details=stored.state.details,
             now=self._shelf.now(),
         )
-        is_chosen = not stored.task.is_anew or deriver in self._concerned(memories, job.details)
+        is_chosen = not stored.state.is_anew or deriver in self._concerned(memories, job.details)
         decisions = await deriver.derive(job, known) if memories and is_chosen else []
         plan = purged(numbered(stored, decisions))
-        self._carrier(stored).check(plan)
-        return await self._revised(stored, change(stored.task, decisions=plan))
+        self._executor(stored).check(plan)
+        return await self._revised(stored, change(stored.state, decisions=plan))
 
-    async def _forget_outdated(self, stored: Stored) -> None:
-        """Delete what comes from earlier words; who made it and is not here has a job of it."""
-        versions = {key: meant.version for key, meant in stored.task.memories.items()}
+    async def _forget_outdated(self, stored: StoredJob) -> None:
+        """Delete memories derived from earlier text; derivers of other services get a job."""
+        versions = {key: source.version for key, source in stored.state.memories.items()}
         outdated = await self._eraser.outdated(stored.scope, versions)
         authors = {each.origin.author for each in outdated if each.origin is not None}
-        makers = {known_as(author) for author in authors if author is not None}
+        makers = {owner_name(author) for author in authors if author is not None}
         await self.jobs.hand_on(stored, makers - self._derivers.keys())
         await self._eraser.forget(stored.scope.user, outdated)
 
-    async def _revised(self, stored: Stored, task: Task) -> Stored:
-        """Write a task down and return it; as somebody else has left it, if they were quicker."""
-        there = await self.jobs.revise(stored, task)
+    async def _revised(self, stored: StoredJob, state: JobState) -> StoredJob:
+        """Store a job's progress; return the job as it is stored, even if another was faster."""
+        there = await self.jobs.revise(stored, state)
         if there is None:
             there = await self.jobs.find(stored.scope, stored.id)
-        return there if there is not None else change(stored, task=_NOTHING_LEFT)
+        return there if there is not None else change(stored, state=_NOTHING_LEFT)
 
-    def _carrier(
+    def _executor(
         self,
-        stored: Stored,
+        stored: StoredJob,
         seen: Mapping[str, MemoryItem] | None = None,
-        handed: Sequence[MemoryItem] = (),
-    ) -> Carrier:
+        fresh: Sequence[MemoryItem] = (),
+    ) -> PlanExecutor:
         deriver = self._deriver_for(stored)
-        return Carrier(self._shelf, stored, deriver, self._judge, seen=seen, handed=handed)
+        return PlanExecutor(self._shelf, stored, deriver, self._judge, seen=seen, fresh=fresh)
 
-    def _deriver_for(self, stored: Stored) -> Deriver:
+    def _deriver_for(self, stored: StoredJob) -> Deriver:
         deriver = self._deriver_of(stored)
-        assert deriver is not None  # others' jobs are not begun
+        assert deriver is not None  # jobs of other derivers are never started
         return deriver
 
-    async def _carry_out(
-        self, stored: Stored, carrier: Carrier, plan: Sequence[Mapping[str, Any]]
+    async def _execute(
+        self, stored: StoredJob, executor: PlanExecutor, plan: Sequence[Mapping[str, Any]]
     ) -> bool:
-        records = await carrier.carry_out(plan)
+        records = await executor.execute(plan)
         is_done = await self.jobs.finish(stored, records)
         if is_done:
             self._searcher.expect(stored.scope, [each.id for each in records])
-            await self._eraser.drop_orphans(stored.scope, records, _is_meant(stored))
+            await self._eraser.drop_orphans(stored.scope, records, _is_current(stored))
             self._shelf.store.events.emit(
                 "memories_derived", scope=stored.scope, count=len(records)
             )
-        else:  # somebody has taken the job away, or done it
+        else:  # another process has finished or removed the job
             await self._eraser.undo(stored.scope, records)
         await self._afterwards(stored.scope)
         return is_done
 
-    async def _meant(self, stored: Stored) -> list[MemoryItem]:
-        """Return the memories of a job that still say what they said."""
-        where = Where(ids=frozenset(stored.task.memories), kind=RAW)
+    async def _current_memories(self, stored: StoredJob) -> list[MemoryItem]:
+        """Return the memories of a job whose text is unchanged."""
+        where = Where(ids=frozenset(stored.state.memories), kind=RAW)
         records = await self._shelf.store.select(stored.scope, where)
-        return self._shelf.read(stored.scope.user, filter(_is_meant(stored), records))
+        return self._shelf.read(stored.scope.user, filter(_is_current(stored), records))
 
-    async def _note_failure(self, stored: Stored, error: BaseException) -> None:
-        """Count a failure. Few errors are quoted: others may hold what a user said."""
+    async def _note_failure(self, stored: StoredJob, error: BaseException) -> None:
+        """Record a failure. Only errors that cannot contain user text are quoted."""
         stored = await self._present(stored)
-        attempts = stored.task.attempts + 1
+        attempts = stored.state.attempts + 1
         is_given_up = attempts >= self._max_attempts
         name = type(error).__name__
         said = f"{name}: {error}" if isinstance(error, ModelFailed | BadDecision) else name
         await self.jobs.revise(
             stored,
             change(
-                stored.task, attempts=attempts, error=said[:MOST_ERROR], is_given_up=is_given_up
+                stored.state, attempts=attempts, error=said[:MOST_ERROR], is_given_up=is_given_up
             ),
         )
         level = logging.ERROR if is_given_up else logging.WARNING
@@ -443,33 +447,33 @@ class Worker:
             "derivation_failed", scope=stored.scope, id=stored.id, attempts=attempts, error=name
         )
 
-    async def _present(self, stored: Stored) -> Stored:
+    async def _present(self, stored: StoredJob) -> StoredJob:
         there = await self.jobs.find(stored.scope, stored.id)
         return stored if there is None else there
 
     async def _forget_empty_notes(self, user: str, known: set[str]) -> None:
-        """Remove notes whose jobs are done; a fresh one may belong to a job about to be written."""
+        """Remove notes without a job; a recent note may belong to a job not yet written."""
         notes = await self._shelf.store.select(Scope(OUTBOX, user))
         settled = self._shelf.now() - NOTE_GRACE
         for note in notes:
             if note.id not in known and note.created_at < settled:
                 await self.jobs.forget_notes(user, [note.id])
 
-    def _turn(self, user: str) -> asyncio.Lock:
-        """Return the lock under which a user's jobs are done, so that each knows the one before."""
-        return self._turns.get().setdefault(user, asyncio.Lock())
+    def _user_lock(self, user: str) -> asyncio.Lock:
+        """Return the lock that runs a user's jobs one after another."""
+        return self._user_locks.get().setdefault(user, asyncio.Lock())
 
 
-def _outcome(attempted: Attempted) -> Outcome:
-    return attempted.result() if attempted.done() else Outcome.LEFT
+def _outcome(attempted: Attempted) -> JobOutcome:
+    return attempted.result() if attempted.done() else JobOutcome.LEFT
 
 
-_NOTHING_LEFT = Task({}, decisions=[])
+_NOTHING_LEFT = JobState({}, decisions=[])
 
 
-def _is_meant(stored: Stored) -> Callable[[Record], bool]:
-    """Return the test that a record is as the job means it; what is not of the job always is."""
-    session, own = stored.scope.session, stored.task.memories
+def _is_current(stored: StoredJob) -> Callable[[Record], bool]:
+    """Return a predicate that rejects records of the job whose text has changed."""
+    session, own = stored.scope.session, stored.state.memories
 
     def test(record: Record) -> bool:
         if record.kind != RAW or record.id not in own:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...record import Scope, Where
-from ..deriving.language import overlap, value_words
+from ..deriving.similarity import overlap, value_words
 from ..values.kinds import FACT, INSTRUCTION, SUPERSEDED
 from ..values.memory import QUARANTINED, MemoryItem
 from ..writing.repository import Shelf

@@ -19,7 +19,7 @@ from ...errors import UnknownMemory
 from ...record import MAX_MARKS, MESSAGE, SUMMARY, Record, Scope, Where
 from ...store import KeepsVectors, Remainder, Store, TellsRemains
 from ...store.remains import UNKNOWN
-from ..deriving.jobs import Jobs, Stored, without
+from ..deriving.jobs import Jobs, StoredJob, without_memories
 from ..deriving.task.lessons import session_of_runs, without_runs
 from ..search import Searcher
 from ..values.envelope import derived_mark, details_of, record_of
@@ -263,9 +263,9 @@ class Eraser:
     async def _take_from_jobs(self, scope: Scope, ids: Collection[str]) -> None:
         """Let no job think of these any more: its decisions may hold their words."""
         for job in await self._jobs.of(scope):
-            stored: Stored | None = job
-            while stored is not None and not stored.task.memories.keys().isdisjoint(ids):
-                left = without(stored.task, ids)
+            stored: StoredJob | None = job
+            while stored is not None and not stored.state.memories.keys().isdisjoint(ids):
+                left = without_memories(stored.state, ids)
                 done = (
                     await self._jobs.revise(stored, left) is not None
                     if left.memories

@@ -1,7 +1,8 @@
-"""``PersonalDeriver``: facts, preferences, events and plans of a user, and insights over many.
+"""``PersonalDeriver``: facts, preferences, events and plans of a user, and insights over them.
 
-Without a model, rules read English and Chinese. With one, the model reads, judges and sums up; if
-it fails for good, the rules do it; if it is only out of reach, the job is to be tried again.
+Without a model, rules read English and Chinese. With a model, the model extracts, compares and
+summarises facts. If it fails for good, the rules take over; if it is only unavailable, the job is
+retried.
 """
 
 from __future__ import annotations
@@ -16,27 +17,37 @@ from ....model import ChatModel, Spending
 from ...values.memory import MemoryItem
 from ..contract import Decision, Job, Known
 from ..language import is_chinese
-from ..likeness import likeness
-from .comparing import FACT, Ledger
-from .entries import Entry, Relation
+from ..similarity import similarity
+from .entries import FactEntry, Relation
+from .extraction import facts_in, is_said_by_user
 from .facts import Fact, slot_of
-from .insights import INSIGHT, Group, groups, outdated, renewed
+from .insights import INSIGHT, FactGroup, groups, outdated, renewed
+from .ledger import FACT, FactLedger
 from .model import FactModel
 from .people import names_of
-from .reading import facts_in, is_said_by_user
 
 logger = logging.getLogger(__name__)
 
-_LIKE = 5  # known facts that are looked at for each new one
-_AT_HAND = 1000  # facts that are read; where there are more, like ones are searched for
-_COMPARED = 20  # of them that are looked at closely
-_NEAR = 0.5  # of their words that two texts share which may say the same
+_LIKE = 5  # known facts that each new one is compared with
+_AT_HAND = 1000  # facts read at once; if there are more, similar ones are searched for
+_COMPARED = 20  # candidates that are ranked by similarity
+_NEAR = 0.5  # share of common words from which two texts are candidates
 
 
 class PersonalDeriver:
-    """Derives kinds ``fact`` and ``insight``.
+    """Derives memories of kinds ``fact`` and ``insight`` from what a user says.
 
-    ``insight_from`` facts about one thing make an insight; a model has ``attempts`` at an answer.
+    Args:
+        model: A chat model that extracts and compares facts; rules do so if it is ``None``.
+        insight_from: How many facts about one thing make an insight.
+        attempts: How often the model is asked for a valid answer.
+        spending: Where to account for model calls; a new ``Spending`` by default.
+
+    Raises:
+        InvalidInput: ``insight_from`` is below 2 or ``attempts`` below 1.
+
+    Example:
+        >>> service = InMemoryMemoryService(derivers=[PersonalDeriver(insight_from=3)])
     """
 
     kinds = (FACT, INSIGHT)
@@ -64,20 +75,20 @@ class PersonalDeriver:
 
     @property
     def name(self) -> str:
-        """Who derives; with the model's name if there is one."""
+        """The deriver's name, with the model's name after a slash."""
         return self._name
 
     @property
     def is_quick(self) -> bool:
-        """Whether only rules are at work."""
+        """Whether it works by rules alone, without a model."""
         return self._model is None
 
     def concerns(self, memories: Sequence[MemoryItem], details: Mapping[str, Any]) -> bool:
-        """Tell whether a user said something."""
+        """Return whether a user said any of these."""
         return any(map(is_said_by_user, memories))
 
     async def derive(self, job: Job, known: Known) -> list[Decision]:
-        """Return what to remember of what a user said, against what is known of them."""
+        """Return decisions about what a user said, given what is known about them."""
         said = [memory for memory in job.memories if is_said_by_user(memory)]
         kept = await known.of_kind(FACT, limit=_AT_HAND) if said else []
         names = names_of([slot_of(memory.details)[0] for memory in kept])
@@ -86,7 +97,7 @@ class PersonalDeriver:
             return []
         like = [await self._like(fact, kept, known) for fact in facts]
         stored = {each.id: each for some in (*like, kept) for each in some}
-        ledger = Ledger(job.id, _in_order(stored.values()), self.name)
+        ledger = FactLedger(job.id, _in_order(stored.values()), self.name)
         ids = [[memory.id for memory in some] for some in like]
         verdicts = await self._verdicts(facts, ids, ledger)
         for number, fact in enumerate(facts):
@@ -94,9 +105,9 @@ class PersonalDeriver:
         return [*ledger.decisions, *await self._insights(ledger, known, job.now)]
 
     async def _like(self, fact: Fact, kept: Sequence[MemoryItem], known: Known) -> list[MemoryItem]:
-        """Return known facts with similar words. What is held back is not compared with anything.
+        """Return known facts with similar words; none for a quarantined fact.
 
-        Rules ask only for what says the same; where all facts are at hand, that needs no search.
+        The rules need only near duplicates. If all facts are in ``kept``, that takes no search.
         """
         if fact.quarantined:
             return []
@@ -105,7 +116,7 @@ class PersonalDeriver:
         return [memory for memory, _ in await known.similar(fact.text, kinds=[FACT], top_k=_LIKE)]
 
     async def _facts(self, said: Sequence[MemoryItem], names: Mapping[str, str]) -> list[Fact]:
-        """Return the facts in the order they were said. What is held back no model sees."""
+        """Return the facts in conversation order. A model never sees quarantined messages."""
         if self._model is None:
             return [fact for memory in said for fact in facts_in(memory, names)]
         clean = [memory for memory in said if not memory.is_quarantined]
@@ -114,15 +125,15 @@ class PersonalDeriver:
         except ModelUnavailable:
             raise
         except ModelFailed as error:
-            logger.warning("facts are read by rules instead: %s", error)
+            logger.warning("extracting facts by rules instead: %s", error)
             return [fact for memory in said for fact in facts_in(memory, names)]
         held = [memory for memory in said if memory.is_quarantined]
         return found + [fact for memory in held for fact in facts_in(memory, names)]
 
     async def _verdicts(
-        self, facts: Sequence[Fact], like: Sequence[Sequence[str]], ledger: Ledger
+        self, facts: Sequence[Fact], like: Sequence[Sequence[str]], ledger: FactLedger
     ) -> dict[int, tuple[Relation, str]]:
-        """Return a model's verdicts by the place of a fact; the rules decide on the others."""
+        """Return a model's verdicts by index of the fact; the rules decide about the rest."""
         asked = {f"new-{at}": at for at, fact in enumerate(facts) if not fact.quarantined}
         near = {
             each.id: each for at in asked.values() for each in _near(facts[at], like[at], ledger)
@@ -135,11 +146,11 @@ class PersonalDeriver:
         except ModelUnavailable:
             raise
         except ModelFailed as error:
-            logger.warning("facts are compared by rules instead: %s", error)
+            logger.warning("comparing facts by rules instead: %s", error)
             return {}
         return {asked[name]: verdict for name, verdict in found.items()}
 
-    async def _insights(self, ledger: Ledger, known: Known, now: float) -> list[Decision]:
+    async def _insights(self, ledger: FactLedger, known: Known, now: float) -> list[Decision]:
         if not ledger.touched:
             return []
         old = outdated(ledger, await known.of_kind(INSIGHT))
@@ -147,7 +158,7 @@ class PersonalDeriver:
         told = [(group, await self._told(group)) for group in found]
         return renewed(ledger, old, told, now=now, author=self.name)
 
-    async def _told(self, group: Group) -> str:
+    async def _told(self, group: FactGroup) -> str:
         if self._model is None:
             return group.text
         try:
@@ -155,25 +166,25 @@ class PersonalDeriver:
         except ModelUnavailable:
             raise
         except ModelFailed as error:
-            logger.warning("an insight is worded by rules instead: %s", error)
+            logger.warning("wording an insight by rules instead: %s", error)
             return group.text
         return summary if summary is not None else group.text
 
 
 def _distinct(facts: Sequence[Fact]) -> list[Fact]:
-    """Drop what was said twice in the same words of the same memory."""
+    """Return facts without exact repetitions from the same memory."""
     return list(
         {(fact.text, fact.attribute, fact.value, fact.sources): fact for fact in facts}.values()
     )
 
 
 def _nearly_the_same(fact: Fact, kept: Sequence[MemoryItem]) -> list[MemoryItem]:
-    """Return facts that have nearly the words of a new one, the likest first."""
+    """Return facts with nearly the same words as a new one, most similar first."""
     words = _words(fact.text)
     shares = ((_share(words, _words(each.text)), each.seq, each) for each in kept)
     near = nlargest(_COMPARED, (each for each in shares if each[0] >= _NEAR), key=_first_two)
     best = [each for _, _, each in near]
-    best.sort(key=lambda each: (-likeness(fact.text, each.text), -each.seq))
+    best.sort(key=lambda each: (-similarity(fact.text, each.text), -each.seq))
     return best[:_LIKE]
 
 
@@ -182,7 +193,7 @@ def _first_two(rated: tuple[float, int, MemoryItem]) -> tuple[float, int]:
 
 
 def _words(text: str) -> frozenset[str]:
-    """Return what texts are quickly compared by: words, or in Chinese the characters."""
+    """Return the words of a text, or its characters if it is Chinese, for a quick comparison."""
     return frozenset(text if is_chinese(text) else text.casefold().split())
 
 
@@ -190,8 +201,8 @@ def _share(one: frozenset[str], other: frozenset[str]) -> float:
     return len(one & other) / max(1, len(one), len(other))
 
 
-def _near(fact: Fact, like: Sequence[str], ledger: Ledger) -> list[Entry]:
-    """Return the known facts that a model should compare a new one with."""
+def _near(fact: Fact, like: Sequence[str], ledger: FactLedger) -> list[FactEntry]:
+    """Return the known facts that the model should compare with a new one."""
     slot = (fact.subject, fact.attribute)
     beside = [each for each in ledger.entries.values() if (each.subject, each.attribute) == slot]
     return [*beside[-_LIKE:], *(ledger.entries[each] for each in like)]

@@ -1,4 +1,4 @@
-"""``Entry``: a fact that holds, and how it stands to a new one."""
+"""``FactEntry``: a fact that holds, and the rules that relate it to a new fact."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from ...values.memory import MemoryItem
-from ..language import overlap, value_words, word_set
-from ..likeness import likeness
+from ..language import word_set
+from ..similarity import overlap, similarity, value_words
 from .facts import (
     CORRECTION,
     EVENT,
@@ -21,21 +21,21 @@ from .facts import (
     slot_of,
 )
 from .instructions import is_one_thing, names_language
-from .sharing import is_other_time, shares_a_matter, shares_a_word, tells_days
+from .shared_words import is_other_time, shares_a_matter, shares_a_word, tells_days
 
 _PARTNERS = word_set("""
     wife husband hubby missus spouse partner girlfriend boyfriend gf bf fiance fiancee fiancé
     fiancée 老婆 妻子 老公 丈夫 爱人 对象 女朋友 男朋友 女友 男友
 """)
 _ONE_AT_A_TIME = _PARTNERS | word_set("boss manager landlord landlady 老板 领导 房东")
-_OF_PEOPLE = word_set("pets family partner")  # matters that are over when who is named has died
+_OF_PEOPLE = word_set("pets family partner")  # matters that end when the named one has died
 _TELLS_NEW = re.compile(r"\bnew\b|新|换了", re.IGNORECASE)
-_SAME_TEXT = 0.92  # likeness from which on two sentences say the same
-_SAME_VALUE = 0.75  # overlap of words from which on two values are one
+_SAME_TEXT = 0.92  # similarity from which two sentences say the same
+_SAME_VALUE = 0.75  # word overlap from which two values are the same
 
 
 class Relation(Enum):
-    """How a known fact stands to a new one."""
+    """How a known fact relates to a new one."""
 
     SAME = "same"
     CONTRADICTED = "contradicted"
@@ -43,8 +43,8 @@ class Relation(Enum):
 
 
 @dataclass
-class Entry:
-    """A fact that holds: a stored one, or (``is_new``) one that this job adds."""
+class FactEntry:
+    """A fact that holds: stored, or (``is_new``) added by this job."""
 
     id: str
     subject: str
@@ -62,8 +62,8 @@ class Entry:
     is_new: bool = False
 
     @classmethod
-    def of(cls, memory: MemoryItem) -> Entry:
-        """Return a stored fact; one that somebody wrote by hand may lack any detail."""
+    def of(cls, memory: MemoryItem) -> FactEntry:
+        """Return the entry of a stored fact. A fact written by hand may lack any detail."""
         details = memory.details
         subject, attribute = slot_of(details)
         event = details.get("event_time")
@@ -86,10 +86,10 @@ class Entry:
         )
 
 
-def related(entry: Entry, fact: Fact, words: frozenset[str]) -> Relation:
-    """Tell how a known fact stands to a new one, by subject, attribute, value and time.
+def related(entry: FactEntry, fact: Fact, words: frozenset[str]) -> Relation:
+    """Return how a known fact relates to a new one, by subject, attribute, value and time.
 
-    ``words`` are those of the new value, which many are compared with.
+    ``words`` are the words of the new value, computed once for many comparisons.
     """
     if (entry.subject, entry.attribute) != (fact.subject, fact.attribute):
         return Relation.OTHER
@@ -104,23 +104,23 @@ def related(entry: Entry, fact: Fact, words: frozenset[str]) -> Relation:
 
 
 def may_end(fact: Fact) -> bool:
-    """Tell whether a fact could put an end to another: most need not be compared with all."""
-    is_wish = fact.attribute == INSTRUCTION
+    """Return whether a fact could end others. Most cannot, which saves comparing them."""
+    is_instruction = fact.attribute == INSTRUCTION
     is_new = _TELLS_NEW.search(fact.text) is not None
     is_turn = fact.ended or fact.change or fact.polarity < 0
-    return is_wish or is_turn or is_new or tells_days(fact.text)
+    return is_instruction or is_turn or is_new or tells_days(fact.text)
 
 
-def is_over(entry: Entry, fact: Fact) -> bool:
-    """Tell whether a new fact puts an end to a known one.
+def is_ended_by(entry: FactEntry, fact: Fact) -> bool:
+    """Return whether a new fact ends a known one.
 
-    A change in an exclusive matter ends all that was so in it. What else ends or becomes different
-    ends what it shares a telling word or a name with; what is only denied, what was affirmed.
+    A change in an exclusive matter ends everything known in it. Any other ending or change ends
+    facts that share a content word or a name with it; a plain negation ends only affirmations.
     """
     if entry.said_at > fact.said_at or not entry.sources.isdisjoint(fact.sources):
         return False
     if INSTRUCTION in (entry.attribute, fact.attribute):
-        return entry.attribute == fact.attribute and _ends_wish(entry, fact)
+        return entry.attribute == fact.attribute and _ends_instruction(entry, fact)
     is_one = entry.subject == fact.subject
     is_about = matter_of(entry.attribute) == matter_of(fact.attribute)
     if fact.attribute == "death" and "/" in fact.subject:
@@ -143,16 +143,16 @@ def is_over(entry: Entry, fact: Fact) -> bool:
     return is_denied and shares_a_word(entry.text, fact.text)
 
 
-def _is_parted(entry: Entry, fact: Fact) -> bool:
-    """Whether it is over that somebody is the partner of who separates from one."""
+def _is_parted(entry: FactEntry, fact: Fact) -> bool:
+    """Return whether a separation ends what is known about a partner."""
     whose, _, who = entry.subject.partition("/")
     is_parting = fact.ended and fact.polarity > 0 and matter_of(fact.attribute) == "partner"
     is_partner = whose == fact.subject and who.partition(" ")[0] in _PARTNERS
     return is_parting and is_partner and entry.attribute in ("family", "name")
 
 
-def _is_replaced(entry: Entry, fact: Fact) -> bool:
-    """Whether somebody has a new boss, and this is what the old one is called."""
+def _is_replaced(entry: FactEntry, fact: Fact) -> bool:
+    """Return whether there is a new boss (or the like) and the entry names the old one."""
     whose, _, who = entry.subject.partition("/")
     relation, _, name = who.partition(" ")
     if whose != fact.subject.partition("/")[0] or relation not in _ONE_AT_A_TIME or not name:
@@ -162,8 +162,8 @@ def _is_replaced(entry: Entry, fact: Fact) -> bool:
     return is_new and name not in said and entry.attribute in ("family", "name")
 
 
-def _is_put_right(entry: Entry, fact: Fact) -> bool:
-    """Whether a correction that names somebody is about what is known of them."""
+def _is_put_right(entry: FactEntry, fact: Fact) -> bool:
+    """Return whether a correction is about what is known of the person it names."""
     person = entry.subject.partition("/")[2]
     if fact.attribute.partition(" ")[0] != CORRECTION or not person:
         return False
@@ -173,8 +173,8 @@ def _is_put_right(entry: Entry, fact: Fact) -> bool:
     return name in fact.text.casefold() and shares_a_word(entry.text, fact.text, besides=person)
 
 
-def _ends_wish(entry: Entry, fact: Fact) -> bool:
-    """Whether a wish about the answers takes the place of another, or takes it back."""
+def _ends_instruction(entry: FactEntry, fact: Fact) -> bool:
+    """Return whether an instruction replaces or withdraws another."""
     if entry.ended:
         return False
     if fact.polarity < 0 < entry.polarity:
@@ -182,30 +182,30 @@ def _ends_wish(entry: Entry, fact: Fact) -> bool:
     return names_language(entry.value) and names_language(fact.value)
 
 
-def is_meant(entry: Entry, fact: Fact) -> bool:
-    """Tell whether a known fact is about the subject and the matter of a new one."""
+def has_same_slot(entry: FactEntry, fact: Fact) -> bool:
+    """Return whether a known fact has the subject and attribute of a new one."""
     is_one = entry.subject == fact.subject and entry.attribute == fact.attribute
     return is_one and entry.said_at <= fact.said_at and entry.sources.isdisjoint(fact.sources)
 
 
-def _names(entry: Entry, fact: Fact) -> bool:
-    """Whether what is known of the user names the person that something is said of."""
+def _names(entry: FactEntry, fact: Fact) -> bool:
+    """Return whether an entry about the user names the person that a fact is about."""
     name = fact.subject.rpartition(" ")[2].rpartition("/")[2]
     return "/" in fact.subject and "/" not in entry.subject and name in entry.text.casefold()
 
 
-def says_the_same(entry: Entry, fact: Fact) -> bool:
-    """Tell whether a known fact has nearly the words of a new one, and means the same time."""
+def says_the_same(entry: FactEntry, fact: Fact) -> bool:
+    """Return whether a known fact has nearly the words of a new one and the same time."""
     if entry.polarity != fact.polarity or entry.ended != fact.ended:
         return False
-    return likeness(entry.text, fact.text) >= _SAME_TEXT and _at_one_time(entry, fact)
+    return similarity(entry.text, fact.text) >= _SAME_TEXT and _at_one_time(entry, fact)
 
 
 def _is_one_value(value: str, fact: Fact, new: frozenset[str]) -> bool:
     if value.casefold() == fact.value.casefold():
         return True
     if _beginnings(value).isdisjoint(_beginnings(fact.value)):
-        return False  # at a fraction of the cost of finding their words
+        return False  # much cheaper than splitting them into words
     known = value_words(value)
     if fact.is_exclusive or fact.ended:
         return known <= new or new <= known
@@ -213,7 +213,7 @@ def _is_one_value(value: str, fact: Fact, new: frozenset[str]) -> bool:
 
 
 def _beginnings(value: str) -> set[str]:
-    """What words that have a stem in common share, and Chinese words a character of."""
+    """Return what related words share: their first two letters, or Chinese characters."""
     lower = value.casefold()
     return {word[:2] for word in lower.split()} if lower.isascii() else set(lower)
 
@@ -222,13 +222,13 @@ def _numbers(words: frozenset[str]) -> frozenset[str]:
     return frozenset(word for word in words if any(char.isdigit() for char in word))
 
 
-def _at_one_time(entry: Entry, fact: Fact) -> bool:
-    """Whether two events may be one: "I went to the gym today" is said of many days."""
+def _at_one_time(entry: FactEntry, fact: Fact) -> bool:
+    """Return whether two events overlap: "I went to the gym today" is said on many days."""
     if fact.type not in (EVENT, PLAN) or entry.event is None or fact.event is None:
         return True
     return entry.event[0] < fact.event[1] and fact.event[0] < entry.event[1]
 
 
-def says_more(fact: Fact, entry: Entry) -> bool:
-    """Whether a new value is the old one and something more: "Lyon, France" after "Lyon"."""
+def says_more(fact: Fact, entry: FactEntry) -> bool:
+    """Return whether a new value extends the old one: "Lyon, France" after "Lyon"."""
     return fact.is_exclusive and value_words(entry.value) < value_words(fact.value)

@@ -1,7 +1,8 @@
-"""``Fact``: what somebody said of themselves or their people, in a form that can be compared.
+"""``Fact``: a statement about the user or people around them, in comparable form.
 
-A fact is subject, attribute and value. Of an *exclusive* attribute a subject has one value at a
-time: a home, an age, a favourite colour. Values of the others add up.
+A fact has a subject, an attribute and a value. An *exclusive* attribute has one value at a time: a
+home, an age, a favourite colour. Values of other attributes accumulate. Attributes belong to
+*matters*: areas of life such as home, work or health.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from msgspec.structs import replace as change
 
 from ..language import is_chinese, word_set
 
-USER = "user"  # the subject of what somebody says of themselves, if no name is known
+USER = "user"  # the subject of what speakers say about themselves, if their name is unknown
 
 FACT, PREFERENCE, EVENT, PLAN, INSTRUCTION = "fact", "preference", "event", "plan", "instruction"
 IMPORTANCE = {INSTRUCTION: 0.8, FACT: 0.7, PREFERENCE: 0.6, PLAN: 0.6, EVENT: 0.5}
@@ -24,7 +25,7 @@ _EXCLUSIVE = word_set("""
     name nickname age birthday home hometown job employer school marital diet partner email
     phone address height weight zodiac major
 """)
-# Attributes that are parts of one matter of life, beside those that are one themselves.
+# The matter of each attribute that is not a matter itself.
 _MATTERS = {
     "job": "work",
     "employer": "work",
@@ -40,8 +41,8 @@ _MATTERS = {
     "speaks": "learning",
     "whereabouts": "home",
 }
-CORRECTION = "correction"  # the attribute of what puts something said before right
-# Of these a change puts an end to all that was so before: a new job to the old one.
+CORRECTION = "correction"  # the attribute of a statement that corrects an earlier one
+# In these matters a change ends everything known before: a new job ends the old one.
 HABIT_MATTERS = word_set("smoking alcohol diet")
 EXCLUSIVE_MATTERS = word_set("name home work school partner") | HABIT_MATTERS
 _TYPES = {
@@ -53,14 +54,13 @@ _TYPES = {
     "plan": PLAN,
     "instruction": INSTRUCTION,
 }
-# Of these a user has one, so that two sayings are about the same person.
+# Relations a user has only one of, so that two statements are about the same person.
 _ONLY_ONE = word_set("""
     mother mom mum father dad wife husband partner girlfriend boyfriend fiance fiancee spouse
     boss parents 妈妈 母亲 爸爸 父亲 老婆 妻子 老公 丈夫 女朋友 男朋友 女友 男友 爱人 对象 父母 老板
 """)
 
-
-# What a question may call an attribute, beside its name: "moved to Oslo" is where somebody lives.
+# Other words that a question may use for an attribute: "moved to Oslo" tells where a user lives.
 _LABELS = {
     "home": ("home (lives in)", "家（住在哪里）"),
     "hometown": ("hometown (comes from)", "家乡（来自哪里）"),
@@ -83,10 +83,10 @@ _LABELS = {
 class Statement(NamedTuple):
     """What a rule found in a clause. ``subject`` is empty for the speaker.
 
-    ``polarity`` is -1 for what is denied or disliked. ``ended``: it was so, and is no longer.
-    ``change``: it says that something became so. ``text`` stands in the third person.
-    ``needs_rival``: it is worth knowing only if it puts an end to something known.
-    ``is_exact``: the value can be compared with others; else it is what was said.
+    ``polarity`` is -1 for negations and dislikes. ``ended``: it was true and no longer is.
+    ``change``: it reports a change. ``text`` is in the third person. ``needs_rival``: it is worth
+    storing only if it ends a known fact. ``is_exact``: the value can be compared with others;
+    otherwise it is the clause as said.
     """
 
     attribute: str
@@ -101,7 +101,7 @@ class Statement(NamedTuple):
 
 
 class Fact(Struct, frozen=True, kw_only=True):
-    """A statement with who said it and when. ``event`` are the days it speaks of, as seconds."""
+    """A statement with its source and time. ``event`` is the period it is about, in seconds."""
 
     text: str
     subject: str
@@ -120,14 +120,14 @@ class Fact(Struct, frozen=True, kw_only=True):
 
     @property
     def since(self) -> float:
-        """From when on it holds: from the time it speaks of, if that is over, or from now."""
+        """When it began to hold: at a past time it mentions, otherwise when it was said."""
         if self.event is not None and self.change and self.event[0] <= self.said_at:
             return self.event[0]
         return self.said_at
 
     @property
     def details(self) -> dict[str, Any]:
-        """What is stored of it beside its text."""
+        """The details to store beside its text."""
         return {
             "type": self.type,
             "subject": self.subject,
@@ -142,8 +142,8 @@ class Fact(Struct, frozen=True, kw_only=True):
         }
 
 
-def spoken_of(fact: Fact, subject: str) -> Fact:
-    """Return a fact about a thing as one about the person whose thing it is."""
+def with_subject(fact: Fact, subject: str) -> Fact:
+    """Return a fact with another subject, whose name is put before the text."""
     if subject == fact.subject:
         return fact
     _, _, person = subject.rpartition("/")
@@ -152,25 +152,25 @@ def spoken_of(fact: Fact, subject: str) -> Fact:
 
 
 def label_of(fact: Fact) -> str:
-    """Return what a fact is about, in the language it is in."""
+    """Return a label for the attribute of a fact, in the language of the fact."""
     english, chinese = _LABELS.get(fact.attribute, (fact.attribute, fact.attribute))
     return chinese if is_chinese(fact.text) else english
 
 
 def type_of(attribute: str) -> str:
-    """Return what type of fact an attribute makes."""
+    """Return the fact type of an attribute."""
     return PREFERENCE if attribute.startswith("favourite") else _TYPES.get(attribute, FACT)
 
 
 def matter_of(attribute: str) -> str:
-    """Return the matter of life that an attribute belongs to."""
+    """Return the matter (area of life) that an attribute belongs to."""
     return _MATTERS.get(attribute, attribute)
 
 
 def is_exclusive(subject: str, attribute: str, *, change: bool = False) -> bool:
-    """Tell whether a subject has one value of an attribute at a time.
+    """Return whether a subject has only one value of an attribute at a time.
 
-    Of "my friend" there may be many: only a change ("moved to") tells that it is the same one.
+    "My friend" may be several people; only a change ("moved to") shows that it is the same one.
     """
     if attribute not in _EXCLUSIVE and not attribute.startswith("favourite"):
         return False
@@ -180,13 +180,13 @@ def is_exclusive(subject: str, attribute: str, *, change: bool = False) -> bool:
 
 
 def attribute_named(words: str) -> str:
-    """Return an attribute as it is written here: favorite color is favourite colour."""
+    """Return an attribute in canonical spelling: "favorite color" is "favourite colour"."""
     plain = " ".join(words.casefold().split())
     return plain.replace("favorite", "favourite").replace("color", "colour")
 
 
 def slot_of(details: Mapping[str, Any]) -> tuple[str, str]:
-    """Return subject and attribute of a stored fact; of one that has none, empty strings."""
+    """Return the subject and attribute of a stored fact; empty strings if it has none."""
     return str(details.get("subject", "")), str(details.get("attribute", ""))
 
 
@@ -194,5 +194,5 @@ _EDGES = re.compile(r"^[\s,.:;!\"'，。：；！、“”（(]+|[\s,.:;!\"'，�
 
 
 def trimmed(value: str) -> str:
-    """Return a value without the signs around it."""
+    """Return a value without surrounding punctuation."""
     return _EDGES.sub("", value)

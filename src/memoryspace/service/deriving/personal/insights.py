@@ -1,7 +1,7 @@
-"""Insights: many facts of one kind rolled up in a sentence ("The user likes tennis, hiking and …").
+"""Insights: many facts of one kind summed up in a sentence ("The user likes tennis, hiking …").
 
-An insight names the facts it stands on. When they change it is made anew, with them as its origin;
-when too few are left it goes.
+An insight lists its facts as its origin. When they change, it is replaced; when too few are left,
+it is dropped.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from ....record import Origin
 from ...values.memory import Draft, MemoryItem
 from ..contract import Add, Decision, Drop
 from ..language import is_chinese
-from .comparing import Ledger
-from .entries import Entry
+from .entries import FactEntry
 from .facts import USER, slot_of
+from .ledger import FactLedger
 
 INSIGHT = "insight"  # the kind of memory
 
 _IMPORTANCE = 0.75
 _MOST_NAMED = 12  # values in a sentence
 
-# How a group reads; {who} and {what}. A group that is not here is not rolled up.
+# Sentence templates by attribute and polarity. A group without a template gets no insight.
 _ENGLISH = {
     ("likes", 1): "{who} likes {what}.",
     ("likes", -1): "{who} does not like {what}.",
@@ -59,36 +59,36 @@ _CHINESE = {
 }
 
 
-class Group(Struct, frozen=True):
-    """Facts of one subject and attribute, and a plain sentence about them."""
+class FactGroup(Struct, frozen=True):
+    """Facts with the same subject, attribute and polarity, and a plain sentence about them."""
 
     subject: str
     attribute: str
     polarity: int
-    facts: tuple[Entry, ...]
+    facts: tuple[FactEntry, ...]
     text: str
 
 
-def groups(ledger: Ledger, *, least: int) -> list[Group]:
-    """Return the groups that this job changed and that are worth an insight, in a fixed order."""
+def groups(ledger: FactLedger, *, least: int) -> list[FactGroup]:
+    """Return the groups this job changed that have enough facts for an insight, sorted."""
     found = [_group(ledger.entries.values(), *slot) for slot in sorted(ledger.touched)]
     return [group for group in found if group is not None and len(group.facts) >= least]
 
 
-def outdated(ledger: Ledger, stored: Iterable[MemoryItem]) -> list[MemoryItem]:
-    """Return the stored insights on groups that this job changed."""
+def outdated(ledger: FactLedger, stored: Iterable[MemoryItem]) -> list[MemoryItem]:
+    """Return the stored insights about groups that this job changed."""
     return [each for each in stored if _slot(each) in ledger.touched]
 
 
 def renewed(
-    ledger: Ledger,
+    ledger: FactLedger,
     old: Sequence[MemoryItem],
-    insights: Sequence[tuple[Group, str]],
+    insights: Sequence[tuple[FactGroup, str]],
     *,
     now: float,
     author: str,
 ) -> list[Decision]:
-    """Return what to do for each group to have one insight, of the facts that hold now."""
+    """Return the decisions that leave each group with one insight over its current facts."""
     decisions: list[Decision] = []
     drafts = [_draft(ledger, group, text, now=now, author=author) for group, text in insights]
     wanted = {(each.subject, each.attribute, each.polarity): each for each, _ in insights}
@@ -107,13 +107,15 @@ def _slot(insight: MemoryItem) -> tuple[str, str, int]:
     return (*slot_of(insight.details), polarity)
 
 
-def _stands_on(insight: MemoryItem, group: Group | None) -> bool:
+def _stands_on(insight: MemoryItem, group: FactGroup | None) -> bool:
     if group is None or insight.origin is None:
         return False
     return set(insight.origin.derived_from) == {fact.id for fact in group.facts}
 
 
-def _group(entries: Iterable[Entry], subject: str, attribute: str, polarity: int) -> Group | None:
+def _group(
+    entries: Iterable[FactEntry], subject: str, attribute: str, polarity: int
+) -> FactGroup | None:
     facts = tuple(
         each
         for each in entries
@@ -125,7 +127,7 @@ def _group(entries: Iterable[Entry], subject: str, attribute: str, polarity: int
     if form is None or not facts:
         return None
     text = form.format(who=_who(subject, chinese=chinese), what=_listed(facts, chinese=chinese))
-    return Group(subject, attribute, polarity, facts, text)
+    return FactGroup(subject, attribute, polarity, facts, text)
 
 
 def _who(subject: str, *, chinese: bool) -> str:
@@ -136,15 +138,15 @@ def _who(subject: str, *, chinese: bool) -> str:
     return f"{name}'s {relation}" if relation else name
 
 
-def _listed(facts: Sequence[Entry], *, chinese: bool) -> str:
-    """The values, the newest ones if they are too many for a sentence."""
+def _listed(facts: Sequence[FactEntry], *, chinese: bool) -> str:
+    """Return the values as a list in words; only the newest if there are too many."""
     values = list(dict.fromkeys(fact.value for fact in facts))[-_MOST_NAMED:]
     if chinese:
         return "、".join(values)
     return " and ".join(part for part in (", ".join(values[:-1]), values[-1]) if part)
 
 
-def _draft(ledger: Ledger, group: Group, text: str, *, now: float, author: str) -> Draft:
+def _draft(ledger: FactLedger, group: FactGroup, text: str, *, now: float, author: str) -> Draft:
     ids = tuple(fact.id for fact in group.facts)
     return Draft(
         id=ledger.name(INSIGHT, group.subject, group.attribute, str(group.polarity)),

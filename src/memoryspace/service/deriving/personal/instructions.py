@@ -1,7 +1,8 @@
-"""Wishes about the answers: "always answer in French", and that it need not be so any more.
+"""Standing instructions about the answers, such as "always answer in French", and their end.
 
-A wish stands until another one on the same thing is told. "Stop answering in French" ends it if it
-is known; if it is not, it is a wish itself. "You can answer in English again" only ever ends one.
+An instruction stands until another one on the same thing is given. "Stop answering in French" ends
+a known instruction; if none is known, it is an instruction itself. "You can answer in English
+again" can only end one.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ from __future__ import annotations
 import re
 from enum import Enum
 
-from .sharing import shares_a_word
+from .shared_words import shares_a_word
 
-# A lasting wish about the answers; what is asked for once is none.
+# Signs of a lasting instruction, as opposed to a single request.
 _LASTS = re.compile(
     r"\b(?:always|never|from now on|in (?:the )?future|going forward|every (?:answer|reply|time)"
     r"|each time|remember|note that|keep (?:every|your|all|the|it|things|answers|replies)"
@@ -58,7 +59,7 @@ _SUPPOSED = re.compile(
     r"|开玩笑",
     re.IGNORECASE,
 )
-# What every wish may say, whatever it is about.
+# Words that occur in any instruction, whatever it is about.
 _FRAME = re.compile(
     r"\b(?:user|asks?|always|never|please|pls|now|from|stop|answer\w*|repl\w+|respon\w+|keep|use"
     r"|using|write|writing|again|future|don't|any ?more|me|you|can|text)\b"
@@ -67,35 +68,35 @@ _FRAME = re.compile(
 )
 
 
-class Wish(Enum):
-    """What is wished: that something be so, that it no longer be, that it need not be."""
+class InstructionEffect(Enum):
+    """The effect of an instruction: set it, stop it, or allow its end."""
 
     STANDS = "stands"
     STOPS = "stops"
     ALLOWS = "allows"
 
 
-def wish_in(sentence: str) -> Wish | None:
-    """Return what a sentence wishes about the answers for good, if it does."""
+def instruction_effect(sentence: str) -> InstructionEffect | None:
+    """Return the effect of a sentence on standing instructions, or ``None`` if it has none."""
     if _ANSWERS.search(sentence) is None and _LANGUAGE.search(sentence) is None:
         return None
     if _SUPPOSED.search(sentence) is not None:
         return None
     is_about = _ANSWERS.search(sentence) is not None
     if _STOPS.search(sentence) is not None and is_about:
-        return Wish.STOPS
+        return InstructionEffect.STOPS
     if _ALLOWS.search(sentence) is not None:
-        return Wish.ALLOWS
-    return Wish.STANDS if is_about and _LASTS.search(sentence) is not None else None
+        return InstructionEffect.ALLOWS
+    return InstructionEffect.STANDS if is_about and _LASTS.search(sentence) is not None else None
 
 
 def is_one_thing(one: str, other: str) -> bool:
-    """Tell whether two wishes are about the same: both on a language, or with a word in common."""
+    """Return whether two instructions are about the same: both about language, or a shared word."""
     if names_language(one) and names_language(other):
         return True
     return shares_a_word(_FRAME.sub(" ", one), _FRAME.sub(" ", other))
 
 
 def names_language(wish: str) -> bool:
-    """Tell whether a wish is about the language of the answers."""
+    """Return whether an instruction is about the language of the answers."""
     return _LANGUAGE.search(wish) is not None

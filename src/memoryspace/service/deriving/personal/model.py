@@ -1,7 +1,7 @@
-"""Personal facts by a chat model: what it notes down, how it judges, and how it sums up.
+"""Personal facts by a chat model: extraction, comparison and summaries.
 
-The model names messages and known facts by their ids; an answer about an id that it was not given
-is dropped. What the model says is checked here and never obeyed further than that.
+The model refers to messages and known facts by id; an answer about an unknown id is dropped. Model
+output is validated here and treated as data, never as instructions.
 """
 
 from __future__ import annotations
@@ -15,16 +15,18 @@ from msgspec import Struct
 from ....model import ChatModel, Spending, ask, prompt_messages, read_prompt
 from ...values.memory import MemoryItem
 from ..language import is_chinese
-from .entries import Entry, Relation
+from .entries import FactEntry, Relation
+from .extraction import called, subject_of
 from .facts import Fact, attribute_named, is_exclusive
-from .reading import called, subject_of
 
 _LONGEST_CALL = 12_000  # characters of messages in one call
-_MOST_FACTS = 200  # of one call; more is a model that repeats itself
+_MOST_FACTS = 200  # per call; a model that returns more repeats itself
 _RELATIONS = {"same": Relation.SAME, "contradicts": Relation.CONTRADICTED, "new": Relation.OTHER}
 
-
 _T = TypeVar("_T", bound=Struct)
+
+
+# The JSON schemas sent to the model contain the names and docstrings of the structs below.
 
 
 class Noted(Struct):
@@ -78,7 +80,11 @@ class FactModel:
         self._attempts = attempts
 
     async def facts(self, memories: Sequence[MemoryItem]) -> list[Fact]:
-        """Return the facts in a user's messages. Raises ``ModelFailed``."""
+        """Return the facts in a user's messages.
+
+        Raises:
+            ModelFailed: The model gave no valid answer.
+        """
         found: list[Fact] = []
         for some in _batches(memories):
             notes = await self._ask("facts", {"messages": _shown(some)}, Notes)
@@ -91,9 +97,13 @@ class FactModel:
         return found
 
     async def verdicts(
-        self, facts: Mapping[str, Fact], known: Sequence[Entry]
+        self, facts: Mapping[str, Fact], known: Sequence[FactEntry]
     ) -> dict[str, tuple[Relation, str]]:
-        """Return a verdict for each new fact the model has one on. Raises ``ModelFailed``."""
+        """Return the model's verdicts on new facts; some facts may have none.
+
+        Raises:
+            ModelFailed: The model gave no valid answer.
+        """
         data = {
             "new": [{"id": each, "text": fact.text} for each, fact in facts.items()],
             "known": [{"id": entry.id, "text": entry.text} for entry in known],
@@ -107,7 +117,11 @@ class FactModel:
         }
 
     async def summary(self, texts: Sequence[str]) -> str | None:
-        """Return a sentence about facts, or nothing if it is none. Raises ``ModelFailed``."""
+        """Return a sentence that sums up facts, or ``None`` if the answer is empty or too long.
+
+        Raises:
+            ModelFailed: The model gave no valid answer.
+        """
         answer = await self._ask("insight", {"facts": list(texts)}, Summary)
         sentence = " ".join(answer.sentence.split())
         return sentence if 0 < len(sentence) <= 500 else None
@@ -174,7 +188,7 @@ def _fact(note: Noted, memory: MemoryItem) -> Fact:
 
 
 def _days(first: str | None, last: str | None) -> tuple[float, float] | None:
-    """The days a model names, from midnight to midnight; what is no day is no time."""
+    """Return the days a model names, from midnight to midnight; ``None`` if they are no dates."""
     begin, end = _day(first), _day(last)
     if begin is None:
         return None

@@ -1,4 +1,4 @@
-"""``People``: whom a message speaks of besides its speaker, and whom "she" means in it."""
+"""``People``: the people a message mentions, and whom "she" refers to."""
 
 from __future__ import annotations
 
@@ -6,56 +6,57 @@ from collections.abc import Collection, Mapping
 
 
 class People:
-    """The people of one message; those known by name from earlier ones are given.
+    """The people mentioned in one message.
 
-    A person is written as the facts' subjects are: "brother", "brother callum" or "callum".
-    ``own`` are the speaker's own names, in lower case.
+    A person is written like the subject of a fact: "brother", "brother callum" or "callum".
+    ``known`` maps names to people known from earlier messages. ``own`` holds the speaker's own
+    names, in lower case.
     """
 
     def __init__(
         self, known: Mapping[str, str] | None = None, own: Collection[str] = frozenset()
     ) -> None:
         self.own = own
-        self.last: str | None = None  # who was spoken of last
-        self.here: dict[str, None] = {}  # who was spoken of: "he" and "she" may mean them
-        self.topic = ""  # whom the last clause was about; the speaker if it is empty
-        self.is_first = True  # until a name was looked for in a sentence
-        self.met: list[tuple[str, str]] = []  # relations and names that were told
+        self.last: str | None = None  # the person mentioned last
+        self.mentioned: dict[str, None] = {}  # people mentioned, candidates for "he" and "she"
+        self.topic = ""  # the subject of the last clause; empty for the speaker
+        self.is_first = True  # until the first sentence has been searched for a name
+        self.introduced: list[tuple[str, str]] = []  # new relations with names
         self._named = {} if known is None else dict(known)
 
-    def meet(self, relation: str, name: str | None = None) -> str:
-        """Return the person that a relation and perhaps a name stand for; "she" is them now."""
+    def mention(self, relation: str, name: str | None = None) -> str:
+        """Return the person for a relation and an optional name, and mention them."""
         relation, name = relation.lower(), None if name is None else name.lower()
         self.last = self._who(relation, name)
-        self._speak_of(self.last)
+        self._add_mention(self.last)
         if name is not None:
             if relation and name not in self._named:
-                self.met.append((relation, name))
+                self.introduced.append((relation, name))
             self._named[name] = self.last
         return self.last
 
     def named(self, name: str) -> str | None:
-        """Return the person with a name, if one is known; "she" is them now."""
+        """Return the person with a name and mention them; ``None`` if the name is unknown."""
         found = self._named.get(name.lower())
         if found is not None:
             self.last = found
-            self._speak_of(found)
+            self._add_mention(found)
         return found
 
-    def doubt(self) -> None:
-        """Somebody may have been spoken of who is not known: "he" could be them."""
-        self.here[""] = None
+    def mention_unknown(self) -> None:
+        """Note that an unknown person may have been mentioned, so that "he" is ambiguous."""
+        self.mentioned[""] = None
 
     @property
     def names(self) -> Collection[str]:
-        """The names known, in lower case."""
+        """The known names, in lower case."""
         return self._named.keys()
 
-    def _speak_of(self, who: str) -> None:
-        """Add somebody; "brother" is "brother callum" as soon as his name is told."""
-        for known in [each for each in self.here if who.startswith(f"{each} ")]:
-            del self.here[known]
-        self.here[who] = None
+    def _add_mention(self, who: str) -> None:
+        """Mention a person; "brother callum" replaces "brother" once the name is known."""
+        for known in [each for each in self.mentioned if who.startswith(f"{each} ")]:
+            del self.mentioned[known]
+        self.mentioned[who] = None
 
     def _who(self, relation: str, name: str | None) -> str:
         if name is not None:
@@ -66,6 +67,6 @@ class People:
 
 
 def names_of(subjects: Collection[str]) -> dict[str, str]:
-    """Return people by name, of stored subjects such as "user/brother callum"."""
+    """Return people by name, from stored subjects such as "user/brother callum"."""
     people = [subject.partition("/")[2] for subject in subjects]
     return {who.rpartition(" ")[2]: who for who in people if " " in who}

@@ -1,10 +1,10 @@
-"""``TaskDeriver``: from scored trajectories to lessons that help with the next task.
+"""``TaskDeriver``: lessons from scored trajectories.
 
-A job is one trajectory; its details give the ``score``, perhaps the ``task`` it belongs to and the
-``success_threshold``. A run joins the lesson whose runs it is nearest to, and that lesson says what
-all of them teach: what the good ones did, what the bad ones did instead. Where a run shows that an
-earlier way works no longer, what it teaches supersedes the lesson. Without a model lessons are in
-the words of what happened; with one they are generalised, and checked before they are kept.
+A job is one trajectory. Its details hold the ``score`` and optionally the ``task`` and the
+``success_threshold``. A run joins the lesson with the most similar runs, and that lesson combines
+them: what the good runs did and what the bad ones did instead. If a run shows that an earlier
+approach no longer works, its lesson supersedes the old one. Without a model, lessons quote what
+happened; with a model, they are generalised and checked before they are stored.
 """
 
 from __future__ import annotations
@@ -21,31 +21,40 @@ from ....record import is_number
 from ...values.kinds import EXPERIENCE
 from ...values.memory import MemoryItem
 from ..contract import Add, Adjust, BadDecision, Decision, Job, Known, Supersede
-from ..likeness import likeness
-from .lessons import AUTHOR, IMPORTANCE, draft_of, told_in_details
+from ..similarity import similarity
+from .lessons import AUTHOR, IMPORTANCE, draft_of, lesson_details
 from .model import Teacher
-from .rules import Lesson, lesson_of, standing
-from .runs import KEPT_RUNS, Kinship, Run, kept_steps, runs_in
+from .rules import Lesson, lesson_of, upheld_runs
+from .runs import KEPT_RUNS, RunComparison, TaskRun, kept_steps, runs_in
 from .trajectory import Trajectory, read_trajectory
 
-DEFAULT_SCORE = 1.0  # of a trajectory that comes without one
-DEFAULT_THRESHOLD = 1.0  # from which score on it is a success
+DEFAULT_SCORE = 1.0  # of a trajectory without one
+DEFAULT_THRESHOLD = 1.0  # the score from which a run is a success
 
-_SAME_LESSON = 0.85  # likeness from which two lessons of one type are the same
-_NEWEST = 200  # lessons that a run is compared with,
-_LIKEST = 20  # beside those that a search names
+_SAME_LESSON = 0.85  # similarity from which two lessons of one type are the same
+_NEWEST = 200  # newest lessons that a run is compared with,
+_LIKEST = 20  # and further ones found by search
 
 
 class _Attempt(Struct, frozen=True):
-    """A trajectory as it was told, and what is kept of it."""
+    """A trajectory and the run to store for it."""
 
     trajectory: Trajectory
-    run: Run
-    is_doubtful: bool  # some of it is held back
+    run: TaskRun
+    is_doubtful: bool  # some of its messages are in quarantine
 
 
 class TaskDeriver:
-    """Derives experiences from trajectories, by rules or with a model."""
+    """Derives lessons (kind ``experience``) from trajectories, by rules or with a model.
+
+    Args:
+        model: A chat model that words the lessons; rules do so if it is ``None``.
+        spending: Where to account for model calls.
+        min_score: The score that a lesson must reach when the model checks it.
+
+    Example:
+        >>> service = InMemoryMemoryService(derivers=[TaskDeriver(model, min_score=0.7)])
+    """
 
     name = AUTHOR
     kinds = (EXPERIENCE,)
@@ -61,15 +70,15 @@ class TaskDeriver:
 
     @property
     def is_quick(self) -> bool:
-        """Whether it takes milliseconds: without a model."""
+        """Whether it works by rules alone, without a model."""
         return self._teacher is None
 
     def concerns(self, memories: Sequence[MemoryItem], details: Mapping[str, Any]) -> bool:
-        """Tell whether it is an attempt: then it has a score."""
+        """Return whether the messages are a trajectory, that is, have a score."""
         return "score" in details
 
     async def derive(self, job: Job, known: Known) -> list[Decision]:
-        """Return what one trajectory teaches, together with what is known."""
+        """Return the decisions that add one trajectory to the known lessons."""
         attempt = _attempt(job)
         lessons = await _candidates(attempt.run, known)
         if self._teacher is None:
@@ -77,7 +86,7 @@ class TaskDeriver:
         try:
             return await _by_model(self._teacher, attempt, lessons, known)
         except ModelUnavailable:
-            raise  # it may pass: the job is tried again
+            raise  # temporary: the job is retried
         except ModelFailed:
             return _by_rules(attempt, lessons)
 
@@ -90,7 +99,7 @@ def _attempt(job: Job) -> _Attempt:
         raise BadDecision(f"a trajectory's task must be a str, got {type(task).__name__}")
     trajectory = read_trajectory(job.memories, task)
     sources = tuple(memory.id for memory in job.memories)
-    run = Run(
+    run = TaskRun(
         id=f"{job.session_id}/{sources[0]}",
         session=job.session_id,
         task=trajectory.statement,
@@ -105,8 +114,8 @@ def _attempt(job: Job) -> _Attempt:
     return _Attempt(trajectory, run, any(memory.is_quarantined for memory in job.memories))
 
 
-async def _candidates(run: Run, known: Known) -> list[MemoryItem]:
-    """Return the lessons that a run may belong to: the newest, and those most like its task."""
+async def _candidates(run: TaskRun, known: Known) -> list[MemoryItem]:
+    """Return the lessons a run may belong to: the newest, and those most similar to its task."""
     newest = await known.of_kind(EXPERIENCE, limit=_NEWEST)
     found = {each.id: each for each in newest}
     if len(newest) == _NEWEST:
@@ -118,58 +127,60 @@ async def _candidates(run: Run, known: Known) -> list[MemoryItem]:
 # -- by rules --------------------------------------------------------------------------------------
 
 
-class _Kin(Struct, frozen=True):
-    """A lesson that a run belongs to, and the runs it has."""
+class _LessonRuns(Struct, frozen=True):
+    """A stored lesson and its runs."""
 
     memory: MemoryItem
-    runs: list[Run]
+    runs: list[TaskRun]
 
 
 def _by_rules(attempt: _Attempt, lessons: Sequence[MemoryItem]) -> list[Decision]:
-    """Let a run join its lesson, or begin one.
+    """Add a run to its lesson, or start a new lesson.
 
-    What is held back must not reach what is not: a doubtful run stands alone.
+    Quarantined text must not reach trusted memories, so a doubtful run gets its own lesson.
     """
     run = attempt.run
-    every = [_Kin(memory, runs_in(memory.details)) for memory in lessons]
-    kinship = Kinship([run, *(each for kin in every for each in kin.runs)])
-    kin = None if attempt.is_doubtful else _nearest(run, every, kinship)
-    if kin is not None:
-        return _joined(run, kin, kinship)
-    lesson = lesson_of([run], kinship)
+    every = [_LessonRuns(memory, runs_in(memory.details)) for memory in lessons]
+    comparison = RunComparison([run, *(each for candidate in every for each in candidate.runs)])
+    candidate = None if attempt.is_doubtful else _nearest(run, every, comparison)
+    if candidate is not None:
+        return _joined(run, candidate, comparison)
+    lesson = lesson_of([run], comparison)
     return [] if lesson is None else [Add(draft_of(lesson, [run]))]
 
 
-def _nearest(run: Run, every: Sequence[_Kin], kinship: Kinship) -> _Kin | None:
+def _nearest(
+    run: TaskRun, every: Sequence[_LessonRuns], comparison: RunComparison
+) -> _LessonRuns | None:
     best, nearest = None, 0.0
-    for kin in every:
-        near = max((kinship.nearness(run, each) for each in kin.runs), default=0.0)
+    for candidate in every:
+        near = max((comparison.nearness(run, each) for each in candidate.runs), default=0.0)
         if near > nearest:
-            best, nearest = kin, near
+            best, nearest = candidate, near
     return best
 
 
-def _joined(run: Run, kin: _Kin, kinship: Kinship) -> list[Decision]:
-    """Return how a lesson changes by one more run of its kind."""
-    if any(each.id == run.id for each in kin.runs):
-        return []  # it has been counted
-    runs = [*kin.runs, run]
-    lesson = lesson_of(runs, kinship)
+def _joined(run: TaskRun, candidate: _LessonRuns, comparison: RunComparison) -> list[Decision]:
+    """Return the decisions that add a run to a lesson."""
+    if any(each.id == run.id for each in candidate.runs):
+        return []  # counted already
+    runs = [*candidate.runs, run]
+    lesson = lesson_of(runs, comparison)
     if lesson is None:
         return []
-    upheld = standing(runs, kinship)
+    upheld = upheld_runs(runs, comparison)
     if len(upheld) < len(runs):
-        return [Supersede(kin.memory.id, draft_of(lesson, upheld), run.at)]
-    return [_confirmed(kin, lesson, run)]
+        return [Supersede(candidate.memory.id, draft_of(lesson, upheld), run.at)]
+    return [_confirmed(candidate, lesson, run)]
 
 
-def _confirmed(kin: _Kin, lesson: Lesson, run: Run) -> Adjust:
-    runs: dict[str, Any] = dict.fromkeys(each.id for each in kin.runs[: 1 - KEPT_RUNS])
+def _confirmed(candidate: _LessonRuns, lesson: Lesson, run: TaskRun) -> Adjust:
+    runs: dict[str, Any] = dict.fromkeys(each.id for each in candidate.runs[: 1 - KEPT_RUNS])
     runs[run.id] = msgspec.to_builtins(run)
     counter = "confirmations" if run.is_success else "failures"
     return Adjust(
-        kin.memory.id,
-        details={**told_in_details(lesson), "runs": runs},
+        candidate.memory.id,
+        details={**lesson_details(lesson), "runs": runs},
         counters={counter: 1},
         text=lesson.text,
         importance=IMPORTANCE[lesson.type],
@@ -193,30 +204,32 @@ async def _by_model(
     ]
 
 
-def _same_task(run: Run, lessons: Sequence[MemoryItem]) -> list[MemoryItem]:
-    """Return what is known from earlier runs at the same task, the oldest first."""
+def _same_task(run: TaskRun, lessons: Sequence[MemoryItem]) -> list[MemoryItem]:
+    """Return the lessons from earlier runs of the same task, oldest first."""
     runs = {each.id: runs_in(each.details) for each in lessons}
-    kinship = Kinship([run, *(each for kept in runs.values() for each in kept)])
+    comparison = RunComparison([run, *(each for kept in runs.values() for each in kept)])
     same = [
         memory
         for memory in lessons
-        if any(kinship.is_same_task(run, each) for each in runs[memory.id])
+        if any(comparison.is_same_task(run, each) for each in runs[memory.id])
     ]
     return sorted(same, key=lambda memory: memory.seq)
 
 
 def _distinct(lessons: Sequence[Lesson]) -> list[Lesson]:
-    """Return lessons without those that an earlier one of their type says already."""
+    """Return lessons without near duplicates of the same type."""
     kept: list[Lesson] = []
     for lesson in lessons:
         same = (other for other in kept if other.type == lesson.type)
-        if all(likeness(other.text, lesson.text) < _SAME_LESSON for other in same):
+        if all(similarity(other.text, lesson.text) < _SAME_LESSON for other in same):
             kept.append(lesson)
     return kept
 
 
-async def _kept(lesson: Lesson, runs: Sequence[Run], is_doubtful: bool, known: Known) -> Decision:
-    """Return how a lesson is kept: confirmed where it is known, added where it is not."""
+async def _kept(
+    lesson: Lesson, runs: Sequence[TaskRun], is_doubtful: bool, known: Known
+) -> Decision:
+    """Return the decision for a lesson: confirm a known one, otherwise add it."""
     if not is_doubtful:
         for memory, alike in await known.similar(lesson.text, kinds=(EXPERIENCE,), top_k=5):
             if alike >= _SAME_LESSON and memory.details.get("type") == lesson.type:

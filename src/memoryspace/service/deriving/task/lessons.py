@@ -1,4 +1,4 @@
-"""Lessons as memories: what is kept of one, and what is left of it without some of its runs."""
+"""Lessons as memories: their stored form, and rebuilding them after some runs were deleted."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from ....record import Origin
 from ...values.kinds import EXPERIENCE
 from ...values.memory import Draft, MemoryItem
 from .rules import COMPARISON, FAILURE, SUCCESS, Lesson, lesson_of
-from .runs import KEPT_RUNS, Kinship, Run, runs_in
+from .runs import KEPT_RUNS, RunComparison, TaskRun, runs_in
 
 AUTHOR = "task memory"
 IMPORTANCE = {SUCCESS: 0.6, FAILURE: 0.6, COMPARISON: 0.7}
 
-_BY_MODEL = "by_model"  # among the details of a lesson that a model has worded
+_BY_MODEL = "by_model"  # set in the details of a lesson worded by a model
 
 
-def draft_of(lesson: Lesson, runs: Sequence[Run], *, by_model: bool = False) -> Draft:
-    """Return a lesson as it is kept, with the newest of the runs it comes from."""
+def draft_of(lesson: Lesson, runs: Sequence[TaskRun], *, by_model: bool = False) -> Draft:
+    """Return the draft of a lesson, with its newest runs."""
     runs = runs[-KEPT_RUNS:]
     details = {
-        **told_in_details(lesson),
+        **lesson_details(lesson),
         "score": runs[-1].score,
         "task": runs[-1].task,
         "uses": 0,
@@ -46,8 +46,8 @@ def draft_of(lesson: Lesson, runs: Sequence[Run], *, by_model: bool = False) -> 
     )
 
 
-def told_in_details(lesson: Lesson) -> dict[str, Any]:
-    """Return what the details of a memory say of its lesson."""
+def lesson_details(lesson: Lesson) -> dict[str, Any]:
+    """Return the details that describe a lesson."""
     return {
         "type": lesson.type,
         "when_to_use": lesson.when_to_use,
@@ -57,16 +57,16 @@ def told_in_details(lesson: Lesson) -> dict[str, Any]:
 
 
 def without_runs(memory: MemoryItem, gone: Collection[str]) -> MemoryItem | None:
-    """Return a lesson made of those of its runs that do not come from some memories.
+    """Return a lesson rebuilt from the runs that do not depend on deleted memories.
 
-    ``None`` if it is no lesson, if no run is left, or if a model has worded it: then nobody can
-    tell what of it came from where.
+    Return ``None`` if the memory is not a lesson, if no run is left, or if a model worded it: then
+    it cannot be told which parts came from which run.
     """
     if memory.kind != EXPERIENCE or memory.details.get(_BY_MODEL):
         return None
     lost = frozenset(gone)
     runs = [run for run in runs_in(memory.details) if lost.isdisjoint(run.sources)]
-    lesson = lesson_of(runs, Kinship(runs)) if runs else None
+    lesson = lesson_of(runs, RunComparison(runs)) if runs else None
     if lesson is None:
         return None
     draft = draft_of(lesson, runs)
@@ -84,6 +84,6 @@ def without_runs(memory: MemoryItem, gone: Collection[str]) -> MemoryItem | None
 
 
 def session_of_runs(memory: MemoryItem) -> str | None:
-    """Return in which session the newest run of a lesson stands; ``None`` if it is no lesson."""
+    """Return the session of a lesson's newest run; ``None`` if it is not a lesson by rules."""
     runs = runs_in(memory.details) if memory.kind == EXPERIENCE else []
     return runs[-1].session if runs and not memory.details.get(_BY_MODEL) else None

@@ -1,4 +1,4 @@
-"""Lessons by a model: asked for once, and all of them checked in one more call."""
+"""Lessons by a chat model: one call proposes them, a second call checks them all."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from .trajectory import Trajectory, clipped
 _MAX_LESSONS = 8  # of one trajectory
 _MAX_TEXT = 600  # characters of each part of a lesson
 _MAX_STEPS = 60
+
+# The JSON schemas sent to the model contain the names and docstrings of the structs below.
 
 
 class TaughtLesson(Struct):
@@ -47,7 +49,7 @@ class Verdicts(Struct):
 
 
 class Teacher:
-    """Asks a model what a trajectory teaches."""
+    """Asks a chat model for the lessons of a trajectory."""
 
     def __init__(self, model: ChatModel, spending: Spending | None, min_score: float) -> None:
         self._model = model
@@ -60,9 +62,10 @@ class Teacher:
         outcome: Mapping[str, Any],
         earlier: Sequence[Mapping[str, Any]],
     ) -> list[Lesson]:
-        """Return lessons whose claims are found in the runs, and that a second look keeps.
+        """Return lessons that are grounded in the runs and pass the model's own check.
 
-        Raises ``ModelFailed``.
+        Raises:
+            ModelFailed: The model gave no valid answer.
         """
         data = {"trajectory": _told(trajectory), "outcome": outcome, "earlier_attempts": earlier}
         prompt = prompt_messages(read_prompt(__package__, "lessons.md"), data)
@@ -87,7 +90,7 @@ class Teacher:
 
 
 def _words_in(data: Any) -> Iterator[str]:
-    """Yield all that is said somewhere in data."""
+    """Yield all texts in nested data."""
     if isinstance(data, Mapping):
         for name, value in data.items():
             yield str(name)
@@ -110,7 +113,7 @@ def _lesson(taught: TaughtLesson) -> Lesson:
 
 def _told(trajectory: Trajectory) -> dict[str, Any]:
     steps = trajectory.steps
-    if len(steps) > _MAX_STEPS:  # how it began and how it ended
+    if len(steps) > _MAX_STEPS:  # the first and the last ones
         steps = steps[: _MAX_STEPS // 2] + steps[-_MAX_STEPS // 2 :]
     return {
         "task": trajectory.statement,

@@ -1,7 +1,7 @@
-"""Reading a trajectory: what was to be done, which tools were called, what each of them answered.
+"""Trajectories: the task, the tool calls and their answers, read from messages.
 
-Understands AgentScope's blocks, OpenAI's dicts and the runtime's call messages. A call without an
-answer, or an answer without a call, is kept as what it is.
+AgentScope's blocks, OpenAI's dicts and the runtime's call messages are understood. A call without
+an answer is kept; an answer without a call is ignored.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from ...schema.reading import text_of_content
 from ...values.forms import body_of
 from ...values.memory import MemoryItem, Said
 
-MAX_ARGUMENTS = 240  # characters of a call's arguments that are kept
-MAX_OUTPUT = 200  # of what it answered
+MAX_ARGUMENTS = 240  # characters kept of a call's arguments
+MAX_OUTPUT = 200  # of its answer
 MAX_STATEMENT = 400
 
 _FAILS_AT_START = re.compile(
@@ -34,18 +34,18 @@ _FAILS_ANYWHERE = re.compile(
     r"|\bpermission denied\b|\bno such file or directory\b",
     re.IGNORECASE,
 )
-_COMPLAINS = re.compile(  # as programs do: who, perhaps where, and what is wrong
+_COMPLAINS = re.compile(  # like a program's error: its name, then what is wrong
     r"^[\w./-]{1,40}: [^\n]{0,160}?\b(?:invalid|illegal|unknown|unrecogni[sz]ed|unexpected|missing"
     r"|not found|no such|cannot|can't|unable|denied|refused|failed|fatal|error|usage)\b",
     re.IGNORECASE,
 )
-_COMPLAINT = 300  # characters that it has at most
-_LOOKED_AT = 2000  # characters of an answer, from either end
+_COMPLAINT = 300  # characters at most
+_LOOKED_AT = 2000  # characters searched at either end of an answer
 _CALLED_OFF = {"", "none", "null", "false", "0", "[]", "{}"}
 
 
-class Step(Struct, frozen=True):
-    """A call of a tool. ``output`` is ``None`` where no answer came."""
+class ToolStep(Struct, frozen=True):
+    """A tool call. ``output`` is ``None`` if there was no answer."""
 
     tool: str
     arguments: str
@@ -54,18 +54,18 @@ class Step(Struct, frozen=True):
 
     @property
     def call(self) -> str:
-        """The call as one would write it."""
+        """The call in source form: ``tool(arguments)``."""
         return f"{self.tool}({self.arguments})"
 
 
 class Trajectory(Struct, frozen=True):
-    """One way in which a task was done, well or badly.
+    """One attempt at a task.
 
-    ``conclusion`` is the last answer, ``correction`` what the user had to say to that.
+    ``conclusion`` is the last answer, ``correction`` the user's reaction to it.
     """
 
     statement: str
-    steps: tuple[Step, ...]
+    steps: tuple[ToolStep, ...]
     conclusion: str
     correction: str = ""
 
@@ -76,7 +76,7 @@ class Trajectory(Struct, frozen=True):
 
 
 def read_trajectory(memories: Sequence[MemoryItem], task: str | None = None) -> Trajectory:
-    """Return what happened, from raw memories in the order they were said."""
+    """Return the trajectory of raw memories, given in conversation order."""
     bodies = [_as_dict(memory.value, memory.role) for memory in memories]
     asked = [_words(body) for body in bodies if body.get("role") == "user"]
     answered = [_words(body) for body in bodies if body.get("role") == "assistant"]
@@ -91,12 +91,12 @@ def read_trajectory(memories: Sequence[MemoryItem], task: str | None = None) -> 
 
 
 def answered_calls(messages: Sequence[Said]) -> list[tuple[int, str, Any, str | None]]:
-    """Return the calls in messages: in which of them, the tool, its arguments, what it answered."""
+    """Return the calls in messages as (message index, tool, arguments, answer)."""
     return list(_answered([_as_dict(said, None) for said in messages]))
 
 
 def is_failure(output: str) -> bool:
-    """Tell whether what a tool answered reads like a failure."""
+    """Return whether a tool's answer reads like a failure."""
     if (told := _told_outcome(output)) is not None:
         return told
     if _FAILS_AT_START.match(output):
@@ -108,7 +108,7 @@ def is_failure(output: str) -> bool:
 
 
 def clipped(text: str, most: int) -> str:
-    """Return a text on one line, cut at a word where it is too long."""
+    """Return a text on one line, cut at a word boundary if it is too long."""
     text = " ".join(text.split())
     if len(text) <= most:
         return text
@@ -125,7 +125,7 @@ def _as_dict(said: Said, role: str | None) -> Mapping[str, Any]:
 
 
 def _words(body: Mapping[str, Any]) -> str:
-    """Return what was said in words: no calls, no answers of tools."""
+    """Return the plain text of a message, without tool calls and answers."""
     content = body.get("content")
     if isinstance(content, list):
         content = [part for part in content if not isinstance(part, dict) or _is_text(part)]
@@ -133,7 +133,7 @@ def _words(body: Mapping[str, Any]) -> str:
 
 
 def _said_last(bodies: Sequence[Mapping[str, Any]]) -> str:
-    """Return what the user said after an answer in words, the last of it."""
+    """Return the user's last message after an answer in words."""
     is_answered, said = False, ""
     for body in bodies:
         text = _words(body).strip()
@@ -148,9 +148,9 @@ def _is_text(part: Mapping[str, Any]) -> bool:
     return bool(part.get("type", "text") == "text")
 
 
-def _steps(bodies: Sequence[Mapping[str, Any]]) -> Iterator[Step]:
+def _steps(bodies: Sequence[Mapping[str, Any]]) -> Iterator[ToolStep]:
     for _, tool, arguments, output in _answered(bodies):
-        yield Step(
+        yield ToolStep(
             tool,
             clipped(_as_text(arguments), MAX_ARGUMENTS),
             None if output is None else clipped(output, MAX_OUTPUT),
@@ -215,7 +215,7 @@ def _as_text(value: Any) -> str:
 
 
 def _told_outcome(output: str) -> bool | None:
-    """Return whether data say themselves that they are a failure, or ``None`` if they do not."""
+    """Return whether a JSON answer declares itself a failure; ``None`` if it does not say."""
     if output.lstrip()[:1] != "{" or len(output) > 100_000:
         return None
     try:

@@ -1,4 +1,4 @@
-"""``ToolCallResult``: one call of a tool and how it went, checked, and known by its hash."""
+"""``ToolCallResult``: one tool call and its outcome, validated and identified by a hash."""
 
 from __future__ import annotations
 
@@ -14,14 +14,32 @@ from ....errors import InvalidInput
 from ....record import check_id, is_number
 from ...values.memory import MemoryItem
 
-UNKNOWN_COST = -1  # tokens nobody counted
+UNKNOWN_COST = -1  # tokens were not counted
 
-_FIELDS = ("tool_name", "input", "output")  # without these it is no call
+_FIELDS = ("tool_name", "input", "output")  # required
 _MAX_NAME = 128
 
 
 class ToolCallResult(Struct, frozen=True, kw_only=True):
-    """A call. ``score`` is from 0 to 1; ``time_cost`` in seconds; ``token_cost`` -1 if unknown."""
+    """The result of one tool call.
+
+    Args:
+        tool_name: The name of the tool, at most 128 characters.
+        input: Its arguments, as a dict or as JSON text.
+        output: What it returned.
+        success: Whether it succeeded.
+        time_cost: Its duration in seconds.
+        token_cost: The tokens it used; -1 if unknown.
+        score: Its quality from 0 to 1, if rated.
+        create_time: When it was made: seconds since 1970, or ISO 8601.
+
+    Raises:
+        InvalidInput: A value is out of range.
+
+    Example:
+        >>> call = ToolCallResult(tool_name="search", input={"q": "Oslo"}, output="3 hits")
+        >>> await service.add_tool_call_results("agent", [call])
+    """
 
     tool_name: str
     input: dict[str, Any] | str
@@ -35,24 +53,26 @@ class ToolCallResult(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         check_id("tool_name", self.tool_name)
         if len(self.tool_name) > _MAX_NAME:
-            raise InvalidInput(f"tool_name has {len(self.tool_name)} characters, {_MAX_NAME} fit")
+            raise InvalidInput(
+                f"tool_name has {len(self.tool_name)} characters; at most {_MAX_NAME} are allowed"
+            )
         if not is_number(self.time_cost) or self.time_cost < 0:
-            raise InvalidInput(f"time_cost must be seconds from 0 on, got {self.time_cost!r}")
+            raise InvalidInput(f"time_cost must be 0 seconds or more, got {self.time_cost!r}")
         if self.token_cost < UNKNOWN_COST:
-            raise InvalidInput(f"token_cost must be from 0 on, or -1, got {self.token_cost!r}")
+            raise InvalidInput(f"token_cost must be 0 or more, or -1, got {self.token_cost!r}")
         if self.score is not None and not 0 <= self.score <= 1:
             raise InvalidInput(f"score must be from 0 to 1, got {self.score!r}")
 
     @property
     def call_hash(self) -> str:
-        """What makes it this call and no other: recorded twice, it is counted once."""
+        """A hash that identifies the call, so that one recorded twice counts once."""
         same = [self.tool_name, self.input, self.output, self.success, self.create_time]
         text = json.dumps(same, sort_keys=True, ensure_ascii=False, default=str)
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """The arguments by name; none if the input is a text that is no JSON object."""
+        """The arguments by name; empty if the input is not a JSON object."""
         if isinstance(self.input, dict):
             return self.input
         try:
@@ -69,7 +89,7 @@ class ToolCallResult(Struct, frozen=True, kw_only=True):
         return json.dumps(self.output, ensure_ascii=False, default=str)
 
     def message(self) -> dict[str, Any]:
-        """Return the call as a message to be remembered; its id is its hash."""
+        """Return the call as a message to store; its id contains the hash."""
         details = {
             name: value for name, value in msgspec.to_builtins(self).items() if value is not None
         }
@@ -83,9 +103,10 @@ class ToolCallResult(Struct, frozen=True, kw_only=True):
 
 
 def call_from(data: object) -> ToolCallResult:
-    """Return a call read from a dict or JSON text; ``InvalidInput`` says what is wrong with it.
+    """Return a call from a dict or JSON text. Unknown members are ignored.
 
-    Members that mean nothing here are passed over.
+    Raises:
+        InvalidInput: A required member is missing or a value is invalid.
     """
     if isinstance(data, ToolCallResult):
         return data
@@ -93,21 +114,21 @@ def call_from(data: object) -> ToolCallResult:
         try:
             data = json.loads(data)
         except (ValueError, RecursionError):
-            raise InvalidInput("a tool call's result must be a JSON object") from None
+            raise InvalidInput("a tool call result must be a JSON object") from None
     if not isinstance(data, Mapping):
-        raise InvalidInput(f"a tool call's result must be a dict, got {type(data).__name__}")
+        raise InvalidInput(f"a tool call result must be a dict, got {type(data).__name__}")
     missing = [name for name in _FIELDS if data.get(name) in (None, "")]
     if missing:
-        raise InvalidInput(f"a tool call's result lacks {', '.join(missing)}")
+        raise InvalidInput(f"a tool call result lacks {', '.join(missing)}")
     known = {name: data[name] for name in ToolCallResult.__struct_fields__ if name in data}
     try:
         return msgspec.convert(known, ToolCallResult)
     except msgspec.ValidationError as error:
-        raise InvalidInput(f"a tool call's result: {error}") from None
+        raise InvalidInput(f"invalid tool call result: {error}") from None
 
 
 def call_of(memory: MemoryItem) -> ToolCallResult | None:
-    """Return the call that a raw memory tells of: in its details, its metadata or its text."""
+    """Return the call stored in a raw memory's details, metadata or text; ``None`` if none."""
     value = memory.value if isinstance(memory.value, dict) else {}
     for place in (memory.details, memory.metadata, value, memory.text):
         try:

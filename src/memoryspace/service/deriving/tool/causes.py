@@ -1,4 +1,4 @@
-"""Why calls of a tool fail: what their arguments have in common that those of others have not."""
+"""Causes of failed tool calls: what their arguments share and those of good calls lack."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 Arguments = Mapping[str, str]
 
 _MOST = 0.8  # share of the failed calls that a cause must explain
-_ENOUGH = 2  # calls that worked, without which nothing can be compared
-_SHOWN = 3  # values that are told
+_ENOUGH = 2  # successful calls needed for a comparison
+_SHOWN = 3  # values shown
 
 _ENDING = re.compile(r"\.[A-Za-z0-9]{1,5}$")
 _WORD = re.compile(r"[a-z_]{3,}|[\u4e00-\u9fff]{2,}", re.IGNORECASE)
@@ -22,7 +22,7 @@ _SHAPES = (
 
 
 def cause_of(failed: Sequence[Arguments], worked: Sequence[Arguments]) -> str | None:
-    """Return what went with failures and with no success, in a few words, if anything did."""
+    """Return in a few words what goes with failures and with no success, if anything does."""
     if not failed or len(worked) < _ENOUGH:
         return None
     for find in (_missing, _extra, _same_value, _same_ending, _word_less, _other_shape):
@@ -74,7 +74,7 @@ def _other_shape(failed: Sequence[Arguments], worked: Sequence[Arguments]) -> It
 
 
 def _word_less(failed: Sequence[Arguments], worked: Sequence[Arguments]) -> Iterator[str]:
-    """Yield the word that most values that worked have, and none that failed has."""
+    """Yield a word that most successful values have and no failed value has."""
     for name in _names(failed):
         bad = {word for call in failed for word in _words(call.get(name, ""))}
         good = [_words(call.get(name, "")) for call in worked]
@@ -102,7 +102,7 @@ def _ending(value: str) -> str | None:
 
 
 def _shape(value: str) -> str:
-    """Return how a value is written: "LIS" and "MUC" alike, "Vienna" otherwise."""
+    """Return the shape of a value: "LIS" and "MUC" have the same, "Vienna" another."""
     for pattern, stands_for in _SHAPES:
         value = pattern.sub(stands_for, value)
     return value

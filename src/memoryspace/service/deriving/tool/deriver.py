@@ -1,8 +1,8 @@
-"""``ToolDeriver``: from the results of calls to what is worth knowing about each tool.
+"""``ToolDeriver``: statistics and guidelines for each tool, from the results of its calls.
 
-There is one memory for each tool, by its exact name: figures over its newest calls, the errors it
-gives, which arguments went well and which did not. It names every call it speaks of as its source,
-so it goes when one of them is deleted, and a call recorded twice counts once.
+There is one memory per tool, by exact name: statistics over its newest calls, its errors, and the
+arguments that worked or failed. It lists every call it covers as a source, so it is deleted with
+any of them. A call recorded twice counts once.
 """
 
 from __future__ import annotations
@@ -27,16 +27,18 @@ from .statistics import (
     guidelines,
     headline,
     in_order,
-    kept,
-    kept_in,
+    kept_call,
+    kept_calls_in,
+    merged_calls,
     statistics,
-    united,
 )
 
 TOOL = "tool"
 
 _MAX_LINE = 300  # characters of a guideline
 _MAX_LINES = 8
+
+# The JSON schema sent to the model contains the name and docstring of this struct.
 
 
 class Guidelines(Struct):
@@ -46,7 +48,15 @@ class Guidelines(Struct):
 
 
 class ToolDeriver:
-    """Derives one memory for each tool from the results of its calls."""
+    """Derives one memory (kind ``tool``) per tool from the results of its calls.
+
+    Args:
+        model: A chat model that words the guidelines; rules do so if it is ``None``.
+        spending: Where to account for model calls.
+
+    Example:
+        >>> service = InMemoryMemoryService(derivers=[ToolDeriver(model)])
+    """
 
     name = "tool memory"
     kinds = (TOOL,)
@@ -57,26 +67,26 @@ class ToolDeriver:
 
     @property
     def is_quick(self) -> bool:
-        """Whether it takes milliseconds: without a model."""
+        """Whether it works by rules alone, without a model."""
         return self._model is None
 
     def concerns(self, memories: Sequence[MemoryItem], details: Mapping[str, Any]) -> bool:
-        """Tell whether a call of a tool is among them."""
+        """Return whether one of the memories is a tool call."""
         return any(call_of(memory) is not None for memory in memories)
 
     async def derive(self, job: Job, known: Known) -> list[Decision]:
-        """Return, for each tool that was called, its memory made anew.
+        """Return decisions that replace the memory of each tool that was called.
 
-        The old one is dropped, not changed: the new one names all its sources. If two processes
-        do this at the same time there are two memories for a while, which the next job unites.
+        The old memory is dropped, not changed, so that the new one lists all its sources. If two
+        processes do this at once, there are two memories until the next job merges them.
         """
         there = await known.of_kind(TOOL)
         decisions: list[Decision] = []
         for tool, fresh in _calls_by_tool(job.memories).items():
             old = [memory for memory in there if memory.details.get("tool_name") == tool]
-            before = united(*(kept_in(memory.details) for memory in old))
+            before = merged_calls(*(kept_calls_in(memory.details) for memory in old))
             hashes = {call.hash for call in before}
-            new = united(call for call in fresh if call.hash not in hashes)
+            new = merged_calls(call for call in fresh if call.hash not in hashes)
             if new or len(old) > 1:
                 calls = in_order([*await _still_there(before, known), *new])
                 decisions += await self._renewed(tool, old, calls)
@@ -128,7 +138,7 @@ class ToolDeriver:
                 self._model, prompt, Guidelines, spending=self._spending, purpose="tool guidelines"
             )
         except ModelUnavailable:
-            raise  # it may pass: the job is tried again
+            raise  # temporary: the job is retried
         except ModelFailed:
             return by_rules
         sources = Sources([msgspec.json.encode(data).decode()])
@@ -138,17 +148,17 @@ class ToolDeriver:
 
 
 def _calls_by_tool(memories: Sequence[MemoryItem]) -> dict[str, list[KeptCall]]:
-    """Return the calls that memories tell of; what is held back must not reach what is not."""
+    """Return the calls in memories by tool; quarantined memories are skipped."""
     by_tool: dict[str, list[KeptCall]] = {}
     for memory in memories:
         call = None if memory.is_quarantined else call_of(memory)
         if call is not None:
-            by_tool.setdefault(call.tool_name, []).append(kept(call, memory.id))
+            by_tool.setdefault(call.tool_name, []).append(kept_call(call, memory.id))
     return by_tool
 
 
 async def _still_there(calls: Sequence[KeptCall], known: Known) -> list[KeptCall]:
-    """Return the calls whose memories were not deleted, and have not expired."""
+    """Return the calls whose memories still exist."""
     there = await known.there({call.source for call in calls})
     return [call for call in calls if call.source in there]
 

@@ -1,7 +1,7 @@
-"""What is kept of a tool's calls, and what can be read from them without a model.
+"""Statistics and guidelines over a tool's newest calls, without a model.
 
-Of each tool the newest calls are kept, each in a few words and by its hash. Two of these
-collections that were made apart are united call by call, so nothing is counted twice.
+The newest calls of each tool are stored in short form, identified by hash. Collections made by
+different processes are merged call by call, so nothing counts twice.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from .causes import cause_of
 
 KEPT_CALLS = 100  # of each tool
 
-_MAX_VALUE = 60  # characters of an argument's value, and of an error, that are kept
-_MAX_ERROR = 120
-_MAX_ARGUMENTS = 12  # of one call
+_MAX_VALUE = 60  # characters kept of an argument's value,
+_MAX_ERROR = 120  # of an error,
 _MAX_OUTPUT = 60  # of an answer
-_SHOWN = 5  # errors that are told
-_EXAMPLES = 3  # calls that worked
-_LEAST_APART = 3  # calls before and after a change that is told
+_MAX_ARGUMENTS = 12  # of one call
+_SHOWN = 5  # errors shown
+_EXAMPLES = 3  # successful calls shown
+_LEAST_APART = 3  # calls needed before and after a change
 _SURE = 10.0  # how unlikely a change by chance must be (G statistic; about one in 600)
 
 _VARYING = re.compile(r"\b(?:0x[0-9a-f]+|[0-9a-f]{8,}(?:-[0-9a-f]{4,}){0,4}|\d[\d.,:]*)\b", re.I)
@@ -37,7 +37,7 @@ _QUOTED = re.compile(r"'[^'\n]{1,80}'|\"[^\"\n]{1,80}\"|`[^`\n]{1,80}`")
 
 
 class KeptCall(Struct, frozen=True, omit_defaults=True):
-    """A call in a few words. ``source`` is the memory that tells of it."""
+    """The short form of a call. ``source`` is the id of its raw memory."""
 
     hash: str
     source: str
@@ -52,7 +52,7 @@ class KeptCall(Struct, frozen=True, omit_defaults=True):
 
 
 class Drift(Struct, frozen=True):
-    """That a tool began to fail, or to work: its success rates before and since a call."""
+    """A change in a tool's success rate, before and since a call."""
 
     since: str | None
     before: float
@@ -60,8 +60,8 @@ class Drift(Struct, frozen=True):
     calls: int  # since then
 
 
-class Statistics(Struct, frozen=True):
-    """The figures of some calls; one is ``None`` where nothing was measured."""
+class ToolStatistics(Struct, frozen=True):
+    """Statistics over calls; a value is ``None`` if nothing was measured."""
 
     calls: int
     successes: int
@@ -79,8 +79,8 @@ class Statistics(Struct, frozen=True):
         return self.successes / self.calls if self.calls else 0.0
 
 
-def kept(call: ToolCallResult, source: str) -> KeptCall:
-    """Return what is kept of a call."""
+def kept_call(call: ToolCallResult, source: str) -> KeptCall:
+    """Return the short form of a call."""
     arguments = {
         clipped(str(name), _MAX_VALUE): clipped(_shown(value), _MAX_VALUE)
         for name, value in list(call.arguments.items())[:_MAX_ARGUMENTS]
@@ -99,8 +99,8 @@ def kept(call: ToolCallResult, source: str) -> KeptCall:
     )
 
 
-def kept_in(details: Mapping[str, Any]) -> list[KeptCall]:
-    """Return the calls in a memory's details; what does not read back is passed over."""
+def kept_calls_in(details: Mapping[str, Any]) -> list[KeptCall]:
+    """Return the calls in a memory's details; unreadable ones are skipped."""
     calls = details.get("recent")
     found = []
     for each in calls if isinstance(calls, list | tuple) else ():
@@ -111,13 +111,13 @@ def kept_in(details: Mapping[str, Any]) -> list[KeptCall]:
     return found
 
 
-def united(*collections: Iterable[KeptCall]) -> list[KeptCall]:
-    """Return calls of several collections, each once, the newest last."""
+def merged_calls(*collections: Iterable[KeptCall]) -> list[KeptCall]:
+    """Return the calls of several collections, each once, newest last."""
     return list({call.hash: call for calls in collections for call in calls}.values())
 
 
 def in_order(calls: Sequence[KeptCall]) -> list[KeptCall]:
-    """Return calls by when they were made, where all of them say so; else as they came."""
+    """Return calls in order of time if all have one; otherwise in the given order."""
     times = [_moment(call.at) for call in calls]
     if None in times:
         return list(calls)
@@ -126,7 +126,7 @@ def in_order(calls: Sequence[KeptCall]) -> list[KeptCall]:
 
 
 def _moment(told: str | None) -> float | None:
-    """Return seconds since 1970 of a time as calls have it: a number, or as ISO 8601 writes it."""
+    """Return seconds since 1970 for a number or an ISO 8601 time; ``None`` for anything else."""
     try:
         return float(told) if told is not None else None
     except ValueError:
@@ -139,7 +139,7 @@ def _moment(told: str | None) -> float | None:
 
 
 def error_group(output: str, arguments: Mapping[str, str] | None = None) -> str:
-    """Return an error without what varies from one time to the next: arguments, numbers, ids."""
+    """Return an error without its varying parts: arguments, numbers and ids."""
     first = next((line for line in output.splitlines() if line.strip()), "no message")
     for name, value in (arguments or {}).items():
         if len(value) > 1:
@@ -147,11 +147,11 @@ def error_group(output: str, arguments: Mapping[str, str] | None = None) -> str:
     return clipped(_VARYING.sub("#", _QUOTED.sub("'…'", first)), _MAX_ERROR)
 
 
-def statistics(calls: Sequence[KeptCall]) -> Statistics:
-    """Return the figures of calls, the oldest first."""
+def statistics(calls: Sequence[KeptCall]) -> ToolStatistics:
+    """Return the statistics of calls, given oldest first."""
     errors = Counter(call.error for call in calls if call.error is not None)
     seconds = sorted(_measured(call.seconds for call in calls))
-    return Statistics(
+    return ToolStatistics(
         len(calls),
         sum(call.ok for call in calls),
         _quantile(seconds, 0.5),
@@ -165,11 +165,11 @@ def statistics(calls: Sequence[KeptCall]) -> Statistics:
 
 
 def drift(calls: Sequence[KeptCall]) -> Drift | None:
-    """Return from which call on a tool works better or worse than before, if that is sure."""
+    """Return the most significant change in the success rate, if there is one."""
     best, surest = None, _SURE
     good = [call.ok for call in calls]
     for at in range(_LEAST_APART, len(calls) - _LEAST_APART + 1):
-        sure = _surprise(sum(good[:at]), at, sum(good), len(calls))
+        sure = _g_statistic(sum(good[:at]), at, sum(good), len(calls))
         if sure > surest:
             best, surest = at, sure
     if best is None:
@@ -178,8 +178,8 @@ def drift(calls: Sequence[KeptCall]) -> Drift | None:
     return Drift(calls[best].at, sum(before) / len(before), sum(after) / len(after), len(after))
 
 
-def headline(tool: str, figures: Statistics) -> str:
-    """Return the figures of a tool in one line."""
+def headline(tool: str, figures: ToolStatistics) -> str:
+    """Return the statistics of a tool in one line."""
     rate = f"{100 * figures.success_rate:.0f} % of {figures.calls} recent calls succeeded"
     told = (
         (figures.p50_seconds, "p50 {:.2g} s"),
@@ -192,7 +192,7 @@ def headline(tool: str, figures: Statistics) -> str:
 
 
 def guidelines(calls: Sequence[KeptCall]) -> list[str]:
-    """Return what can be advised from the calls alone, one line each."""
+    """Return guidelines from the calls alone, one line each."""
     lines = _changed(statistics(calls).drift)
     lines += _errors(calls)
     lines += [f"Worked: {_written(call)}" for call in _examples(calls)]
@@ -209,7 +209,7 @@ def _changed(change: Drift | None) -> list[str]:
 
 
 def _errors(calls: Sequence[KeptCall]) -> list[str]:
-    """Return the errors, the most frequent first, each with what causes it if that shows."""
+    """Return the errors, most frequent first, each with its cause if one is found."""
     worked = [call.arguments for call in calls if call.ok]
     lines = []
     for error, times in list(statistics(calls).errors.items())[:_SHOWN]:
@@ -225,7 +225,7 @@ def _errors(calls: Sequence[KeptCall]) -> list[str]:
 
 
 def _examples(calls: Sequence[KeptCall]) -> list[KeptCall]:
-    """Return the newest calls that worked, each with a value that those before it lack."""
+    """Return the newest successful calls, each with an argument value the others lack."""
     found: list[KeptCall] = []
     seen: set[str] = set()
     for call in reversed(calls):
@@ -260,7 +260,7 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def _quantile(ordered: Sequence[float], share: float) -> float | None:
-    """Return the value below which a share of them lies, between two where it falls there."""
+    """Return a quantile of sorted values, with linear interpolation."""
     if not ordered:
         return None
     place = share * (len(ordered) - 1)
@@ -268,11 +268,11 @@ def _quantile(ordered: Sequence[float], share: float) -> float | None:
     return low + (high - low) * (place - math.floor(place))
 
 
-def _surprise(good: int, calls: int, good_in_all: int, in_all: int) -> float:
-    """Return how much better two success rates describe calls than one does (G statistic)."""
-    apart = _likelihood(good, calls) + _likelihood(good_in_all - good, in_all - calls)
-    return 2 * (apart - _likelihood(good_in_all, in_all))
+def _g_statistic(good: int, calls: int, good_in_all: int, in_all: int) -> float:
+    """Return the G statistic of two success rates against a single one."""
+    apart = _log_likelihood(good, calls) + _log_likelihood(good_in_all - good, in_all - calls)
+    return 2 * (apart - _log_likelihood(good_in_all, in_all))
 
 
-def _likelihood(good: int, calls: int) -> float:
+def _log_likelihood(good: int, calls: int) -> float:
     return sum(each * math.log(each / calls) for each in (good, calls - good) if each)

@@ -1,1 +1,1 @@
-"""Chinese: the clauses, matters and values that facts are read from."""
+"""Chinese rules for fact extraction: clauses, matters and values."""

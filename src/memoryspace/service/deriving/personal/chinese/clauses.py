@@ -1,7 +1,7 @@
-"""Clauses of a Chinese sentence, and whom each is about.
+"""Clauses of Chinese sentences and their subjects.
 
-The pieces between commas often leave that out: it is the person of the piece before, and at the
-beginning the speaker. What is unsure is left out.
+A piece between commas often omits its subject: it inherits that of the piece before, or the speaker
+at the beginning. Pieces with an uncertain subject are skipped.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..english.matters import Matter
+from ..patterns import Matter
 from ..people import People
 from .matters import ANIMALS, MATTERS, RELATIONS
 from .values import SURNAMES
@@ -57,18 +57,18 @@ _RELATED = re.compile(
 _OUR_ANIMAL = re.compile(
     rf"我们?(?:家的?|的)(?:那?[只条])?(?P<animal>[^，。]{{0,2}}?{ANIMALS}{{1,2}})"
 )
-# Who follows without a subject may be whom this brings up: 我养了只猫，特别怕打雷.
+# A piece without a subject may be about whom this introduces: 我养了只猫，特别怕打雷.
 _BRINGS_UP = re.compile(
     rf"(?:养|有|捡|领|买|送|认识)[^，。]*(?:{ANIMALS}|{RELATIONS})|(?<!我)叫[^，。我]{{1,4}}$"
 )
-# Somebody who was not introduced: 老周也被裁了, Priya毕业了.
+# People without an introduction: 老周也被裁了, Priya毕业了.
 _SOMEBODY = re.compile(
     r"(?!老[家板师是早房婆公伴人年样实大二]|小[时区孩学心吃说组]|大[家学概的夫约早部半伙一二三四]"
     r"|[小大老]的|阿[姨]|[A-Z]+[\d ])"
     r"(?P<name>[小阿老大][\u4e00-\u9fff]"
     r"|(?![天刚常慢渐偏仅往谢哈呵嘿看试想聊人家好多早通统明恰轻悄白听说走等个样])(?P<twice>[\u4e00-\u9fff])(?P=twice)|[A-Z][a-z]+)(?=[\u4e00-\u9fff])(?!的|店|校|学|班)"
 )
-# 我有个哥哥叫大伟，在上海做医生: what follows is about him.
+# 我有个哥哥叫大伟，在上海做医生: the next piece is about him.
 _HAD = re.compile(
     rf"有一?[个位](?P<relation>{RELATIONS})[，]?(?:名字?)?叫(?P<name>{_NAME}|[\u4e00-\u9fff]{{2,3}}$)"
 )
@@ -103,26 +103,26 @@ _GONE = re.compile(r"走了|去世|过世|病逝")
 _SECRET = re.compile(r"密码|卡号|银行卡|验证码|\d{6,}")
 
 
-UNSURE = "?"  # the heir of a clause that brings up somebody else
+UNSURE = "?"  # ``next_subject`` of a clause that introduces somebody else
 
 
 @dataclass
-class Clause:
-    """A piece of a sentence about one subject. A ``thing`` is neither the speaker nor a person."""
+class ChineseClause:
+    """Part of a sentence about one subject. A *thing* is neither the speaker nor a person."""
 
     said: str
-    at: int  # where what is said of the subject begins
+    at: int  # where the predicate begins
     subject: str = ""
     is_bare: bool = False
     is_thing: bool = False
-    told: bool = True  # its words name the subject
-    heir: str | None = None  # whom what follows without a subject is about, if not the same
+    names_subject: bool = True  # whether its words name the subject
+    next_subject: str | None = None  # the subject of a following piece without one, if not the same
 
 
-def clauses(sentence: str, people: People) -> Iterator[Clause]:
-    """Yield the pieces that state something; a mere time or list joins the piece before it."""
-    found: list[Clause] = []
-    before: Clause | None = None
+def clauses(sentence: str, people: People) -> Iterator[ChineseClause]:
+    """Yield the pieces that state something; a bare time or list joins the piece before it."""
+    found: list[ChineseClause] = []
+    before: ChineseClause | None = None
     quoting = False
     for said, gap in _pieces(sentence):
         plain = said.translate(SIMPLER)
@@ -140,23 +140,25 @@ def clauses(sentence: str, people: People) -> Iterator[Clause]:
         found.append(clause)
         mention = _MENTIONED.search(plain)
         if mention is not None:
-            people.meet(mention["relation"])
+            people.mention(mention["relation"])
         if clause.subject and _turns_to_speaker(plain, clause):
-            clause.heir = ""
+            clause.next_subject = ""
         if _BRINGS_UP.search(plain) is not None:
             had = _HAD.search(plain)
-            clause.heir = UNSURE if had is None else people.meet(had["relation"], had["name"])
+            clause.next_subject = (
+                UNSURE if had is None else people.mention(had["relation"], had["name"])
+            )
         before = clause
     yield from found
 
 
-def _turns_to_speaker(plain: str, clause: Clause) -> bool:
-    """Whether what follows may be about the speaker again: 婆婆带娃我不放心, 老伴走了."""
+def _turns_to_speaker(plain: str, clause: ChineseClause) -> bool:
+    """Return whether the next piece may be about the speaker: 婆婆带娃我不放心, 老伴走了."""
     return "我" in plain[clause.at :] or _GONE.search(plain) is not None
 
 
 def _pieces(sentence: str) -> Iterator[tuple[str, str]]:
-    """Yield each piece with the sign before it."""
+    """Yield each piece with the punctuation before it."""
     begin, gap = 0, ""
     for cut in [*_BREAK.finditer(sentence), None]:
         end = len(sentence) if cut is None else cut.start()
@@ -174,22 +176,24 @@ def _tells_secret(plain: str) -> bool:
     return _SECRET.search(plain) is not None and _REACHED.search(plain) is None
 
 
-def _tells_words(plain: str, clause: Clause | None) -> bool:
-    """Whether somebody's words begin here: they are nobody's fact."""
+def _tells_words(plain: str, clause: ChineseClause | None) -> bool:
+    """Return whether reported speech begins here; it yields no facts."""
     is_other = clause is None or bool(clause.subject) or clause.is_thing
-    start = 0 if clause is None or not clause.told else clause.at
+    start = 0 if clause is None or not clause.names_subject else clause.at
     return is_other and _SAYS.match(plain, start) is not None
 
 
-def _belongs(plain: str, before: Clause) -> bool:
-    """Whether a piece adds to the one before: a time, or what touches nothing of its own."""
+def _belongs(plain: str, before: ChineseClause) -> bool:
+    """Return whether a piece belongs to the one before: a time, or no matter of its own."""
     matter = matter_of(plain)
     if matter is None or plain.startswith(("叫", "名叫", "名字叫")):
         return True
     return matter.name == "habit" and _TIMES.match(plain) is not None and len(plain) <= 10
 
 
-def _about(said: str, plain: str, people: People, before: Clause | None) -> Clause | None:
+def _about(
+    said: str, plain: str, people: People, before: ChineseClause | None
+) -> ChineseClause | None:
     lead = _LEAD.match(plain)
     at = 0 if lead is None else lead.end()
     person = _person(said, plain, at, people)
@@ -199,52 +203,54 @@ def _about(said: str, plain: str, people: People, before: Clause | None) -> Clau
     if speaker is not None:
         if _IDLE.match(plain, end_of(_LEAD.match(plain, speaker.end()))):
             return None
-        return Clause(said, speaker.end())
+        return ChineseClause(said, speaker.end())
     if _PRONOUN.match(plain, at):
-        return Clause(said, at, is_thing=True)
+        return ChineseClause(said, at, is_thing=True)
     if _OTHERS.match(plain, at):
-        return Clause(said, at, is_thing=True)
+        return ChineseClause(said, at, is_thing=True)
     if _IDLE.match(plain, at):
         return None
     if before is None:
-        return Clause(said, at, told=False)
-    subject = before.subject if before.heir is None else before.heir
-    is_thing = before.is_thing or before.heir == UNSURE
-    return Clause(said, at, subject, is_bare=True, is_thing=is_thing, told=False)
+        return ChineseClause(said, at, names_subject=False)
+    subject = before.subject if before.next_subject is None else before.next_subject
+    is_thing = before.is_thing or before.next_subject == UNSURE
+    return ChineseClause(said, at, subject, is_bare=True, is_thing=is_thing, names_subject=False)
 
 
-def _person(said: str, plain: str, at: int, people: People) -> Clause | None:
+def _person(said: str, plain: str, at: int, people: People) -> ChineseClause | None:
     for name in sorted(people.names, key=len, reverse=True):
         if plain.lower().startswith(name, at):
-            return Clause(said, at + len(name), people.named(name) or "", told=False)
+            return ChineseClause(
+                said, at + len(name), people.named(name) or "", names_subject=False
+            )
     related = _RELATED.match(plain, at)
     if related is not None:
         name = related["name"]
         is_name = name is not None and matter_of(name) is None  # 我妈高血压 names nobody
-        who = people.meet(related["relation"], name if is_name else None)
-        return Clause(said, related.end() if is_name else related.end("relation"), who)
+        who = people.mention(related["relation"], name if is_name else None)
+        return ChineseClause(said, related.end() if is_name else related.end("relation"), who)
     animal = _OUR_ANIMAL.match(plain, at)
     if animal is not None:
-        return Clause(said, animal.end(), people.meet(animal["animal"]))
+        return ChineseClause(said, animal.end(), people.mention(animal["animal"]))
     ours = _OUR_NAMED.match(plain, at)
     if ours is not None:
-        return Clause(said, ours.end(), people.meet("", ours["name"]))
+        return ChineseClause(said, ours.end(), people.mention("", ours["name"]))
     somebody = _SOMEBODY.match(plain, at)
     if somebody is not None:
-        return Clause(said, somebody.end(), people.meet("", somebody["name"]))
+        return ChineseClause(said, somebody.end(), people.mention("", somebody["name"]))
     if _PRONOUN.match(plain, at) and people.last is not None:
         named = _CALLED.match(plain, at + 1)
         if named is not None:
-            people.meet(people.last.split()[0], named["name"])
-        return Clause(said, at + 1, people.last, told=False)
+            people.mention(people.last.split()[0], named["name"])
+        return ChineseClause(said, at + 1, people.last, names_subject=False)
     return None
 
 
 def matter_of(plain: str) -> Matter | None:
-    """Return the first matter of life that words touch."""
+    """Return the first matter that words touch."""
     return next((each for each in MATTERS if each.words.search(plain)), None)
 
 
 def end_of(match: re.Match[str] | None) -> int:
-    """Return where a match ends, or the beginning."""
+    """Return the end of a match, or 0 if there is none."""
     return 0 if match is None else match.end()

@@ -1,6 +1,6 @@
-"""The matters of life that Chinese clauses touch, and the signs that something began or ended.
+"""Matters (areas of life) in Chinese, and the words that say that something began or ended.
 
-The tables mean what those of ``personal_english_matters`` mean.
+The tables have the same meaning as those of ``english.matters``.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from ...language import word_set
-from ..english.matters import Matter
+from ..patterns import Matter
 
 
 def _matter(name: str, words: str, turns: str | None = None) -> Matter:
@@ -37,7 +37,7 @@ _JOBS = (
     r"保洁|厨子|校长|主任|教授|研究生|大学生|博士|实习生|主播|博主|剪辑|设计|销售|调度|文员|柜员)"
 )
 
-# The first that a clause touches is what it is about.
+# In order of precedence: a clause is about the first matter it touches.
 MATTERS = (
     _matter(
         "name",
@@ -154,7 +154,7 @@ MATTERS = (
     ),
 )
 
-# Something is over, or has become something else; what it was is told by the words it shares.
+# Words for an end or a change; shared words tell which fact it is about.
 ENDS = re.compile(
     r"(?:不|唔|没)(?:再|用)?[^，。]{0,8}(?:了|啦)$|(?:不|唔)(?:再|用)[^，。]+|停了|停掉|戒|辞|离职"
     r"|离了|离婚|分手|分了|取消|黄了|泡汤|去世|过世|死了|飞走|走丢|丢了|卖了|卖掉|送人|退了|结束"

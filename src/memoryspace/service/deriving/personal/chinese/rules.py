@@ -1,6 +1,6 @@
-"""What somebody says of themselves and their people in Chinese, clause by clause.
+"""Statements in Chinese sentences, clause by clause.
 
-A clause is a fact if a row reads a value out of it, or if it touches a matter of life.
+A clause is a fact if a row extracts a value from it or if it touches a matter (an area of life).
 """
 
 from __future__ import annotations
@@ -9,11 +9,10 @@ import re
 from collections.abc import Collection, Iterator
 from itertools import takewhile
 
-from ..english.matters import Matter
-from ..english.values import Row
 from ..facts import CORRECTION, EXCLUSIVE_MATTERS, Statement, trimmed
+from ..patterns import Matter, ValueRow
 from ..people import People
-from .clauses import SIMPLER, UNREAL, Clause, clauses, end_of, matter_of
+from .clauses import SIMPLER, UNREAL, ChineseClause, clauses, end_of, matter_of
 from .matters import ENDS, NEGATED, RELATIONS, TURNS
 from .values import ADVERBS, ROWS
 
@@ -33,7 +32,7 @@ _AROUND = re.compile(
     r"^(?:尤其是?|特别是|像|比如|例如|包括|还有|以及|或者?|也不[吃喝])|(?:等等?|之类的?|什么的"
     r"|越来越|哈+|呀|啦)$"
 )
-_SAYS_MORE = re.compile("[很都吧了让是的我会就有]|因为|非常|特别|感觉|觉得|但")  # no item of a list
+_SAYS_MORE = re.compile("[很都吧了让是的我会就有]|因为|非常|特别|感觉|觉得|但")  # not a list item
 _MY_PERSON = re.compile(rf"我(?={RELATIONS})")
 _PERSON = re.compile(RELATIONS)
 _CALL_ME = re.compile(
@@ -42,7 +41,7 @@ _CALL_ME = re.compile(
 
 
 def statements(sentence: str, who: str, people: People) -> Iterator[Statement]:
-    """Yield what a sentence states about its speaker, who is called ``who``, or their people."""
+    """Yield what a sentence states about its speaker, called ``who``, or people around them."""
     plain = sentence.translate(SIMPLER)
     if _CORRECTS.search(plain) and not UNREAL.search(plain):
         yield Statement(
@@ -67,23 +66,23 @@ def statements(sentence: str, who: str, people: People) -> Iterator[Statement]:
 
 
 def _introduced(people: People, told: Collection[str], who: str) -> Iterator[Statement]:
-    """Yield who was named on the way."""
-    for relation, name in people.met:
+    """Yield people named in passing, unless another statement is about them."""
+    for relation, name in people.introduced:
         if f"{relation} {name}" not in told:
             text = f"{who}的{relation}叫{name}。"
             yield Statement("family", name, text, f"{relation} {name}", is_exact=False)
-    people.met.clear()
+    people.introduced.clear()
 
 
 def in_third_person(clause: str, who: str) -> str:
-    """Return a clause as somebody else would say it of ``who``; if unsure, as it was said."""
+    """Return a clause in the third person, about ``who``; if unsure, as it was said."""
     said = clause.strip("，,；;：:。！!~～ ") + "。"
     if re.search(r"我们|咱|你|您", said) is not None or "我" not in said:
         return f"{who}：{said}"
     return _MY_PERSON.sub(f"{who}的", said).replace("我", who)
 
 
-def _stated(clause: Clause, who: str) -> Iterator[Statement]:
+def _stated(clause: ChineseClause, who: str) -> Iterator[Statement]:
     if _SMALL_TALK.search(clause.said.translate(SIMPLER)) is not None:
         return
     exact = [] if clause.is_thing else list(_exact(clause, who))
@@ -95,9 +94,9 @@ def _stated(clause: Clause, who: str) -> Iterator[Statement]:
         yield general
 
 
-def _worded(said: str, clause: Clause, who: str) -> str:
-    """Return a clause so that it reads alone: whom it is about stands in it."""
-    if clause.subject and not clause.told:
+def _worded(said: str, clause: ChineseClause, who: str) -> str:
+    """Return a clause that reads on its own, with its subject named."""
+    if clause.subject and not clause.names_subject:
         return f"{who}的{clause.subject.replace(' ', '')}：{said.strip('，,；;：:。！!~～ ')}。"
     if clause.subject and _PERSON.match(said):
         return f"{who}的{said.strip('，,；;：:。！!~～ ')}。"
@@ -105,15 +104,15 @@ def _worded(said: str, clause: Clause, who: str) -> str:
 
 
 def _turns(matter: Matter, main: str) -> bool:
-    """Whether a matter is otherwise from now on; what is denied or only meant to be is not."""
+    """Return whether a matter changes, unless the change is negated or only intended."""
     found = None if matter.turns is None else matter.turns.search(main)
     if found is None or _INTENDS.search(main) is not None:
         return False
     return _DENIES.search(main[: found.start()]) is None or main.endswith(("了", "啦"))
 
 
-def _general(clause: Clause, who: str) -> Statement | None:
-    """Return a clause as a fact about a matter of life; a thing's only if it ends something."""
+def _general(clause: ChineseClause, who: str) -> Statement | None:
+    """Return a clause as a statement about a matter; one about a thing must end something."""
     plain = clause.said.translate(SIMPLER).strip("。！!~～ ")
     matter = matter_of(plain)
     main = re.split(r"[，,]", plain)[0] if clause.is_bare else plain
@@ -126,7 +125,7 @@ def _general(clause: Clause, who: str) -> Statement | None:
     if matter is None and not ends and not changes:
         return (
             None
-            if not clause.told or clause.is_thing
+            if not clause.names_subject or clause.is_thing
             else Statement("event:dated", value, text, clause.subject, is_exact=False)
         )
     if not is_own and not turns and not ends and not changes:
@@ -134,7 +133,7 @@ def _general(clause: Clause, who: str) -> Statement | None:
     name = "event" if matter is None else matter.name
     if clause.subject and not clause.said[clause.at :].strip("，。！!~～ "):
         return None
-    is_own = is_own and (matter is not None or clause.told)
+    is_own = is_own and (matter is not None or clause.names_subject)
     polarity = -1 if NEGATED.search(plain) else 1
     is_change = turns or (changes and name not in EXCLUSIVE_MATTERS)
     return Statement(
@@ -142,18 +141,20 @@ def _general(clause: Clause, who: str) -> Statement | None:
     )
 
 
-def _exact(clause: Clause, who: str) -> Iterator[Statement]:
+def _exact(clause: ChineseClause, who: str) -> Iterator[Statement]:
     plain = clause.said.translate(SIMPLER)
     begin = clause.at + end_of(ADVERBS.match(plain[clause.at :]))
-    for start in dict.fromkeys((begin, clause.at)):  # some signs of degree belong to a row
+    for start in dict.fromkeys((begin, clause.at)):  # some adverbs are part of a row's pattern
         for row in ROWS:
             match = row.pattern.match(plain, start)
-            if match is not None and (clause.told or row.attribute != "name"):
+            if match is not None and (clause.names_subject or row.attribute != "name"):
                 yield from _made(row, match, clause, who)
                 return
 
 
-def _made(row: Row, match: re.Match[str], clause: Clause, who: str) -> Iterator[Statement]:
+def _made(
+    row: ValueRow, match: re.Match[str], clause: ChineseClause, who: str
+) -> Iterator[Statement]:
     own = match["own"] if "own" in row.pattern.groupindex else ""
     said = clause.said
     whole = Statement(
@@ -175,7 +176,7 @@ def _made(row: Row, match: re.Match[str], clause: Clause, who: str) -> Iterator[
 
 
 def _items(rest: str, value: str) -> list[str]:
-    """Split 画画、钢琴和书法, also with commas between; what is no plain list stays whole."""
+    """Split 画画、钢琴和书法, also at commas; return nothing if it is not a plain list."""
     if value.startswith(("在", "去", "用", "跟", "和")):
         return []
     by_commas = [_plain(part) for part in _COMMA_LISTED.split(rest.rstrip("。！!~～ "))]

@@ -1,17 +1,17 @@
-"""The rows that read an exact value out of a Chinese clause.
+"""Patterns that extract an exact value from a Chinese clause.
 
-A row sees what follows "我" or "我妹妹", with signs of time and degree cut off; ``v`` is the value.
-The first row that matches wins. What no row reads is still a fact if it touches a matter of life.
+A row matches what follows "我" or "我妹妹", without adverbs of time and degree; group ``v`` is the
+value. The first matching row wins. A clause without a match is still a fact if it touches a matter.
 """
 
 from __future__ import annotations
 
 import re
 
-from ..english.values import row
+from ..patterns import row
 from .matters import ANIMALS
 
-# Words between a person and what they do, which say when or how much.
+# Adverbs of time and degree between a subject and its verb.
 ADVERBS = re.compile(
     r"(?:(?:现在|目前|今年|最近|近来|平时|平常|一直|从小就?|其实|真的|真|确实|也|还|都|就|又"
     r"|已经|已|刚刚?|非常|特别|很|挺|最|比较|超级?|十分|蛮|尤其|总是|经常|"
@@ -37,7 +37,7 @@ _WORK = (
 
 
 ROWS = (
-    # what is liked no longer
+    # former tastes
     row(
         rf"不(?:再|怎么)?(?:喜欢|爱)(?P<v>[^，。！；]+?)了{_CUT}",
         "likes",
@@ -45,7 +45,7 @@ ROWS = (
         change=True,
         is_list=True,
     ),
-    # who somebody is
+    # identity
     row(
         r"(?:的名字[叫是]|名字[叫是]|名叫|叫做|叫)(?!我|他|她|你|了|外卖|车|醒|人|上|不"
         r"|什么)(?P<v>[\u4e00-\u9fffA-Za-z·]{1,12}?)"
@@ -127,6 +127,6 @@ ROWS = (
     ),
     row(rf"的(?:电话|手机号?|手机号码|电话号码)是{_V}", "phone"),
     row(r"的(?:邮箱|电子邮箱)是(?P<v>\S+@[\w.-]+)", "email"),
-    # 我是 and a name: whatever else it could be stands above
+    # 我是 and a name: every other reading comes first
     row(rf"是(?P<v>[{SURNAMES}][\u4e00-\u9fff]{{1,2}})(?=[，。！,!]|$)", "name"),
 )

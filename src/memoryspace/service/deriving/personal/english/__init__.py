@@ -1,1 +1,1 @@
-"""English: the clauses, matters and values that facts are read from."""
+"""English rules for fact extraction: clauses, matters and values."""

@@ -1,7 +1,7 @@
-"""Clauses of an English sentence, and whom each is about.
+"""Clauses of English sentences and their subjects.
 
-A sentence falls into pieces. Each is about the speaker, about a person, or about some thing; a
-piece that says nothing new belongs to the one before it. What is imagined ends what is read.
+A sentence is split into pieces. Each is about the speaker, a person or a thing; a piece that says
+nothing new is joined to the one before it. Reading stops at the first hypothetical piece.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .....retrieval.times.reading import lowered
+from ..patterns import Matter
 from ..people import People
-from .matters import ANIMALS, MATTERS, RELATIONS, Matter
+from .matters import ANIMALS, MATTERS, RELATIONS
 from .words import ASKS, BARE, IDLE, LEAD, OPENER, SAYS, UNREAL
 
 _SUBJECT = (
@@ -28,7 +29,7 @@ _BREAK = re.compile(
     r"|\s+(?:knows?|knew)\s+(?:that\s+)?(?=I\b)",
     re.IGNORECASE,
 )
-_VERBS = (  # with these a second statement about the same person begins: "… and work as a nurse"
+_VERBS = (  # verbs that begin a second statement about the same person: "… and work as a nurse"
     r"(?:work|works|live|lives|love|loves|hate|hates|enjoy|prefer|have|has|like|likes|study|play"
     r"|plays|speak|"
     r"own|moved|bought|got|started|joined|adopted|don't|doesn't|am|is|went|quit|left)"
@@ -66,7 +67,7 @@ _SEVERAL = re.compile(
 )
 _HIS_NAME = re.compile(r"(?i:his|her|their)\sname(?:'s|\sis)\s(?P<name>[A-Z]\w+)")
 OWN = re.compile(r"(?:my|our)\s(?P<what>[a-z][a-z' -]{1,40}?)\s(?=(?:is|are|was|were|will be)\b)")
-# "Sam and I" are the speaker, with somebody.
+# "Sam and I" is the speaker, together with somebody.
 _JOINT = re.compile(
     r"(?:(?i:my|the)(?:\s(?!(?i:is|was|are|has|name)\b)\w+){1,3}?|[A-Z]\w+)\sand\sI(?='|\s)"
 )
@@ -95,7 +96,7 @@ _LEANS = re.compile(
     r"|who|where)\b"
 )
 _APPOSED = re.compile(r"(?:[A-Z][\w'-]+\.?\s?){1,3}[.!]?$")  # "my new flatmate, Tobias"
-_IT = re.compile(r"(?:it|it's|its|name's)\b", re.IGNORECASE)  # goes on with what was said
+_IT = re.compile(r"(?:it|it's|its|name's)\b", re.IGNORECASE)  # continues the piece before
 _SOME = re.compile(
     r"(?:a|an|another|some|both|all|one|two|three|second|no more)\b(?!\s(?:guy|girl|man|woman"
     r"|lady|bloke|friend|patient|customer|client|kid))",
@@ -105,21 +106,21 @@ _TO_ME = re.compile(r"they(?:'ve|\shave)?\s\w+\sme\b", re.IGNORECASE)
 
 
 @dataclass
-class Clause:
-    """Words of a sentence about one subject. A ``thing`` is neither the speaker nor a person."""
+class EnglishClause:
+    """Part of a sentence about one subject. A *thing* is neither the speaker nor a person."""
 
     begin: int
     end: int
-    at: int  # where what is said of the subject begins
+    at: int  # where the predicate begins
     subject: str = ""
     is_thing: bool = False
     is_bare: bool = False
-    told: bool = True  # its words name the subject
+    names_subject: bool = True  # whether its words name the subject
 
 
-def clauses(text: str, people: People) -> Iterator[Clause]:
-    """Yield the clauses of a sentence that state something; what says nothing new joins them."""
-    found: list[Clause] = []
+def clauses(text: str, people: People) -> Iterator[EnglishClause]:
+    """Yield the clauses of a sentence that state something."""
+    found: list[EnglishClause] = []
     before, is_lost = None, bool(people.topic)
     for begin, end in _pieces(text):
         if UNREAL.search(text, begin, end):
@@ -131,7 +132,7 @@ def clauses(text: str, people: People) -> Iterator[Clause]:
             continue
         is_lost = False
         people.topic = "?" if clause.is_thing and text[begin].isupper() else clause.subject
-        _meet_mentioned(text, clause, people)
+        _mention_named(text, clause, people)
         is_more = clause.is_bare and before is not None and before.end <= begin
         if is_more and before is not None and not _has_own_matter(text, clause, before):
             before.end = end
@@ -142,17 +143,17 @@ def clauses(text: str, people: People) -> Iterator[Clause]:
         yield from _parts(text, clause)
 
 
-def _meet_mentioned(text: str, clause: Clause, people: People) -> None:
-    """Get to know who is named in what is said of somebody."""
+def _mention_named(text: str, clause: EnglishClause, people: People) -> None:
+    """Add the people that a clause names to ``people``."""
     for mention in _MENTIONED.finditer(text, clause.at, clause.end):
-        people.meet(mention["relation"], mention["name"])
+        people.mention(mention["relation"], mention["name"])
     had = None if clause.subject else _HAD.match(text, clause.at, clause.end)
     if had is not None:
-        people.meet(had["relation"], had["name"])
-    several = _SEVERAL.search(text, clause.at)  # the names stand behind commas
+        people.mention(had["relation"], had["name"])
+    several = _SEVERAL.search(text, clause.at)  # the names may follow commas
     if several is not None and several.start() < clause.end:
         for name in filter(None, several.group("name", "third", "other")):
-            people.meet(several["relation"], name)
+            people.mention(several["relation"], name)
 
 
 def _pieces(text: str) -> Iterator[tuple[int, int]]:
@@ -168,103 +169,111 @@ def _pieces(text: str) -> Iterator[tuple[int, int]]:
         begin = end if cut is None else cut.end()
 
 
-def _about(text: str, begin: int, end: int, people: People, before: Clause | None) -> Clause | None:
-    """Return a piece with whom it is about, or nothing if it states nothing."""
-    # "my wife, Ann, is a nurse": of her nothing was said yet
+def _about(
+    text: str, begin: int, end: int, people: People, before: EnglishClause | None
+) -> EnglishClause | None:
+    """Return a piece with its subject, or ``None`` if it states nothing."""
+    # "my wife, Ann, is a nurse": the predicate is still to come
     is_open = before is not None and before.subject and before.at >= before.end
     if ASKS.match(text, begin, end) and not is_open:
         return None
     lead = LEAD.match(text, begin, end)
     speaker = _SPEAKER.match(text, begin if lead is None else lead.end(), end)
     if speaker is None and (speaker := _JOINT.match(text, begin, end)) is not None:
-        _person(text, begin, end, people)  # "she" may mean them from now on
+        _person(text, begin, end, people)  # "she" may refer to them from now on
     if speaker is not None:
-        return None if IDLE.match(text, speaker.end(), end) else Clause(begin, end, speaker.end())
+        return (
+            None
+            if IDLE.match(text, speaker.end(), end)
+            else EnglishClause(begin, end, speaker.end())
+        )
     person = _person(text, begin, end, people)
     if person is not None:
         return None if _are_their_words(text, person) else person
     if before is not None and is_open:
-        return Clause(begin, end, begin, before.subject, told=False)
+        return EnglishClause(begin, end, begin, before.subject, names_subject=False)
     if _PRONOUN.match(text, begin, end):
         return None
     if _MINE.match(text, begin, end):
         return (
-            Clause(begin, end, begin)
+            EnglishClause(begin, end, begin)
             if OWN.match(lowered(text[begin:end])) or len(text[begin:end].split()) > 3
             else None
         )
     return _bare(text, begin, end, before)
 
 
-def _person(text: str, begin: int, end: int, people: People) -> Clause | None:
+def _person(text: str, begin: int, end: int, people: People) -> EnglishClause | None:
     named = IS_NAMED.match(text, begin, end)
     if named is not None:
-        who = people.meet(named["relation"], named["name"])
-        return Clause(begin, end, begin, who)
+        who = people.mention(named["relation"], named["name"])
+        return EnglishClause(begin, end, begin, who)
     related = _related(text, begin, end)
     if related is not None:
-        who = people.meet(related["relation"], related["name"])
-        return Clause(begin, end, min(related.end(), end), who)
+        who = people.mention(related["relation"], related["name"])
+        return EnglishClause(begin, end, min(related.end(), end), who)
     pronoun = _PRONOUN.match(text, begin, end)
     meant = None if pronoun is None else _meant(pronoun.group().lower(), people)
     if pronoun is not None and meant is not None:
         his = _HIS_NAME.match(text, begin, end)
-        who = meant if his is None else people.meet(meant.split()[0], his["name"])
+        who = meant if his is None else people.mention(meant.split()[0], his["name"])
         at = pronoun.end() if pronoun.group().lower() in ("he", "she") else begin
-        return Clause(begin, end, at, who, told=False)
+        return EnglishClause(begin, end, at, who, names_subject=False)
     name = _NAME.match(text, begin, end)
     known = None if name is None else people.named(name.group().removesuffix("'s"))
     stranger = None if known is not None else _STRANGER.match(text, begin)
     if stranger is not None and begin > 0 and stranger.end() <= end:
-        return Clause(begin, end, stranger.end(), people.meet("", stranger.group()))
-    if stranger is not None:  # "Ben" or "Rent": who knows; "he" may mean it
-        people.doubt()
+        return EnglishClause(begin, end, stranger.end(), people.mention("", stranger.group()))
+    if stranger is not None:  # "Ben" or "Rent": undecidable; "he" may refer to it
+        people.mention_unknown()
     if name is None or known is None:
         return None
-    return Clause(begin, end, name.end(), known, told=False)
+    return EnglishClause(begin, end, name.end(), known, names_subject=False)
 
 
 def _related(text: str, begin: int, end: int) -> re.Match[str] | None:
-    """Return a relation with the name that follows: "the missus (Anneke, she's Dutch)"."""
+    """Match a relation with a name that follows: "the missus (Anneke, she's Dutch)"."""
     wide = _RELATED.match(text, begin)
     is_named = wide is not None and wide["name"] is not None and wide["name"][0].isupper()
     return wide if is_named else _RELATED.match(text, begin, end)
 
 
 def _meant(pronoun: str, people: People) -> str | None:
-    """Return whom "he" means: the only one it may; of several, nobody."""
-    may = [who for who in people.here if _may_mean(pronoun, who)]
+    """Return whom a pronoun refers to; ``None`` if it is ambiguous."""
+    may = [who for who in people.mentioned if _may_mean(pronoun, who)]
     return may[0] or None if len(may) == 1 else None
 
 
 def _may_mean(pronoun: str, person: str) -> bool:
-    """Whether "he" may be a person: it is no sister."""
+    """Return whether a pronoun fits a person: "he" is not a sister."""
     wrong = _WOMEN if pronoun in ("he", "his", "him") else _MEN
     return wrong.search(person) is None
 
 
-def _are_their_words(text: str, clause: Clause) -> bool:
-    """Whether a person is said to say something, of others than themselves."""
+def _are_their_words(text: str, clause: EnglishClause) -> bool:
+    """Return whether a clause reports what a person says, other than about themselves."""
     return SAYS.match(text[clause.at : clause.end].lstrip()) is not None
 
 
-def _bare(text: str, begin: int, end: int, before: Clause | None) -> Clause | None:
-    """A piece without a person: it goes on about the one before, or is about some thing."""
+def _bare(text: str, begin: int, end: int, before: EnglishClause | None) -> EnglishClause | None:
+    """Return a piece without a person: it continues the clause before or is about a thing."""
     is_joined = _IT.match(text, begin, end) or (before and _APPOSED.match(text[begin:end]))
     is_thing = _THING.match(text, begin, end) is not None and not is_joined
     if _TO_ME.match(text, begin, end) or (before is None and BARE.match(text, begin, end)):
-        return Clause(begin, end, begin, is_bare=before is None)
+        return EnglishClause(begin, end, begin, is_bare=before is None)
     is_some = _SOME.match(text, begin, end) is not None
     if before is not None and before.subject and _IT.match(text, begin, end):
         return None
     if before is not None and (not is_thing or is_some):
-        return Clause(begin, end, begin, before.subject, before.is_thing, is_bare=True, told=False)
+        return EnglishClause(
+            begin, end, begin, before.subject, before.is_thing, is_bare=True, names_subject=False
+        )
     if before is None and is_some:
-        return Clause(begin, end, begin, is_bare=True)
-    return Clause(begin, end, begin, is_thing=True)
+        return EnglishClause(begin, end, begin, is_bare=True)
+    return EnglishClause(begin, end, begin, is_thing=True)
 
 
-def _has_own_matter(text: str, clause: Clause, before: Clause) -> bool:
+def _has_own_matter(text: str, clause: EnglishClause, before: EnglishClause) -> bool:
     words = lowered(text[clause.begin : clause.end])
     if words.isdigit() and len(words) == 2:
         return True
@@ -274,31 +283,31 @@ def _has_own_matter(text: str, clause: Clause, before: Clause) -> bool:
     return own is not None and own is not other and " " in words and own.name != "habit"
 
 
-def _parts(text: str, clause: Clause) -> Iterator[Clause]:
-    """Yield "I live in Rome" and "work as a nurse" of "I live in Rome and work as a nurse"."""
+def _parts(text: str, clause: EnglishClause) -> Iterator[EnglishClause]:
+    """Split "I live in Rome and work as a nurse" into "I live in Rome" and "work as a nurse"."""
     begin = clause.begin
     for cut in _SAME_SUBJECT.finditer(text, clause.at, clause.end):
         at = clause.at if begin == clause.begin else begin
-        yield Clause(
+        yield EnglishClause(
             begin,
             cut.start(),
             at,
             clause.subject,
             clause.is_thing,
-            told=begin == clause.begin and clause.told,
+            names_subject=begin == clause.begin and clause.names_subject,
         )
         begin = cut.end()
     at = clause.at if begin == clause.begin else begin
-    yield Clause(
+    yield EnglishClause(
         begin,
         clause.end,
         at,
         clause.subject,
         clause.is_thing,
-        told=begin == clause.begin and clause.told,
+        names_subject=begin == clause.begin and clause.names_subject,
     )
 
 
 def matter_of(words: str) -> Matter | None:
-    """Return the first matter of life that words touch."""
+    """Return the first matter that words touch."""
     return next((each for each in MATTERS if each.words.search(words)), None)

@@ -1,27 +1,14 @@
-"""The matters of life that English clauses touch, and the signs that something began or ended.
+"""Matters (areas of life) in English, and the words that say that something began or ended.
 
-A matter is a row: the words that tell it, and how a change of it is said. Of an exclusive matter
-(``personal_facts.EXCLUSIVE_MATTERS``) a change puts an end to what was so before.
+A matter is a row: the words that indicate it, and the words that express a change of it. A change
+in an exclusive matter (``facts.EXCLUSIVE_MATTERS``) ends what was known before.
 """
 
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
-
-def either(lines: str) -> str:
-    """Return alternatives, separated by bars or line breaks, as one group of a pattern."""
-    parts = [part.strip("| ") for line in lines.splitlines() for part in line.split(" | ")]
-    return f"(?:{'|'.join(part for part in parts if part)})"
-
-
-class Matter(NamedTuple):
-    """A matter of life. ``turns``: signs that it is otherwise from now on."""
-
-    name: str
-    words: re.Pattern[str]
-    turns: re.Pattern[str] | None = None
+from ..patterns import Matter, either
 
 
 def _matter(name: str, words: str, turns: str | None = None) -> Matter:
@@ -54,7 +41,7 @@ bunn(?:y|ies) | poodle | labrador | lab | retriever | husky | beagle | chickens?
 ferrets? | greyhound | terrier | collie | spaniel | corgi | mutt | geckos? | rats? | ducks? | goats?
 whippet | tabby | dachshund | rescue | canary | cockatiel | gerbils? | donkeys? | alpacas?
 """)
-# What is moved to a day or an hour is no household.
+# "Moved to Friday" is not about a home.
 _NO_TIME = (
     r"(?! (?:mon|tue|wed|thu|fri|sat|sun|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|\d))"
 )
@@ -69,13 +56,13 @@ controller | leader | director | cto | ceo | founder | owner | foreman | carer |
 pharmacist | intern | apprentice | librarian | hairdresser | gardener | firefighter | soldier
 """)
 
-# Who left a hospital or a shop may only have been there.
+# "Left the hospital" may only mean a visit.
 _LEAVING_WORK = (
     r"(?:quit|left|lost|leaving) (?:my|the|that|his|her|their) (?:\w+ )?"
     r"(?:job|firm|company|agency|role|post)\b"
 )
 
-# The first that a clause touches is what it is about.
+# In order of precedence: a clause is about the first matter it touches.
 MATTERS = (
     _matter(
         "name",
@@ -289,7 +276,7 @@ MATTERS = (
     ),
 )
 
-# Something is over, or has become something else; what it was is told by the words it shares.
+# Words for an end or a change; shared words tell which fact it is about.
 ENDS = re.compile(
     r"\b"
     + either(r"""

@@ -1,7 +1,7 @@
-"""What somebody says of themselves and their people in English, clause by clause.
+"""Statements in English sentences, clause by clause.
 
-A clause is a fact if a row reads a value out of it, or if it touches a matter of life. What is said
-of a mere thing counts only if it puts an end to something known.
+A clause is a fact if a row extracts a value from it or if it touches a matter (an area of life). A
+clause about a mere thing counts only if it ends a known fact.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from collections.abc import Collection, Iterator
 
 from .....retrieval.times.reading import lowered
 from ..facts import CORRECTION, EXCLUSIVE_MATTERS, Statement, attribute_named, trimmed
+from ..patterns import Matter, ValueRow
 from ..people import People
-from .clauses import IS_NAMED, OWN, Clause, clauses, matter_of
-from .matters import ENDS, NEGATED, TURNS, Matter
-from .values import ROWS, Row
-from .voice import in_third_person
+from .clauses import IS_NAMED, OWN, EnglishClause, clauses, matter_of
+from .matters import ENDS, NEGATED, TURNS
+from .third_person import in_third_person
+from .values import ROWS
 from .words import (
     DENIES,
     INTENDS,
@@ -56,21 +57,21 @@ _CALL_ME = re.compile(
 _ADJUNCT = re.compile(
     r"\b(?:before|after|from|to|at) (?:work|school)\b|\bwith (?:my|our|the) (?:[\w-]+ )?\w+"
 )
-_DIGITS = re.compile(r"\d{6,}")  # a number to keep rather than to tell
+_DIGITS = re.compile(r"\d{6,}")  # a private number, such as an account's
 _SHORTENED = re.compile(r"^'(?:m|ve|re|s|ll|d)\s+")
 _AGE = re.compile(r"[1-9]\d[.!]?$")
 _LONGEST_LIST = 12
 
 
 def statements(sentence: str, who: str, people: People) -> Iterator[Statement]:
-    """Yield what a sentence states about its speaker, who is called ``who``, or their people."""
+    """Yield what a sentence states about its speaker, called ``who``, or people around them."""
     text = plain(sentence)
     if _CORRECTS.search(text) and not UNREAL.search(text):
         yield _corrected(text, who)
         return
-    unnamed = None if people.here else _ACTUALLY.match(text)
+    unnamed = None if people.mentioned else _ACTUALLY.match(text)
     matter = None if unnamed is None else matter_of(lowered(unnamed["said"]))
-    if matter is not None:  # of whom, who made it knows: one on the same matter
+    if matter is not None:  # about whom is unknown: the ledger looks for the same matter
         yield _corrected(text, who)._replace(
             attribute=f"{CORRECTION} {matter.name}", text=f"{trimmed(text)}.", needs_rival=True
         )
@@ -85,22 +86,22 @@ def statements(sentence: str, who: str, people: People) -> Iterator[Statement]:
 
 
 def _corrected(text: str, who: str) -> Statement:
-    """Return a correction whole: what is right stands somewhere in it."""
+    """Return a correction as a whole; the right value is somewhere in it."""
     return Statement(
         CORRECTION, trimmed(text), f"{who}: {trimmed(text)}.", change=True, is_exact=False
     )
 
 
 def _introduced(people: People, told: Collection[str], who: str) -> Iterator[Statement]:
-    """Yield who was named on the way: "my brother Callum would eat that" tells of a brother.
+    """Yield people named in passing: "my brother Callum would eat that" reveals a brother.
 
-    Of whom something is told a fact speaks already: they are known by it from now on.
+    People that another statement is about are skipped: that statement makes them known.
     """
-    for relation, name in people.met:
+    for relation, name in people.introduced:
         if f"{relation} {name}" not in told:
             text = f"{who}'s {relation} is called {name.title()}."
             yield Statement("family", name.title(), text, f"{relation} {name}", is_exact=False)
-    people.met.clear()
+    people.introduced.clear()
 
 
 def _names(text: str, who: str, people: People) -> Iterator[Statement]:
@@ -120,7 +121,7 @@ def _names(text: str, who: str, people: People) -> Iterator[Statement]:
         yield Statement("name", name.title(), f"{who}'s name is {name.title()}.")
 
 
-def _stated(text: str, clause: Clause, who: str) -> Iterator[Statement]:
+def _stated(text: str, clause: EnglishClause, who: str) -> Iterator[Statement]:
     said = text[clause.begin : clause.end]
     named = IS_NAMED.match(said)
     if named is not None and clause.subject:
@@ -149,9 +150,9 @@ def _stated(text: str, clause: Clause, who: str) -> Iterator[Statement]:
         yield Statement("whereabouts", place["v"], f"{who} is in {place['v']}.", is_exact=False)
 
 
-def _worded(said: str, clause: Clause, who: str) -> str:
-    """Return a clause so that it reads alone: whom it is about stands in it."""
-    if clause.subject and not clause.told:
+def _worded(said: str, clause: EnglishClause, who: str) -> str:
+    """Return a clause that reads on its own, with its subject named."""
+    if clause.subject and not clause.names_subject:
         return f"{who}'s {_titled(clause.subject)}: {said.strip(' ,;:-').rstrip('.!')}."
     return in_third_person(said, who)
 
@@ -162,22 +163,22 @@ def _titled(subject: str) -> str:
 
 
 def _turns(matter: Matter, main: str) -> bool:
-    """Whether a matter is otherwise from now on; what is denied or only meant to be is not."""
+    """Return whether a matter changes, unless the change is negated or only intended."""
     found = None if matter.turns is None else matter.turns.search(main)
     return (
         found is not None and not DENIES.search(main[: found.start()]) and not INTENDS.search(main)
     )
 
 
-def _matter(main: str, words: str, clause: Clause) -> Matter | None:
-    """Return what a clause is about; with whom or before what somebody does it tells little."""
+def _matter(main: str, words: str, clause: EnglishClause) -> Matter | None:
+    """Return the matter of a clause; adjuncts such as "with my sister" are considered last."""
     predicate = main[clause.at - clause.begin :] if clause.subject else main
     looked_at = (_ADJUNCT.sub("", predicate), predicate, main, words)
     return next(filter(None, map(matter_of, looked_at)), None)
 
 
-def _general(said: str, clause: Clause, text: str) -> Statement | None:
-    """Return a clause as a fact about a matter of life; a thing's only if it ends something."""
+def _general(said: str, clause: EnglishClause, text: str) -> Statement | None:
+    """Return a clause as a statement about a matter; one about a thing must end something."""
     words = lowered(said)
     rest = trimmed(_SHORTENED.sub("", said[clause.at - clause.begin :]))
     value = rest if rest else trimmed(said)
@@ -206,7 +207,7 @@ def _general(said: str, clause: Clause, text: str) -> Statement | None:
     )
 
 
-def _exact(text: str, clause: Clause, who: str) -> Iterator[Statement]:
+def _exact(text: str, clause: EnglishClause, who: str) -> Iterator[Statement]:
     said = text[clause.begin : clause.end]
     predicate, at, own = lowered(text[clause.at : clause.end]), clause.at, None
     mine = OWN.match(lowered(said))
@@ -223,14 +224,20 @@ def _exact(text: str, clause: Clause, who: str) -> Iterator[Statement]:
             return
 
 
-def _is_for(row: Row, own: str | None) -> bool:
+def _is_for(row: ValueRow, own: str | None) -> bool:
     if row.own is None or own is None:
         return row.own is None and own is None
     return row.own.fullmatch(own) is not None
 
 
 def _made(
-    row: Row, match: re.Match[str], text: str, clause: Clause, at: int, who: str, own: str | None
+    row: ValueRow,
+    match: re.Match[str],
+    text: str,
+    clause: EnglishClause,
+    at: int,
+    who: str,
+    own: str | None,
 ) -> Iterator[Statement]:
     begin, end = (at + place for place in match.span("v"))
     said = text[clause.begin : clause.end]
@@ -253,7 +260,7 @@ def _made(
 
 
 def _items(value: str) -> list[str]:
-    """Split "tennis, hiking and climbing"; what is no plain list stays whole."""
+    """Split "tennis, hiking and climbing"; return nothing if it is not a plain list."""
     items = [trimmed(part) for part in _LISTED.split(value)]
     is_plain = all(item and len(item.split()) <= 4 for item in items)
     return items if is_plain and len(items) <= _LONGEST_LIST else []

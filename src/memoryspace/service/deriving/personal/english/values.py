@@ -1,15 +1,15 @@
-"""The rows that read an exact value out of an English clause: a home, a job, an allergy, a taste.
+"""Patterns that extract an exact value from an English clause: a home, a job, an allergy, a taste.
 
-A row sees a predicate in lower case ("'m a nurse", "works at the mill"); ``v`` is the value.
-The first row that matches wins. What no row reads is still a fact if it touches a matter of life.
+A row matches a predicate in lower case ("'m a nurse", "works at the mill"); group ``v`` is the
+value. The first matching row wins. A clause without a match is still a fact if it touches a matter.
 """
 
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
-from .matters import ANIMALS, either
+from ..patterns import ValueRow, either, row
+from .matters import ANIMALS
 
 _BE = r"(?:am|is|are|'m|'s|'re)\s"
 _HAVE = r"(?:(?:have|has|'ve|'s)\sgot|have|has|'ve|got)\s(?:also\s)?"
@@ -69,34 +69,9 @@ after | over | important
 )
 
 
-class Row(NamedTuple):
-    """What matches states ``attribute`` of somebody; ``own`` is for "my … is": which "my …"."""
-
-    pattern: re.Pattern[str]
-    attribute: str
-    polarity: int = 1
-    ended: bool = False
-    change: bool = False
-    is_list: bool = False
-    own: re.Pattern[str] | None = None
-
-
-def row(
-    pattern: str,
-    attribute: str,
-    *,
-    polarity: int = 1,
-    ended: bool = False,
-    change: bool = False,
-    is_list: bool = False,
-) -> Row:
-    """Return a row whose pattern is written as a text."""
-    return Row(re.compile(pattern), attribute, polarity, ended, change, is_list)
-
-
-def _own(words: str, attribute: str, value: str = _SHORT, *, is_list: bool = False) -> Row:
+def _own(words: str, attribute: str, value: str = _SHORT, *, is_list: bool = False) -> ValueRow:
     pattern = re.compile(rf"(?:is|are)\s(?:called\s|named\s|on\s)?{value}")
-    return Row(pattern, attribute, is_list=is_list, own=re.compile(words))
+    return ValueRow(pattern, attribute, is_list=is_list, own=re.compile(words))
 
 
 ROWS = (
@@ -112,7 +87,7 @@ ROWS = (
     _own("(?:phone|mobile|cell|telephone)(?: number)?", "phone", r"(?P<v>[+\d][\d ()-]{4,})"),
     _own("(?:biggest |other |main )?(?:hobby|hobbies|interests?|passions?)", "likes", is_list=True),
     _own(r"(?:all-time )?favourites?(?: \w+){1,4}", "*", rf"(?!the one|one\b){_SHORT}"),
-    # who somebody is
+    # identity
     row(
         rf"{_BE}{_ADVERBS}(?:an? )?(?P<v>\d{{1,3}})(?=[.!,;]|\s(?:years?\sold|now|and|this year"
         rf"|today)"

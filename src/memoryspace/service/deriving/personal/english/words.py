@@ -1,10 +1,10 @@
-"""Small words of English: what opens a clause, what asks, what is only imagined or thought."""
+"""English function words: openers, questions, hypotheticals, and verbs of thinking and saying."""
 
 from __future__ import annotations
 
 import re
 
-from .matters import either
+from ..patterns import either
 
 _SHORTENED = """
     I'm I've don't doesn't didn't can't won't isn't aren't wasn't haven't hasn't he's she's they're
@@ -14,12 +14,12 @@ _AS_TYPED = {"i": "I"} | {each.lower().replace("'", ""): each for each in _SHORT
 _TYPED = re.compile(r"(?<![\w'])(?:" + "|".join(_AS_TYPED) + r")(?!\w)", re.IGNORECASE)
 
 
-# What somebody adds without saying more.
+# Trailing interjections.
 _SIGHS = re.compile(r",?\s(?:lol|haha|ugh|btw|tbh|obviously|poor thing)(?=[.!]*$)", re.IGNORECASE)
 
 
 def plain(text: str) -> str:
-    """Return a text with the apostrophes that people leave out, a capital I and no last sigh."""
+    """Return a text with missing apostrophes restored, a capital I and no trailing interjection."""
     typed = _TYPED.sub(lambda match: _AS_TYPED[match.group().lower()], text)
     return _SIGHS.sub("", typed)
 
@@ -28,7 +28,7 @@ def _start(lines: str) -> re.Pattern[str]:
     return re.compile(rf"{either(lines)}\b", re.IGNORECASE)
 
 
-# What may stand before a clause without changing what is said.
+# Openers that do not change the meaning of a clause.
 _OPENINGS = either(r"""
 hi | hey | hello | hiya | good (?:morning|evening|afternoon) | morning | oh | ah | well | so
 yes | yeah | yep | no(?=[,!]) | nope
@@ -46,7 +46,7 @@ turns out (?=my\b|our\b|(?-i:[A-Z][a-z]))
 as for me | personally | luckily | fortunately | so far | big step | one correction | correction
 """)
 OPENER = re.compile(rf"(?>(?:{_OPENINGS})\b[\s,.!:;-]*|[^\w\s]+\s*)*+", re.IGNORECASE)
-# When something is so may stand before whom it is about.
+# Time expressions that may precede the subject.
 LEAD = re.compile(
     r"(?:today|yesterday|tonight|tomorrow|now|(?:this|last|next|every|each) \w+|(?:in|on|from"
     r"|since|at|after|as|for) [\w']+(?: \w+){0,2}?|"
@@ -85,7 +85,7 @@ SUBORDINATE = re.compile(
     r"\b(?:since|because|cos|bc|when|after|before|until|till|who|which|while|so that|though"
     r"|although)\b"
 )
-# What somebody thinks, feels or is about to say is nothing lasting.
+# Thoughts, feelings and announcements are not lasting facts.
 IDLE = re.compile(
     r"\s*(?:(?:really|also|just|still|totally|always|actually|'m|am|'ve|have|was|do|so|kinda|did"
     r"|very|quite|pretty|not|a bit|a little|too)\s)*"
@@ -110,7 +110,7 @@ trying to | going to (?:bed|sleep|try) | back\b
     + r"",
     re.IGNORECASE,
 )
-# A person's words about themselves tell of them; what else they say is nobody's fact.
+# What people say about themselves is a fact; what else they say is not.
 SAYS = re.compile(
     r"(?:just |always |also |keeps? |once )?(?:says?|said|saying|told|tells?|thinks?|reckons?"
     r"|asked?s?|claims?|insists?|informs?"
@@ -118,7 +118,7 @@ SAYS = re.compile(
     r"|she|they|he's|she's|they're)\b)",
     re.IGNORECASE,
 )
-# A piece that leaves out the "I": "got a job", "quit smoking", "still in town".
+# Pieces that omit the "I": "got a job", "quit smoking", "still in town".
 BARE = _start(r"""
 got | quit | moved | moving | started | starting | start | stopped | broke | left | bought
 sold | finished | had | went | joined

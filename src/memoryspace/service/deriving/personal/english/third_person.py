@@ -1,6 +1,6 @@
-"""English in the third person: "I live with my cat" is "Ann lives with their cat".
+"""English in the third person: "I live with my cat" becomes "Ann lives with their cat".
 
-What the few rules are not sure of is left as it was said, with the name before it.
+A clause that the rules cannot convert safely stays as it was said, with the name before it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _UNSURE = re.compile(r"\b(?:you|your|yours|we|our|us)\b", re.IGNORECASE)
 
 
 def in_third_person(clause: str, who: str) -> str:
-    """Return a clause as somebody else would say it of ``who``."""
+    """Return a clause in the third person, about ``who``."""
     sentence = clause.strip(" ,;:-").rstrip(".!") + "."
     if _UNSURE.search(sentence) is None:
         turned = _turned(sentence, who)

@@ -1,4 +1,4 @@
-"""Several derivers on one service: which there are, what they make, and whom something concerns."""
+"""The derivers of one service: validation, the kinds they derive, and which apply to a message."""
 
 from __future__ import annotations
 
@@ -11,31 +11,36 @@ from ..values.kinds import NO_MEMORIES
 from ..values.memory import RAW, MemoryItem
 from ..writing.secrecy import without_secrets
 from .contract import AboutPeople, Deriver, Selective
-from .jobs import known_as
+from .jobs import owner_name
 
 
 def all_of(deriver: Deriver | None, derivers: Sequence[Deriver]) -> tuple[Deriver, ...]:
-    """Return the derivers that a service was given, each of another name."""
+    """Return the derivers a service was given, after checking that their names differ.
+
+    Raises:
+        InvalidInput: Both arguments were given, or two derivers share a name.
+        TypeError: Something is not a ``Deriver``.
+    """
     if deriver is not None and derivers:
-        raise InvalidInput("give one deriver, or all of them as derivers, not both")
+        raise InvalidInput("pass `deriver=` or `derivers=`, not both")
     every = tuple(derivers) if deriver is None else (deriver,)
     names: set[str] = set()
     for each in every:
         if not isinstance(each, Deriver):
             raise TypeError(
-                f"a deriver has name, kinds, is_quick and derive; a {type(each).__name__} has not"
+                f"{type(each).__name__} is not a deriver: it needs name, kinds, is_quick and derive"
             )
-        if known_as(each.name) in names:
+        if owner_name(each.name) in names:
             raise InvalidInput(
-                f"two derivers are called {known_as(each.name)!r}: jobs would not know whose they "
-                "are; name one of them otherwise"
+                f"two derivers are called {owner_name(each.name)!r}, so their jobs could not be "
+                "told apart; rename one of them"
             )
-        names.add(known_as(each.name))
+        names.add(owner_name(each.name))
     return every
 
 
 def kinds_of(derivers: Sequence[Deriver]) -> tuple[str, ...]:
-    """Return the kinds of memories that derivers make, each once."""
+    """Return the kinds of memories that derivers derive, each once."""
     found: dict[str, None] = {}
     for deriver in derivers:
         found.update(dict.fromkeys(_kinds_of(deriver)))
@@ -43,16 +48,16 @@ def kinds_of(derivers: Sequence[Deriver]) -> tuple[str, ...]:
 
 
 def is_about_people(deriver: Deriver) -> bool:
-    """Tell whether what a deriver makes is an index over what somebody told of themselves."""
+    """Return whether a deriver's memories index what people said about themselves."""
     return isinstance(deriver, AboutPeople) and deriver.is_about_people
 
 
 def concerned(
     derivers: Sequence[Deriver], memories: Sequence[MemoryItem], details: Mapping[str, Any]
 ) -> list[Deriver]:
-    """Return the derivers for whom there may be something in memories.
+    """Return the derivers that apply to memories. A single deriver applies to all.
 
-    One that is alone gets everything. Like all that derivers see, this is without secrets.
+    Derivers never see secrets, so they are asked about the redacted memories.
     """
     if len(derivers) == 1:
         return list(derivers)
@@ -68,7 +73,7 @@ def concerned(
 def _kinds_of(deriver: Deriver) -> tuple[str, ...]:
     for kind in deriver.kinds:
         if check_id("a deriver's kind", kind) in {RAW, *NO_MEMORIES}:
-            raise InvalidInput(f"{deriver.name} makes {kind!r}, which is taken; name it otherwise")
+            raise InvalidInput(f"{deriver.name} derives {kind!r}, a reserved kind; rename it")
     if not deriver.kinds:
-        raise InvalidInput(f"{deriver.name} names no kind of memory that it makes")
+        raise InvalidInput(f"{deriver.name} has no kinds; name the kinds of memories it derives")
     return tuple(deriver.kinds)

@@ -1,8 +1,7 @@
-"""New facts against what is known: which are the same, which put an end to another, which are new.
+"""Comparison of new facts with known ones: which repeat, which supersede, which are new.
 
-``Ledger`` is one job's view of a user's facts: what the store knows, and what the job itself has
-decided so far. So a sentence said twice is one fact, and of two homes said in one breath the later
-one holds.
+``FactLedger`` is one job's view of a user's facts: the stored ones and those the job has decided so
+far. A sentence said twice is one fact, and of two homes in one message the later holds.
 """
 
 from __future__ import annotations
@@ -16,40 +15,39 @@ from ....record import Origin
 from ...values.kinds import SUPERSEDED, SUPERSEDED_BY
 from ...values.memory import QUARANTINED, Draft, MemoryItem
 from ..contract import Add, Adjust, Decision, Supersede
-from ..language import value_words
-from ..likeness import likeness
+from ..similarity import similarity, value_words
 from .entries import (
-    Entry,
+    FactEntry,
     Relation,
-    is_meant,
-    is_over,
+    has_same_slot,
+    is_ended_by,
     may_end,
     related,
     says_more,
     says_the_same,
 )
-from .facts import CORRECTION, IMPORTANCE, INSTRUCTION, Fact, label_of, spoken_of
+from .facts import CORRECTION, IMPORTANCE, INSTRUCTION, Fact, label_of, with_subject
 
 FACT = "fact"  # the kind of memory
 
-_SPOKEN_OF = frozenset({"medication"})  # matters of which a change need not name what it changes
-_CONFIRMERS = 20  # memories that a fact names as having confirmed it, the last ones
+_SPOKEN_OF = frozenset({"medication"})  # matters in which a change need not name what it changes
+_CONFIRMERS = 20  # memories listed as having confirmed a fact, the newest
 
 
-class Ledger:
-    """What holds while a job is thought about, and what it decides."""
+class FactLedger:
+    """The facts that hold during a job, and the decisions of the job."""
 
     def __init__(self, job_id: str, known: Iterable[MemoryItem], author: str) -> None:
         self._job_id = job_id
         self._author = author
         self._decisions: list[Decision] = []
-        self._adjusted: dict[str, int] = {}  # where the decision about a stored fact stands
-        self.entries = {memory.id: Entry.of(memory) for memory in known}
+        self._adjusted: dict[str, int] = {}  # index of the decision about each stored fact
+        self.entries = {memory.id: FactEntry.of(memory) for memory in known}
         self.touched: set[tuple[str, str, int]] = set()  # groups in which something changed
 
     @property
     def decisions(self) -> Sequence[Decision]:
-        """What was decided so far, in order."""
+        """The decisions so far, in order."""
         return self._decisions
 
     def take(
@@ -59,48 +57,50 @@ class Ledger:
         like: Collection[str] = (),
         verdict: tuple[Relation, str] | None = None,
     ) -> None:
-        """Decide about a fact. A ``verdict`` on a known one, by its id, comes before the rules.
+        """Decide about a fact. A ``verdict`` on a known fact, by its id, overrides the rules.
 
-        ``like`` are ids of known facts with similar words, whatever they are said to be about.
+        ``like`` holds ids of known facts with similar words, whatever their subject.
         """
-        if fact.quarantined:  # it may neither confirm nor end what was said in good faith
+        if fact.quarantined:  # it may neither confirm nor end a trusted fact
             self._decisions += [] if fact.needs_rival else [Add(self._draft(fact))]
             return
         relation, entry = self._judged(verdict) or self._related(fact, like)
         if entry is not None and relation is Relation.SAME:
             self._confirm(entry, fact)
         elif entry is not None and fact.said_at < entry.said_at:
-            self._add_over(fact, entry)  # told late: it held until then
+            self._add_superseded(fact, entry)  # an older fact, told late: already superseded
         else:
-            rivals = [] if verdict is not None else self._over(fact)
+            rivals = [] if verdict is not None else self._ended_by(fact)
             self._replace(fact, rivals if entry is None else [entry, *rivals])
 
-    def _over(self, fact: Fact) -> list[Entry]:
-        """Return what a fact puts an end to; "the dose went up" means the last one spoken of."""
+    def _ended_by(self, fact: Fact) -> list[FactEntry]:
+        """Return the entries a fact ends; "the dose went up" ends the last one mentioned."""
         if not may_end(fact):
             return []
-        found = [entry for entry in self.entries.values() if is_over(entry, fact)]
+        found = [entry for entry in self.entries.values() if is_ended_by(entry, fact)]
         if fact.attribute == CORRECTION:
-            return sorted(found, key=lambda entry: likeness(entry.text, fact.text))[-1:]
+            return sorted(found, key=lambda entry: similarity(entry.text, fact.text))[-1:]
         if fact.attribute.startswith(f"{CORRECTION} "):
-            return found[-1:]  # "actually he's a labrador": of the last one spoken of
+            return found[-1:]  # "actually he's a labrador": about the last one mentioned
         if found or not fact.change or fact.attribute not in _SPOKEN_OF:
             return found
-        same = [entry for entry in self.entries.values() if is_meant(entry, fact)]
+        same = [entry for entry in self.entries.values() if has_same_slot(entry, fact)]
         return same[-1:]
 
-    def _replace(self, fact: Fact, rivals: Sequence[Entry]) -> None:
-        """Let a fact hold from now on in the place of others, or beside all."""
+    def _replace(self, fact: Fact, rivals: Sequence[FactEntry]) -> None:
+        """Add a fact, superseding its rivals if there are any."""
         if rivals and fact.needs_rival:
-            fact = spoken_of(fact, rivals[0].subject)
+            fact = with_subject(fact, rivals[0].subject)
         if rivals and fact.attribute == INSTRUCTION and fact.polarity < 0:
-            fact = change(fact, ended=True)  # what is taken back leaves no wish behind
+            fact = change(fact, ended=True)  # a withdrawn instruction leaves none behind
         if rivals:
             self._supersede({entry.id: entry for entry in rivals}.values(), fact)
         elif not fact.needs_rival:
             self._add(fact)
 
-    def _judged(self, verdict: tuple[Relation, str] | None) -> tuple[Relation, Entry | None] | None:
+    def _judged(
+        self, verdict: tuple[Relation, str] | None
+    ) -> tuple[Relation, FactEntry | None] | None:
         if verdict is None:
             return None
         relation, known_id = verdict
@@ -109,8 +109,8 @@ class Ledger:
             return relation, None
         return (relation, entry) if entry is not None else None
 
-    def _related(self, fact: Fact, like: Collection[str]) -> tuple[Relation, Entry | None]:
-        """The same fact, wherever it stands, counts before one that is contradicted."""
+    def _related(self, fact: Fact, like: Collection[str]) -> tuple[Relation, FactEntry | None]:
+        """Return the related entry; the same fact takes precedence over a contradicted one."""
         for entry in filter(None, map(self.entries.get, like)):
             if says_the_same(entry, fact):
                 return Relation.SAME, entry
@@ -129,13 +129,13 @@ class Ledger:
         self._decisions.append(Add(draft))
         self._enter(fact, draft)
 
-    def _add_over(self, fact: Fact, heir: Entry) -> None:
-        """Remember what had ended before it was told."""
-        draft = _ended(self._draft(fact), max(heir.since, fact.since), heir.id)
+    def _add_superseded(self, fact: Fact, successor: FactEntry) -> None:
+        """Add a fact that was already superseded when it was told."""
+        draft = _ended(self._draft(fact), max(successor.since, fact.since), successor.id)
         self._decisions.append(Add(draft))
 
-    def _supersede(self, rivals: Iterable[Entry], fact: Fact) -> None:
-        """Put an end to others; the decisions on them share the draft of what takes their place."""
+    def _supersede(self, rivals: Iterable[FactEntry], fact: Fact) -> None:
+        """Supersede the rivals; all these decisions share the draft of the new fact."""
         draft, before = self._draft(fact), len(self._decisions)
         for entry in rivals:
             valid_to = max(fact.since, entry.since)
@@ -149,24 +149,24 @@ class Ledger:
             self._decisions.append(Add(draft))
         self._enter(fact, draft)
 
-    def _end(self, draft_id: str, valid_to: float, heir: str) -> None:
-        """Let a fact of this very job have held until another one of it began."""
+    def _end(self, draft_id: str, valid_to: float, successor: str) -> None:
+        """Mark a fact of this job as superseded by another fact of this job."""
         for place, decision in self._making(draft_id):
-            draft = _ended(decision.draft, valid_to, heir)
+            draft = _ended(decision.draft, valid_to, successor)
             self._decisions[place] = change(decision, draft=draft)
 
     def _making(self, draft_id: str) -> list[tuple[int, Add | Supersede]]:
-        """Return the decisions that make a memory, with their places."""
+        """Return the decisions that add a memory, with their indexes."""
         return [
             (place, decision)
             for place, decision in enumerate(self._decisions)
             if isinstance(decision, Add | Supersede) and decision.draft.id == draft_id
         ]
 
-    def _confirm(self, entry: Entry, fact: Fact) -> None:
+    def _confirm(self, entry: FactEntry, fact: Fact) -> None:
         new = [source for source in fact.sources if source not in entry.sources]
         if not new:
-            return  # derived again from the same words
+            return  # derived again from the same messages
         entry.sources.update(new)
         if entry.is_new:
             self._add_sources(entry.id, new)
@@ -184,7 +184,7 @@ class Ledger:
         self._put(entry.id, adjust)
 
     def _put(self, memory_id: str, adjust: Adjust) -> None:
-        """Decide about a stored fact once in a job, however often it was confirmed."""
+        """Merge all adjustments of a stored fact into one decision per job."""
         place = self._adjusted.setdefault(memory_id, len(self._decisions))
         if place == len(self._decisions):
             self._decisions.append(adjust)
@@ -208,7 +208,7 @@ class Ledger:
     def _enter(self, fact: Fact, draft: Draft) -> None:
         assert draft.id is not None
         self.touched.add((fact.subject, fact.attribute, fact.polarity))
-        self.entries[draft.id] = Entry(
+        self.entries[draft.id] = FactEntry(
             draft.id,
             fact.subject,
             fact.attribute,
@@ -240,12 +240,12 @@ class Ledger:
         )
 
     def name(self, *parts: str) -> str:
-        """Return an id that is the same whenever this job is thought about again."""
+        """Return an id that is the same whenever this job is derived again."""
         digest = blake2b("\n".join((self._job_id, *parts)).encode(), digest_size=12)
         return f"{parts[0]}-{digest.hexdigest()}"
 
 
-def _ended(draft: Draft, valid_to: float, heir: str) -> Draft:
-    """Return a fact that no longer holds, with what does."""
-    details = {**draft.details, SUPERSEDED_BY: heir}
+def _ended(draft: Draft, valid_to: float, successor: str) -> Draft:
+    """Return a superseded draft that names its successor."""
+    details = {**draft.details, SUPERSEDED_BY: successor}
     return change(draft, valid_to=valid_to, marks=draft.marks | {SUPERSEDED}, details=details)

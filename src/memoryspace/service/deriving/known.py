@@ -1,4 +1,7 @@
-"""What a deriver may ask about a user's memory: only what holds, nothing held back, no secrets."""
+"""``KnownMemories``: a deriver's read access to one user's memory.
+
+It shows only memories that still hold, none in quarantine, and no secrets.
+"""
 
 from __future__ import annotations
 
@@ -12,25 +15,25 @@ from ..values.kinds import SUPERSEDED
 from ..values.memory import QUARANTINED, MemoryItem
 from ..writing.repository import Shelf
 from ..writing.secrecy import without_secrets
-from .likeness import likeness
+from .similarity import similarity
 
 _OUT = frozenset({QUARANTINED, SUPERSEDED})
-_LOOKED_AT = 4  # times as many as are asked for: the likest need not be the best answer
+_LOOKED_AT = 4  # candidates per result: the best search hits need not be the most similar texts
 
 
 class KnownMemories:
-    """One user's memories, for a deriver."""
+    """One user's memories as a deriver sees them; implements ``Known``."""
 
     def __init__(self, user: str, shelf: Shelf, searcher: Searcher) -> None:
         self._scope = Scope(user)
         self._shelf = shelf
         self._searcher = searcher
-        self.seen: dict[str, MemoryItem] = {}  # what was read, as it is stored
+        self.seen: dict[str, MemoryItem] = {}  # memories read so far, as stored
 
     async def similar(
         self, text: str, *, kinds: Sequence[str], top_k: int = 5
     ) -> list[tuple[MemoryItem, float]]:
-        """Return memories like a text, the likest first."""
+        """Return memories similar to a text, most similar first."""
         if not text.strip() or not kinds:
             return []
         only = AllOf((AnyOf(tuple(Only(kind=kind) for kind in kinds)), Only(without=_OUT)))
@@ -38,27 +41,27 @@ class KnownMemories:
             self._scope.user, Query(text=text, top_k=top_k * _LOOKED_AT, only=only)
         )
         memories = await self._read({each.seq: each.id for each in found})
-        rated = [(each, likeness(text, each.text)) for each in memories]
+        rated = [(each, similarity(text, each.text)) for each in memories]
         rated.sort(key=lambda pair: (-pair[1], -pair[0].seq))
         return rated[:top_k]
 
     async def of_kind(self, kind: str, *, limit: int = 1000) -> list[MemoryItem]:
-        """Return the newest memories of a kind, in the order they were made."""
+        """Return the newest memories of a kind, oldest first."""
         where = Where(kind=kind, without=_OUT, limit=limit, newest=True)
         return await self._select(where)
 
     async def there(self, memory_ids: Collection[str]) -> set[str]:
-        """Return which of these memories are there, whatever their state."""
+        """Return which of these memories exist, whatever their state."""
         where = Where(ids=frozenset(memory_ids))
         return {each.id for each in await self._shelf.store.select(self._scope, where)}
 
     async def get(self, memory_id: str) -> MemoryItem | None:
-        """Return one memory, unless it is held back."""
+        """Return a memory, or ``None`` if it is missing, superseded or in quarantine."""
         found = await self._shelf.find(self._scope, memory_id)
         return None if found is None or found.marks & _OUT else _clean(found)
 
     async def _read(self, ids: Mapping[int, str]) -> list[MemoryItem]:
-        """Return memories by their seqs; what was read before is not read again."""
+        """Return memories by seq, without reading any of them twice."""
         known = {each.seq: each for each in self.seen.values()}
         if ids.keys() <= known.keys():
             return [_clean(known[seq]) for seq in ids]

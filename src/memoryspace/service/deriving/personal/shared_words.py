@@ -1,13 +1,14 @@
-"""Whether two facts speak of the same thing: by a name or a telling word that both have."""
+"""Shared content words: whether two facts are about the same thing, by a name or a word."""
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
 
-from ..language import value_words, word_set
+from ..language import word_set
+from ..similarity import value_words
 
-# Words that tell little of what a fact is about.
+# Words that say little about the topic of a fact.
 _COMMON = word_set("""
     user asks day week month year time new one two thing work job home hous live get got go
     went come make made take took start stop quit eat drink now still back last next first
@@ -19,7 +20,7 @@ _COMMON = word_set("""
     know
 """)
 _HAN = re.compile("[\u4e00-\u9fff]+")
-_DAYS = re.compile(r"[(（]\d{4}-\d\d-\d\d[^)）]*[)）]")  # which a text was given
+_DAYS = re.compile(r"[(（]\d{4}-\d\d-\d\d[^)）]*[)）]")  # dates appended on extraction
 _WHEN = re.compile(
     r"\b(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*\b|(?:周|星期|礼拜)[一二三四五六日天]", re.IGNORECASE
 )
@@ -32,28 +33,28 @@ _LITTLE = frozenset(
 
 
 def shares_a_word(one: str, other: str, *, besides: str = "") -> bool:
-    """Tell whether two texts share a telling word: a name, a thing, two characters in a row.
+    """Return whether two texts share a content word: a name, a thing, two Chinese characters.
 
-    Those of ``besides`` do not count, such as the name of whom both speak of.
+    Words of ``besides`` do not count, such as the name of the person both are about.
     """
     shared = _telling(one) & _telling(other)
     return bool(shared - _telling(besides)) if besides else bool(shared)
 
 
 def shares_a_matter(one: str, other: str, *, besides: str = "") -> bool:
-    """Tell the same of two texts on one matter of life, where a single character is enough."""
+    """Return the same for two texts on one matter, where a single character is enough."""
     shared = _characters(one) & _characters(other)
     return shares_a_word(one, other, besides=besides) or bool(shared - _characters(besides))
 
 
 def is_other_time(one: str, other: str) -> bool:
-    """Tell whether two texts name days or hours, not the same, and the later is no addition."""
+    """Return whether two texts name different weekdays and the later one adds nothing."""
     before, after = _schedule(one), _schedule(other)
     return bool(before and after) and before.isdisjoint(after) and _ADDS.search(other) is None
 
 
 def tells_days(text: str) -> bool:
-    """Tell whether a text names days of the week."""
+    """Return whether a text names days of the week."""
     return bool(_schedule(text))
 
 

@@ -1,7 +1,7 @@
-"""Reading facts out of what was said, by rules: English and Chinese, no model.
+"""Rule-based fact extraction for English and Chinese; no model.
 
-Only what a user says counts, and of it only what states something lasting about them or their
-people. The rules would rather miss a fact than make one up.
+Only a user's own messages count, and of those only lasting statements about the user or people
+around them. The rules prefer missing a fact to inventing one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ....retrieval.times import TimeSpan, times_in
 from ...values.memory import MemoryItem
 from ..language import is_chinese, sentences, stated_part
 from .chinese import rules as personal_chinese
-from .dating import dated
+from .dates import dated
 from .english import rules as personal_english
 from .facts import (
     EXCLUSIVE_MATTERS,
@@ -28,21 +28,21 @@ from .facts import (
     trimmed,
     type_of,
 )
-from .instructions import Wish, wish_in
+from .instructions import InstructionEffect, instruction_effect
 from .people import People
 
-_USERS = frozenset({None, "user", "human"})  # the roles whose words are a user's
+_USERS = frozenset({None, "user", "human"})  # roles of a user's own messages
 _NO_NAMES = frozenset({"", "user", "human", "me", "用户"})
 _YEAR = re.compile(r"\d{4}")
 _LEADS_TO_TIME = re.compile(
     r"[\s,，]*(?:\b(?:in|on|at|since|from|around|back in|in the|over the))?[\s,，]*$"
 )
 _SPEAK_OF_TIME = frozenset({"event", "plan", "habit", "birthday", "instruction"})
-_NEVER_TIMED = frozenset({"birthday", "age"})  # their dates are values, not when something happened
+_NEVER_TIMED = frozenset({"birthday", "age"})  # their dates are values, not times of events
 _JOKE = re.compile(
     r"\b(?:jk|j/k|just kidding|only joking|kidding)\b|开玩笑|逗你|骗你的|瞎说", re.IGNORECASE
 )
-# "I changed my name. It's Wren now.": the second sentence goes on with the first.
+# "I changed my name. It's Wren now.": the second sentence continues the first.
 _NEW = re.compile(
     r"\b(?:changed|new|opened|moved|joined|bought|adopted|started|got|engaged)\b|[换改新搬养签]|考上",
     re.IGNORECASE,
@@ -53,29 +53,29 @@ _GOES_ON = re.compile(
 
 
 def is_said_by_user(memory: MemoryItem) -> bool:
-    """Tell whether a memory holds a user's own words."""
+    """Return whether a memory holds a user's own words."""
     return memory.role in _USERS
 
 
 def facts_in(memory: MemoryItem, names: Mapping[str, str] | None = None) -> Iterator[Fact]:
     """Yield the facts that a user states in one memory, in reading order.
 
-    ``names`` are people known from earlier ones, as ``personal_people.names_of`` returns them.
+    ``names`` are people known from earlier memories, as ``people.names_of`` returns them.
     """
     if not is_said_by_user(memory):
         return
     people = People(names, _own_names(memory))
-    for sentence in _meant(memory.text):
+    for sentence in _serious_sentences(memory.text):
         yield from _read(sentence, memory, people)
 
 
 def subject_of(memory: MemoryItem) -> str:
-    """Return whom "I" means: the user, unless a role is missing and a name says who speaks."""
+    """Return the subject that "I" refers to: the user, or the named speaker if there is no role."""
     return USER if _speaker(memory) is None else str(_speaker(memory)).casefold()
 
 
 def called(memory: MemoryItem, *, chinese: bool) -> str:
-    """Return what to call the speaker in a sentence."""
+    """Return the name of the speaker for use in a sentence."""
     name = _speaker(memory)
     if name is not None:
         return name
@@ -88,14 +88,14 @@ def _speaker(memory: MemoryItem) -> str | None:
 
 
 def _own_names(memory: MemoryItem) -> frozenset[str]:
-    """What the speaker may be called: "I'm nora" is a name if the user is nora_p."""
+    """Return possible names of the speaker: "I'm nora" gives a name if the user is nora_p."""
     return frozenset(re.split(r"[\W\d_]+", f"{memory.name or ''} {memory.user_id}".casefold())) - {
         ""
     }
 
 
-def _meant(text: str) -> Iterator[str]:
-    """Yield the sentences that are meant; what goes on with the one before is put to it."""
+def _serious_sentences(text: str) -> Iterator[str]:
+    """Yield sentences without jokes; a sentence that continues the one before is joined to it."""
     found: list[str] = []
     for sentence in sentences(without_quotations(text)):
         if not any(map(str.isalnum, sentence)):
@@ -114,9 +114,9 @@ def _read(sentence: str, memory: MemoryItem, people: People) -> Iterator[Fact]:
     language = personal_chinese if chinese else personal_english
     said = datetime.fromtimestamp(memory.created_at, UTC)
     times = times_in(sentence, said)
-    wish = wish_in(sentence)
-    if wish is not None:
-        yield _wished(wish, sentence, memory, chinese=chinese)
+    effect = instruction_effect(sentence)
+    if effect is not None:
+        yield _instruction_fact(effect, sentence, memory, chinese=chinese)
         return
     stated = stated_part(sentence)
     for statement in language.statements(stated, called(memory, chinese=chinese), people):
@@ -125,19 +125,21 @@ def _read(sentence: str, memory: MemoryItem, people: People) -> Iterator[Fact]:
             yield fact
 
 
-def _wished(wish: Wish, sentence: str, memory: MemoryItem, *, chinese: bool) -> Fact:
+def _instruction_fact(
+    effect: InstructionEffect, sentence: str, memory: MemoryItem, *, chinese: bool
+) -> Fact:
     who, said = called(memory, chinese=chinese), trimmed(sentence)
     return Fact(
         text=f"{who}：{said}。" if chinese else f"{who} asks: {said[:1].upper()}{said[1:]}.",
         subject=subject_of(memory),
         attribute=INSTRUCTION,
         value=said,
-        polarity=1 if wish is Wish.STANDS else -1,
+        polarity=1 if effect is InstructionEffect.STANDS else -1,
         type=INSTRUCTION,
         said_at=memory.created_at,
         sources=(memory.id,),
         quarantined=memory.is_quarantined,
-        needs_rival=wish is Wish.ALLOWS,
+        needs_rival=effect is InstructionEffect.ALLOWS,
     )
 
 
@@ -149,17 +151,17 @@ def _fact(
     said = datetime.fromtimestamp(memory.created_at, UTC)
     is_timed = attribute not in _NEVER_TIMED and not (attribute == "habit" and statement.change)
     time = dated(told[0], said, statement.text) if told and is_timed else None
-    if need == "dated":  # what touches no matter of life is an event, or a plan, if it has a time
+    if need == "dated":  # it belongs to no matter, but with a time it is an event or a plan
         if not told:
             return None
         attribute = "plan" if time is not None and time.start > said else "event"
-    # Who will move next month still lives where they live.
+    # Someone who moves next month still lives where they live.
     is_to_come = (
         time is not None and time.start > said and matter_of(attribute) in EXCLUSIVE_MATTERS
     )
     subject = subject_of(memory) + (f"/{statement.subject}" if statement.subject else "")
     return Fact(
-        text=_dated(statement.text, time, chinese=chinese),
+        text=_with_dates(statement.text, time, chinese=chinese),
         subject=subject,
         attribute=attribute,
         value=_without_time(statement.value, attribute, times),
@@ -179,7 +181,7 @@ def _fact(
 
 
 def _without_time(value: str, attribute: str, times: list[TimeSpan]) -> str:
-    """Cut "last week" off "Rome last week": a home is to be compared with another one."""
+    """Return "Rome" for "Rome last week", so that homes can be compared."""
     if attribute in _SPEAK_OF_TIME:
         return value
     for time in times:
@@ -188,8 +190,8 @@ def _without_time(value: str, attribute: str, times: list[TimeSpan]) -> str:
     return value
 
 
-def _dated(text: str, time: TimeSpan | None, *, chinese: bool) -> str:
-    """Put the days behind a sentence that speaks of "yesterday": it is to be read alone."""
+def _with_dates(text: str, time: TimeSpan | None, *, chinese: bool) -> str:
+    """Append dates to a sentence with a relative time ("yesterday"), so that it reads alone."""
     if time is None or _YEAR.search(time.text) is not None:
         return text
     first, last = time.start.date(), datetime.fromordinal(time.end.toordinal() - 1).date()

@@ -1,7 +1,7 @@
-"""When something is that somebody speaks of: "on Friday" comes, unless they tell what happened.
+"""Resolution of ambiguous dates: "on Friday" is the next one, unless the text is about the past.
 
-A weekday, a month or a date alone may be the last one or the next one. What is said of it tells
-which; where nothing does, it has no date.
+A weekday, a month or a date without a year may be the last one or the next one. The rest of the
+sentence tells which; if it does not, there is no date.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _COMES = re.compile(
     r"|(?:un)?til)\b|[要将]|会(?!议)|打算|准备|计划|约了|订了|[改推延挪调]迟?[期到]|提前到",
     re.IGNORECASE,
 )
-_AWAITED = re.compile(  # what is spoken of before rather than after, unless it is told as done
+_AWAITED = re.compile(  # usually mentioned in advance, unless told as done
     r"\b(?:appointment|interview|deadline|exam|flight|wedding|starts|opens|leaves|arrives)\b"
     r"|预约|出发|报到|开学|考试|婚礼|面试|手术|复查",
     re.IGNORECASE,
@@ -45,7 +45,7 @@ _WEEK, _YEAR = timedelta(days=7), timedelta(days=365)
 
 
 def dated(time: TimeSpan, said: datetime, text: str) -> TimeSpan | None:
-    """Return the time that a text means, or ``None`` if it could be the last or the next one."""
+    """Return the time a text refers to, or ``None`` if it may be the last or the next one."""
     step = _step(time)
     if step is None or time.start > said or said < time.end:
         return time
@@ -57,7 +57,7 @@ def dated(time: TimeSpan, said: datetime, text: str) -> TimeSpan | None:
 
 
 def _step(time: TimeSpan) -> timedelta | None:
-    """Return after how long the words of a time mean the next one."""
+    """Return the period after which a time expression repeats, or ``None`` if it is unambiguous."""
     if _WEEKDAY.match(time.text) is not None:
         return _WEEK
     return _YEAR if _DATE.match(time.text) is not None else None

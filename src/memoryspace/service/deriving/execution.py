@@ -1,7 +1,7 @@
-"""Carrying decisions out, each so that doing it again changes nothing.
+"""Idempotent execution of a job's decisions.
 
-What comes from memories that are held back is added, held back like them; it changes nothing that
-is trusted.
+Memories derived from quarantined sources are added in quarantine. They never change a trusted
+memory.
 """
 
 from __future__ import annotations
@@ -21,35 +21,35 @@ from ..writing.admission import SUSPICION
 from ..writing.erasing import HELD_UNTIL, SOURCE_VERSIONS, is_source
 from ..writing.repository import Edit, Shelf
 from .contract import BadDecision, Deriver
-from .jobs import Stored, draft_from
+from .jobs import StoredJob, draft_from
 
-ADJUSTED_BY = "adjusted_by"  # the details that name the last decisions carried out on a memory
+ADJUSTED_BY = "adjusted_by"  # the detail that lists the last decisions executed on a memory
 _REMEMBERED = 50  # of them
 
 Plan = Sequence[Mapping[str, Any]]
-Judge = Callable[[MemoryItem], MemoryItem]  # holds back what looks like an attack
+Judge = Callable[[MemoryItem], MemoryItem]  # quarantines what looks like an attack
 
 
-class Carrier:
-    """Carries out the decisions of one job.
+class PlanExecutor:
+    """Executes the decisions of one job.
 
-    ``seen`` are memories that were read for it: one that is to be changed is not read again unless
-    somebody else has changed it. If ``handed`` are the memories of the job itself, just stored,
-    what comes from them and from what was seen alone needs no reading of its sources.
+    ``seen`` holds memories already read for the job; one of them is read again only if another
+    process has changed it. ``fresh`` holds the job's own memories if they were just stored;
+    sources found in either are not read again.
     """
 
     def __init__(
         self,
         shelf: Shelf,
-        stored: Stored,
+        stored: StoredJob,
         deriver: Deriver,
         judge: Judge,
         *,
         seen: Mapping[str, MemoryItem] | None = None,
-        handed: Sequence[MemoryItem] = (),
+        fresh: Sequence[MemoryItem] = (),
     ) -> None:
         self._seen = {} if seen is None else dict(seen)
-        self._handed = {each.id: each for each in handed}
+        self._fresh = {each.id: each for each in fresh}
         self._shelf = shelf
         self._judge = judge
         self._stored = stored
@@ -57,23 +57,23 @@ class Carrier:
         self._deriver = deriver
 
     def check(self, plan: Plan) -> None:
-        """Find out before anything is written whether everything could be stored."""
+        """Raise ``BadDecision`` if a draft cannot be stored. Writes nothing."""
         drafts = _drafts(plan)
         for draft in drafts:
             if draft.kind not in self._deriver.kinds:
                 raise BadDecision(
-                    f"{self._deriver.name} made a memory of kind {draft.kind!r}, which it has not "
-                    f"announced; its kinds are {', '.join(self._deriver.kinds)}"
+                    f"{self._deriver.name} derived a memory of kind {draft.kind!r}, which is not "
+                    f"among its kinds: {', '.join(self._deriver.kinds)}"
                 )
         try:
             admit([record_of(each) for each in self._memories(drafts, _Sources())])
         except (InvalidInput, TypeError) as error:
             raise BadDecision(
-                f"{self._deriver.name} made what no store can hold: {error}"
+                f"{self._deriver.name} derived a memory that cannot be stored: {error}"
             ) from error
 
-    async def carry_out(self, plan: Plan) -> list[Record]:
-        """Do all that concerns memories that are there; return what is to be added."""
+    async def execute(self, plan: Plan) -> list[Record]:
+        """Change existing memories as decided; return the records to add."""
         drafts = _drafts(plan)
         sources = await self._sources(plan)
         for decision in plan:
@@ -121,7 +121,7 @@ class Carrier:
         await self._edit(decision["id"], adjust, keep=decision.get("text") is not None)
 
     def _reworded(self, memory: MemoryItem, decision: Mapping[str, Any]) -> MemoryItem:
-        """Give a memory the words and the importance that were decided; words have a source."""
+        """Return a memory with the decided text and importance; a new text adds its sources."""
         text, importance = decision.get("text"), decision.get("importance")
         if importance is not None:
             memory = change(memory, importance=importance)
@@ -134,17 +134,17 @@ class Carrier:
         return self._judge(change(memory, text=text, value=value, origin=origin))
 
     def _sources_of(self, decision: Mapping[str, Any]) -> tuple[str, ...]:
-        """Return the memories a decision comes from; all of the job's if it names none."""
+        """Return the source memories of a decision; all of the job's if it names none."""
         named = _named(decision["draft"]["origin"]) if "draft" in decision else ()
         named = tuple(decision.get("derived_from", named))
-        return named if named else tuple(self._stored.task.memories)
+        return named if named else tuple(self._stored.state.memories)
 
     async def _edit(self, memory_id: str, edit: Edit, *, keep: bool = True) -> None:
         try:
             seen = self._seen.pop(memory_id, None)
             await self._shelf.amend(self._everywhere, memory_id, edit, seen=seen, keep=keep)
         except UnknownMemory:
-            return  # it was deleted in the meantime, and what is deleted stays so
+            return  # deleted in the meantime; a deleted memory stays deleted
 
     async def _drop(self, memory_id: str) -> None:
         found = await self._shelf.find(self._everywhere, memory_id)
@@ -154,21 +154,21 @@ class Carrier:
     async def _sources(self, plan: Plan) -> _Sources:
         named = {each for decision in plan for each in self._sources_of(decision)}
         made = {each["draft"]["id"] for each in plan if "draft" in each}
-        ids = frozenset({*named, *self._stored.task.memories} - made)
+        ids = frozenset({*named, *self._stored.state.memories} - made)
         there = await self._records(ids)
-        session, own = self._stored.scope.session, self._stored.task.memories
+        session, own = self._stored.scope.session, self._stored.state.memories
         return _Sources({each.id: each for each in there if is_source(each, session, own)})
 
     async def _records(self, ids: frozenset[str]) -> list[Record]:
-        known = {**self._seen, **self._handed} if self._handed else {}
+        known = {**self._seen, **self._fresh} if self._fresh else {}
         if ids <= known.keys():
             memories = (known[each] for each in ids)
             return [change(record_of(each), session=each.session_id) for each in memories]
         return await self._shelf.store.select(self._everywhere, Where(ids=ids))
 
     def _memories(self, drafts: Sequence[Draft], sources: _Sources) -> list[MemoryItem]:
-        """Return drafts as memories; one may name another that is made with it as its source."""
-        known = {*self._stored.task.memories, *sources.there, *(each.id for each in drafts)}
+        """Return drafts as memories; a draft may name another draft of the plan as its source."""
+        known = {*self._stored.state.memories, *sources.there, *(each.id for each in drafts)}
         made: list[MemoryItem] = []
         for draft in drafts:
             made.append(self._memory(draft, sources, known))
@@ -177,9 +177,9 @@ class Carrier:
         return made
 
     def _memory(self, draft: Draft, sources: _Sources, known: Collection[str | None]) -> MemoryItem:
-        """Return a draft as a memory that names its sources and shares their fate."""
+        """Return a draft as a memory that inherits quarantine and expiry from its sources."""
         named = tuple(each for each in _named(draft.origin) if each in known)
-        from_ = named if named else tuple(self._stored.task.memories)
+        from_ = named if named else tuple(self._stored.state.memories)
         marks = draft.marks | {QUARANTINED} if sources.held_back & set(from_) else draft.marks
         expires = draft.expires_at if draft.expires_at is not None else sources.last_end(from_)
         origin = Origin(self._deriver.name, from_)
@@ -191,33 +191,33 @@ class Carrier:
         return memory if sources.were_released(from_) else self._judge(memory)
 
     def _versions_of(self, ids: Sequence[str]) -> dict[str, int]:
-        meant = self._stored.task.memories
-        return {each: meant[each].version for each in ids if each in meant}
+        versions = self._stored.state.memories
+        return {each: versions[each].version for each in ids if each in versions}
 
 
 class _Sources:
-    """The memories that drafts come from, as they are now."""
+    """The current state of the memories that drafts are derived from."""
 
     def __init__(self, there: Mapping[str, Record] | None = None) -> None:
         self.there = {} if there is None else there
         self.held_back = {each.id for each in self.there.values() if QUARANTINED in each.marks}
 
     def were_released(self, ids: Sequence[str]) -> bool:
-        """Tell whether somebody has looked at one of these already and let it pass."""
+        """Return whether a reviewer has released one of these from quarantine."""
         there = [self.there[each] for each in ids if each in self.there]
         return any(
             SUSPICION in details_of(each) and QUARANTINED not in each.marks for each in there
         )
 
     def last_end(self, ids: Sequence[str]) -> float | None:
-        """Return when the last of these expires; ``None`` if one of them does not."""
+        """Return when the last of these expires; ``None`` if one never does."""
         ends = [self.there[each].expires_at for each in ids if each in self.there]
         given = [each for each in ends if each is not None]
         return max(given) if given and len(given) == len(ends) else None
 
 
 def _merged(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """Return details with others merged into them: what is a dict in both is merged itself."""
+    """Return ``old`` updated with ``new``; values that are dicts in both are merged."""
     merged = dict(old)
     for name, value in new.items():
         before = merged.get(name)
@@ -230,12 +230,12 @@ def _merged(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _drafts(plan: Plan) -> list[Draft]:
-    """Return what a plan makes, each once: one new fact may put an end to several."""
+    """Return the drafts of a plan, each once: one new fact may supersede several."""
     found = [draft_from(each["draft"]) for each in plan if "draft" in each]
     return list({draft.id: draft for draft in found}.values())
 
 
 def _named(origin: Origin | Mapping[str, Any] | None) -> tuple[str, ...]:
-    if isinstance(origin, Mapping):  # as it was written down
+    if isinstance(origin, Mapping):  # as plain data
         return tuple(origin.get("derived_from", ()))
     return () if origin is None else origin.derived_from
