@@ -10,7 +10,9 @@ from datetime import UTC, datetime
 
 import pytest
 
+from memoryspace import MemoryStore
 from memoryspace.retrieval.text.quotations import without_quotations
+from memoryspace.service import PersonalMemoryService, ServiceSettings
 from test_personal import Life, lives
 
 HOLDS = {  # what is said, day by day; words that must be known in the end; words that must not
@@ -315,3 +317,14 @@ def test_a_day_that_comes_is_not_taken_for_one_that_is_over(said: str, day: str 
 )
 def test_only_the_words_of_others_are_left_out(text: str, left: str) -> None:
     assert without_quotations(text) == left
+
+
+@pytest.mark.parametrize("month", range(1, 13))
+async def test_a_move_in_spring_has_happened_whatever_the_month(month: int) -> None:
+    now = datetime(2026, month, 18, tzinfo=UTC).timestamp()
+    store = MemoryStore(clock=lambda: now)
+    async with PersonalMemoryService(store, settings=ServiceSettings(embedder=None)) as service:
+        await service.add_memory("liv", ["My sister lives in Ghent with her two cats."])
+        await service.add_memory("liv", ["My sister moved to Antwerp in spring."])
+        best, *_ = await service.search("liv", "Where does my sister live?")
+    assert best.memory.text == "My sister moved to Antwerp in spring."

@@ -29,9 +29,13 @@ _HAPPENED = word_set("""
 """)
 _COMES = re.compile(
     r"\b(?:will|'ll|going to|gonna|next|tomorrow|upcoming|plan\w*|booked|due|leaving|starting"
-    r"|(?:'m|am|'re|are|is|'s) (?:\w+ )?\w+ing"
-    r"|(?:moved|pushed|postponed|rescheduled|shifted|put off|brought forward)(?: back)? (?:un)?to"
-    r"|(?:un)?til)\b|[要将]|会(?!议)|打算|准备|计划|约了|订了|[改推延挪调]迟?[期到]|提前到",
+    r"|(?:'m|am|'re|are|is|'s) (?:\w+ )?\w+ing|(?:un)?til)\b"
+    r"|[要将]|会(?!议)|打算|准备|计划|约了|订了|[改推延挪调]迟?[期到]|提前到",
+    re.IGNORECASE,
+)
+_RESCHEDULED = re.compile(  # right before the new time: "moved to Monday", not "moved to Antwerp"
+    r"\b(?:moved|pushed|postponed|rescheduled|shifted|put off|brought forward)"
+    r"(?: back)? to(?: the)?$",
     re.IGNORECASE,
 )
 _AWAITED = re.compile(  # usually mentioned in advance, unless told as done
@@ -49,11 +53,16 @@ def dated(time: TimeSpan, said: datetime, text: str) -> TimeSpan | None:
     step = _step(time)
     if step is None or time.start > said or said < time.end:
         return time
-    if _COMES.search(text) is not None:
+    if _COMES.search(text) is not None or _is_new_time(time, text):
         return _next(time, said, step)
     if _happened(text):
         return time
     return _next(time, said, step) if _AWAITED.search(text) is not None else None
+
+
+def _is_new_time(time: TimeSpan, text: str) -> bool:
+    before = text.partition(time.text)[0].rstrip()
+    return _RESCHEDULED.search(before.removesuffix(" on")) is not None
 
 
 def _step(time: TimeSpan) -> timedelta | None:
