@@ -41,7 +41,7 @@ from .values.results import Deleted, Erasure, MemoryHit, Page, Status
 from .writing.admission import SUSPICION, Admission, own_marks, remarked
 from .writing.erasing import DerivedKinds, Eraser
 from .writing.quarantine import Review
-from .writing.repository import Shelf
+from .writing.repository import MemoryRepository
 from .writing.secrecy import purged
 
 _PROBE = Scope(RESERVED_PREFIX + "health", "probe")
@@ -82,17 +82,17 @@ class StoredMemoryService(Trajectories, ToolCalls):
         if searcher is None:
             searcher = searcher_on(store, self.settings, search, personal=is_personal)
         self.searcher = searcher
-        self._shelf = Shelf(
-            store, max_versions=self.settings.max_versions, heard=self.searcher.expect
+        self._repository = MemoryRepository(
+            store, max_versions=self.settings.max_versions, on_change=self.searcher.expect
         )
         self._admission = Admission(self.settings)
         self._kinds = kinds_of(derivers) if derivers else (RAW,)
         searched = (RAW, *self._kinds) if is_personal else self._kinds
-        self._finding = Finding(self._shelf, self.searcher, searched, with_facts=is_personal)
-        self._listing = Listing(self._shelf, self._kinds)
+        self._finding = Finding(self._repository, self.searcher, searched, with_facts=is_personal)
+        self._listing = Listing(self._repository, self._kinds)
         self._derived = DerivedKinds(store, self._kinds if derivers else ())
-        self._eraser = Eraser(self._shelf, self.searcher, self._derived)
-        self._review = Review(self._shelf, self._eraser)
+        self._eraser = Eraser(self._repository, self.searcher, self._derived)
+        self._review = Review(self._repository, self._eraser)
         self._worker = self._worker_for(derivers) if derivers else None
         self._is_started = False
         self._turn = PerLoop(asyncio.Lock)  # to start or to stop
@@ -167,7 +167,7 @@ class StoredMemoryService(Trajectories, ToolCalls):
         *,
         marks: frozenset[str] = frozenset(),
     ) -> Receipt:
-        given = await self._admission.admit(scope, messages, self._shelf.now(), marks)
+        given = await self._admission.admit(scope, messages, self._repository.now(), marks)
         is_marked = any(each.marks for each in given)
         new = await self._new_among(scope, given) if is_marked else given
         recorded = await self._recorded(scope, new, details) if new else Recorded([], [])
@@ -212,7 +212,7 @@ class StoredMemoryService(Trajectories, ToolCalls):
             return
         too_old = Where(kind=RAW, before=last[0].seq + 1)
         there = [each.id for each in await self.store.select(scope, too_old)]
-        await self._shelf.forget_versions(scope, there)
+        await self._repository.forget_versions(scope, there)
         gone = await self.store.delete(scope, too_old)
         self.events.emit("memories_evicted", scope=scope, ids=gone)
 
@@ -244,7 +244,7 @@ class StoredMemoryService(Trajectories, ToolCalls):
             return edited if importance is None else change(edited, importance=importance)
 
         if self._worker is None or value is None:
-            return await self._shelf.edit(scope, memory_id, edit, version=version)
+            return await self._repository.edit(scope, memory_id, edit, version=version)
         return await self._worker.edit(scope, memory_id, edit, version=version)
 
     async def release(
@@ -340,7 +340,7 @@ class StoredMemoryService(Trajectories, ToolCalls):
 
         They hold whatever is asked, so they stand beside the hits of a search, not among them.
         """
-        return await standing(self._shelf, self._scope(user_id, None))
+        return await standing(self._repository, self._scope(user_id, None))
 
     async def quarantined(self, user_id: str) -> list[MemoryItem]:
         return await self._review.held_back(self._scope(user_id, None))
@@ -348,13 +348,13 @@ class StoredMemoryService(Trajectories, ToolCalls):
     async def get(
         self, user_id: str, memory_id: str, *, session_id: str | None = None
     ) -> MemoryItem | None:
-        return await self._shelf.find(self._scope(user_id, session_id), memory_id)
+        return await self._repository.find(self._scope(user_id, session_id), memory_id)
 
     async def history(
         self, user_id: str, memory_id: str, *, session_id: str | None = None
     ) -> list[MemoryItem]:
         memory = await self.get(user_id, memory_id, session_id=session_id)
-        return [] if memory is None else [*await self._shelf.versions(memory), memory]
+        return [] if memory is None else [*await self._repository.versions(memory), memory]
 
     # -- forgetting --------------------------------------------------------------------------------
 
@@ -441,7 +441,7 @@ class StoredMemoryService(Trajectories, ToolCalls):
 
     def _worker_for(self, derivers: Sequence[Deriver]) -> Worker:
         return Worker(
-            self._shelf,
+            self._repository,
             self.searcher,
             self._eraser,
             derivers,

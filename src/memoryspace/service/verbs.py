@@ -11,14 +11,14 @@ from ..record import Scope
 from .base import MemoryService
 from .values.memory import Said
 from .values.receipt import Receipt
-from .writing.repository import Shelf
+from .writing.repository import MemoryRepository
 
 
 class Verbs(MemoryService):
     """A service in parts: each part has its verbs, ``StoredMemoryService`` has them all."""
 
     _kinds: tuple[str, ...]
-    _shelf: Shelf
+    _repository: MemoryRepository
 
     @abstractmethod
     async def _add(

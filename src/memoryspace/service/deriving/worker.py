@@ -25,7 +25,7 @@ from ..values.kinds import OUTBOX
 from ..values.memory import RAW, MemoryItem
 from ..values.results import Status
 from ..writing.erasing import Eraser
-from ..writing.repository import Edit, Shelf
+from ..writing.repository import Edit, MemoryRepository
 from ..writing.secrecy import purged, without_secrets
 from .carrying import Carrier, Judge
 from .choosing import concerned
@@ -88,7 +88,7 @@ class Worker:
 
     def __init__(
         self,
-        shelf: Shelf,
+        repository: MemoryRepository,
         searcher: Searcher,
         eraser: Eraser,
         derivers: Sequence[Deriver],
@@ -98,8 +98,8 @@ class Worker:
         afterwards: Afterwards,
     ) -> None:
         self._derivers = {known_as(each.name): each for each in derivers}
-        self.jobs = Jobs(shelf.store)
-        self._shelf = shelf
+        self.jobs = Jobs(repository.store)
+        self._repository = repository
         self._searcher = searcher
         self._eraser = eraser
         self._judge = judge
@@ -172,7 +172,7 @@ class Worker:
         records = [record_of(each) for each in memories]
         names = [known_as(each.name) for each in self._concerned(memories, details)]
         if not names:
-            return await self._shelf.store.append(scope, records), []
+            return await self._repository.store.append(scope, records), []
         written = await self.jobs.add(scope, records, details, names)
         handed = {each.id: Handed(each, memories) for each in written.jobs}
         return written.added, self._begun(scope, written.ids, handed)
@@ -197,7 +197,9 @@ class Worker:
             ]
 
         try:
-            new = await self._shelf.edit(scope, memory_id, edit, version=version, beside=beside)
+            new = await self._repository.edit(
+                scope, memory_id, edit, version=version, beside=beside
+            )
         except BaseException:
             await self.jobs.forget_notes(scope.user, ids)
             raise
@@ -333,7 +335,7 @@ class Worker:
         Tells whether it is done. ``handed`` are its memories if they were stored this very moment,
         which need not be read; a deriver that takes its time finds out whether they are still so.
         """
-        known = KnownMemories(stored.scope.user, self._shelf, self._searcher)
+        known = KnownMemories(stored.scope.user, self._repository, self._searcher)
         for _ in range(ROUNDS):
             there = handed if handed else await self._meant(stored)
             changed = set(stored.task.memories) - {each.id for each in there}
@@ -364,7 +366,7 @@ class Worker:
             session_id=stored.scope.session or "",
             memories=without_secrets(memories),
             details=stored.task.details,
-            now=self._shelf.now(),
+            now=self._repository.now(),
         )
         is_chosen = not stored.task.is_anew or deriver in self._concerned(memories, job.details)
         decisions = await deriver.derive(job, known) if memories and is_chosen else []
@@ -395,7 +397,7 @@ class Worker:
         handed: Sequence[MemoryItem] = (),
     ) -> Carrier:
         deriver = self._deriver_for(stored)
-        return Carrier(self._shelf, stored, deriver, self._judge, seen=seen, handed=handed)
+        return Carrier(self._repository, stored, deriver, self._judge, seen=seen, handed=handed)
 
     def _deriver_for(self, stored: Stored) -> Deriver:
         deriver = self._deriver_of(stored)
@@ -410,7 +412,7 @@ class Worker:
         if is_done:
             self._searcher.expect(stored.scope, [each.id for each in records])
             await self._eraser.drop_orphans(stored.scope, records, _is_meant(stored))
-            self._shelf.store.events.emit(
+            self._repository.store.events.emit(
                 "memories_derived", scope=stored.scope, count=len(records)
             )
         else:  # somebody has taken the job away, or done it
@@ -421,8 +423,8 @@ class Worker:
     async def _meant(self, stored: Stored) -> list[MemoryItem]:
         """Return the memories of a job that still say what they said."""
         where = Where(ids=frozenset(stored.task.memories), kind=RAW)
-        records = await self._shelf.store.select(stored.scope, where)
-        return self._shelf.read(stored.scope.user, filter(_is_meant(stored), records))
+        records = await self._repository.store.select(stored.scope, where)
+        return self._repository.read(stored.scope.user, filter(_is_meant(stored), records))
 
     async def _note_failure(self, stored: Stored, error: BaseException) -> None:
         """Count a failure. Few errors are quoted: others may hold what a user said."""
@@ -439,7 +441,7 @@ class Worker:
         )
         level = logging.ERROR if is_given_up else logging.WARNING
         logger.log(level, "job %s failed, attempt %d: %s", stored.id, attempts, name)
-        self._shelf.store.events.emit(
+        self._repository.store.events.emit(
             "derivation_failed", scope=stored.scope, id=stored.id, attempts=attempts, error=name
         )
 
@@ -449,8 +451,8 @@ class Worker:
 
     async def _forget_empty_notes(self, user: str, known: set[str]) -> None:
         """Remove notes whose jobs are done; a fresh one may belong to a job about to be written."""
-        notes = await self._shelf.store.select(Scope(OUTBOX, user))
-        settled = self._shelf.now() - NOTE_GRACE
+        notes = await self._repository.store.select(Scope(OUTBOX, user))
+        settled = self._repository.now() - NOTE_GRACE
         for note in notes:
             if note.id not in known and note.created_at < settled:
                 await self.jobs.forget_notes(user, [note.id])

@@ -76,7 +76,7 @@ class Trajectories(Verbs):
             return change(memory, details=counted)
 
         ids = dict.fromkeys(as_ids(memory_ids))
-        return [await self._shelf.edit(scope, each, count, keep=False) for each in ids]
+        return [await self._repository.edit(scope, each, count, keep=False) for each in ids]
 
     async def prune(
         self, user_id: str, *, min_uses: int = 5, min_success_rate: float = 0.5

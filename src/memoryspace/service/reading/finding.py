@@ -17,7 +17,7 @@ from ..values.forms import query_text
 from ..values.kinds import FACT
 from ..values.memory import RAW, MemoryItem, Said
 from ..values.results import MemoryHit
-from ..writing.repository import Shelf
+from ..writing.repository import MemoryRepository
 from .filters import Asked
 
 _ASKED_AGAIN = 3  # times, while what was found is being deleted, or does not read back
@@ -28,13 +28,13 @@ class Finding:
 
     def __init__(
         self,
-        shelf: Shelf,
+        repository: MemoryRepository,
         searcher: Searcher,
         kinds: Sequence[str],
         *,
         with_facts: bool = False,
     ) -> None:
-        self._shelf = shelf
+        self._repository = repository
         self._searcher = searcher
         self._kinds = tuple(kinds)
         self._with_facts = with_facts
@@ -87,7 +87,7 @@ class Finding:
 
     async def why_not(self, scope: Scope, query: Query, memory_id: str) -> WhyNot:
         """Say where a memory falls out of a search, and who is in front of it."""
-        memory = await self._shelf.find(scope, memory_id)
+        memory = await self._repository.find(scope, memory_id)
         if memory is None:
             return WhyNot("unknown", f"user {scope.user!r} has no memory {memory_id!r}")
         return await self._searcher.why_not(scope.user, query, memory.seq)
@@ -96,7 +96,7 @@ class Finding:
         if not found:
             return []
         ids = frozenset(each.id for each in found)
-        by_seq = {each.seq: each for each in await self._shelf.select(scope, Where(ids=ids))}
+        by_seq = {each.seq: each for each in await self._repository.select(scope, Where(ids=ids))}
         facts = await self._facts(scope, [each.id for each in by_seq.values() if each.kind == RAW])
         hits = [
             MemoryHit(
@@ -120,7 +120,7 @@ class Finding:
         for begin in range(0, len(ids), MAX_MARKS):
             some = ids[begin : begin + MAX_MARKS]
             where = Where(marks=frozenset(map(derived_mark, some)), kind=FACT)
-            for each in await self._shelf.select(scope, where):
+            for each in await self._repository.select(scope, where):
                 if each.origin is None or each.is_quarantined:
                     continue
                 for source in set(some).intersection(each.origin.derived_from):

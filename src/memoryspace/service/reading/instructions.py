@@ -8,16 +8,16 @@ from ...record import Scope, Where
 from ..deriving.language import overlap, value_words
 from ..values.kinds import FACT, INSTRUCTION, SUPERSEDED
 from ..values.memory import QUARANTINED, MemoryItem
-from ..writing.repository import Shelf
+from ..writing.repository import MemoryRepository
 
 _SAME_THING = 0.5  # of their words that two instructions share if they are about one thing
 _FRAME = frozenset({"alway", "never", "pleas", "now", "futur", "以后", "每次"})
 
 
-async def standing(shelf: Shelf, scope: Scope) -> list[MemoryItem]:
+async def standing(repository: MemoryRepository, scope: Scope) -> list[MemoryItem]:
     """Return those that hold now, the newest first, and of two on one thing the newer."""
     where = Where(kind=FACT, without=frozenset({QUARANTINED, SUPERSEDED}))
-    known = await shelf.select(scope, where)
+    known = await repository.select(scope, where)
     told = [each for each in known if each.details.get("type") == INSTRUCTION]
     told = [each for each in told if not each.details.get("ended")]
     return _newest_on_each(sorted(told, key=lambda each: -each.seq))

@@ -17,7 +17,7 @@ from ...retrieval.conditions import Condition, refusal
 from ..values.envelope import entry_of
 from ..values.memory import MemoryItem
 from ..values.results import Page
-from ..writing.repository import Shelf
+from ..writing.repository import MemoryRepository
 from .filters import Asked
 
 _AT_ONCE = 500  # records read while looking for those that are asked for
@@ -26,9 +26,9 @@ _AT_ONCE = 500  # records read while looking for those that are asked for
 class Listing:
     """Memories of a store in order; of ``kinds``, unless others are asked for."""
 
-    def __init__(self, shelf: Shelf, kinds: Sequence[str]) -> None:
-        self._shelf = shelf
-        self._store = shelf.store
+    def __init__(self, repository: MemoryRepository, kinds: Sequence[str]) -> None:
+        self._repository = repository
+        self._store = repository.store
         self._kinds = tuple(kinds)
 
     async def numbered(self, scope: Scope, asked: Asked) -> list[MemoryItem]:
@@ -38,10 +38,10 @@ class Listing:
         if direct is not None:
             scope, where = direct
             chosen = Where(kind=where.kind, without=where.without, limit=asked.page_size, skip=skip)
-            return await self._shelf.select(scope, chosen)
+            return await self._repository.select(scope, chosen)
         matching = self._matching(scope, asked.condition(self._kinds), None, newest=False)
         records = [each async for each in _first(matching, skip + asked.page_size)]
-        return self._shelf.read(scope.user, records[skip:])
+        return self._repository.read(scope.user, records[skip:])
 
     async def after(
         self, scope: Scope, asked: Asked, cursor: str | None, limit: int, newest: bool
@@ -52,7 +52,7 @@ class Listing:
         records = [each async for each in _first(matching, limit + 1)]
         page = records[:limit]
         end = str(page[-1].seq) if len(records) > limit else None
-        return Page(tuple(self._shelf.read(scope.user, page)), end)
+        return Page(tuple(self._repository.read(scope.user, page)), end)
 
     async def newest(self, scope: Scope, asked: Asked) -> list[MemoryItem]:
         """Return as many as there may be hits, the newest first."""
@@ -60,7 +60,7 @@ class Listing:
         if direct is None:
             return list((await self.after(scope, asked, None, asked.hits, newest=True)).memories)
         scope, where = direct
-        found = await self._shelf.select(scope, change(where, limit=asked.hits, newest=True))
+        found = await self._repository.select(scope, change(where, limit=asked.hits, newest=True))
         return found[::-1]
 
     async def count(self, scope: Scope, asked: Asked) -> int:

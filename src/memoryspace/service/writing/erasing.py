@@ -36,7 +36,7 @@ from ..values.kinds import (
 )
 from ..values.memory import RAW, MemoryItem
 from ..values.results import Deleted, Erasure
-from .repository import Shelf
+from .repository import MemoryRepository
 
 # Among the details of what no longer holds, beside what does: until when it would have.
 SOURCE_VERSIONS = "source_versions"  # the details that say from which versions something comes
@@ -79,12 +79,14 @@ class _Gone(Struct):
 class Eraser:
     """Deletes memories of a store, wherever they have left something."""
 
-    def __init__(self, shelf: Shelf, searcher: Searcher, kinds: DerivedKinds) -> None:
-        self._shelf = shelf
-        self._store = shelf.store
+    def __init__(
+        self, repository: MemoryRepository, searcher: Searcher, kinds: DerivedKinds
+    ) -> None:
+        self._repository = repository
+        self._store = repository.store
         self._searcher = searcher
         self._kinds = kinds
-        self._jobs = Jobs(shelf.store)
+        self._jobs = Jobs(repository.store)
 
     async def memories(self, scope: Scope, ids: Collection[str]) -> Deleted:
         """Delete memories by id."""
@@ -95,10 +97,10 @@ class Eraser:
         await self._take_from_jobs(scope, said)
         await self._remove_derived(gone, scope, said)
         await self._remove(gone, scope.user, made)
-        gone.versions += await self._shelf.forget_versions(scope, sorted(said))
+        gone.versions += await self._repository.forget_versions(scope, sorted(said))
         gone.raw += await self._store.delete(scope, Where(ids=frozenset(said), kind=RAW))
         await self._remove_derived(gone, scope, said - await self._said_again(scope, said))
-        gone.versions += await self._shelf.forget_versions(scope, sorted(said))
+        gone.versions += await self._repository.forget_versions(scope, sorted(said))
         return await self._concluded(scope.user, gone, ids)
 
     async def session(self, scope: Scope) -> Deleted:
@@ -225,12 +227,14 @@ class Eraser:
         """Make something without some of its sources, if it can be, and forget what it was."""
         lost = frozenset(_sources_in(scope, record)).intersection(ids)
         there = Scope(scope.user, record.session)
-        memory = await self._shelf.find(there, record.id)
+        memory = await self._repository.find(there, record.id)
         if not lost or memory is None or without_runs(memory, lost) is None:
             return False
-        await self._shelf.edit(there, record.id, lambda seen: without_runs(seen, lost), keep=False)
-        gone.versions += await self._shelf.forget_versions(there, [record.id])
-        found = await self._shelf.find(there, record.id)
+        await self._repository.edit(
+            there, record.id, lambda seen: without_runs(seen, lost), keep=False
+        )
+        gone.versions += await self._repository.forget_versions(there, [record.id])
+        found = await self._repository.find(there, record.id)
         return found is None or not lost.intersection(_named(found))
 
     async def _remove(self, gone: _Gone, user: str, derived: Sequence[Record]) -> None:
@@ -239,13 +243,13 @@ class Eraser:
         every = {each.seq: each for each in (*derived, *further)}
         ids = sorted({each.id for each in every.values()})
         if ids:
-            removed, versions = await self._shelf.remove(Scope(user), ids)
+            removed, versions = await self._repository.remove(Scope(user), ids)
             gone.derived += [each for each in every.values() if each.id in removed]
             gone.versions += versions
 
     async def _is_moved(self, scope: Scope, record: Record) -> bool:
         """Let what comes from other sessions too stand in one of those."""
-        memory = await self._shelf.find(scope, record.id)
+        memory = await self._repository.find(scope, record.id)
         session = None if memory is None else session_of_runs(memory)
         if memory is None or session is None or session == scope.session:
             return False
@@ -288,11 +292,11 @@ class Eraser:
         if not heirs:
             return
         where = Where(marks=frozenset({SUPERSEDED}))
-        for memory in await self._shelf.select(Scope(user), where):
+        for memory in await self._repository.select(Scope(user), where):
             if memory.details.get(SUPERSEDED_BY) in heirs:
                 scope = Scope(user, memory.session_id)
                 try:
-                    await self._shelf.edit(scope, memory.id, lambda seen: _freed(seen, heirs))
+                    await self._repository.edit(scope, memory.id, lambda seen: _freed(seen, heirs))
                 except UnknownMemory:
                     continue
 
