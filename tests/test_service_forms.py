@@ -267,7 +267,9 @@ def test_a_message_is_searched_by_every_part() -> None:
 @pytest.mark.parametrize("said", [None, 5, b"x", ["x"], {"x"}, object(), TextContent(text="x")])
 def test_anything_else_is_no_message(said: Any) -> None:
     for read in (draft_of, body_of, text_of):
-        with pytest.raises(TypeError, match=f"{type(said).__name__} is no message; give a Message"):
+        with pytest.raises(
+            TypeError, match=f"{type(said).__name__} is not a message; pass a Message"
+        ):
             read(said)
 
 
@@ -370,7 +372,7 @@ def test_an_error_among_several_says_which(bad: Any, error: type[Exception]) -> 
 
 
 def test_nothing_at_all_is_no_message_to_add() -> None:
-    with pytest.raises(TypeError, match="NoneType is no message"):
+    with pytest.raises(TypeError, match="NoneType is not a message"):
         drafts_of(None)
 
 
@@ -532,5 +534,5 @@ def test_the_query_is_the_text_of_the_last_message(messages: Any, text: str) -> 
 
 @pytest.mark.parametrize("messages", [5, [None], ["x", None], [["x"]], b"x"])
 def test_what_is_no_message_is_no_query(messages: Any) -> None:
-    with pytest.raises(TypeError, match="is no message"):
+    with pytest.raises(TypeError, match="is not a message"):
         query_text(messages)

@@ -79,14 +79,14 @@ class Model(Struct, kw_only=True):
         return self.model_dump_json(exclude_none=exclude_none)
 
 
-def told(value: Model) -> dict[str, Any]:
+def compact_dict(value: Model) -> dict[str, Any]:
     """Return as little of a value as building it anew needs: its type and what is no default.
 
     Nothing is copied.
     """
     fields_of_it = zip(_defaults(type(value)).items(), astuple(value), strict=True)
     return {
-        name: held if type(held) is str else _told(held)
+        name: held if type(held) is str else _compact(held)
         for (name, default), held in fields_of_it
         if name == "type" or not (held is default or _is_default(held, default))
     }
@@ -145,10 +145,10 @@ def _is_default(value: object, default: object) -> bool:
     return type(value) is type(default) and value == default
 
 
-def _told(value: object) -> Any:
+def _compact(value: object) -> Any:
     if isinstance(value, Model):
-        return told(value)
-    return [_told(item) for item in value] if isinstance(value, list) else value
+        return compact_dict(value)
+    return [_compact(item) for item in value] if isinstance(value, list) else value
 
 
 def _dumped(value: object, exclude_none: bool) -> Any:

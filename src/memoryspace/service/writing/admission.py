@@ -23,7 +23,7 @@ from ..schema.plain import plain
 from ..settings import ServiceSettings
 from ..trust import suspicion
 from ..values.envelope import memory_from
-from ..values.forms import draft_of, drafts_of, retold, title_in
+from ..values.forms import draft_of, drafts_of, rewritten, title_in
 from ..values.kinds import SUPERSEDED
 from ..values.memory import QUARANTINED, SECRET, Draft, MemoryItem, Said
 from .secrecy import Secrecy
@@ -90,9 +90,9 @@ class Admission:
             _check_keys(metadata)
             own = plain(dict(metadata), "metadata")
             memory = change(memory, metadata=own, title=title_in(own))
-            retitled = change(memory, value=retold(memory.value, memory.id, own))
+            retitled = change(memory, value=rewritten(memory.value, memory.id, own))
             return self._let_in_one(retitled)
-        return change(memory, value=retold(memory.value, memory.id, memory.metadata))
+        return change(memory, value=rewritten(memory.value, memory.id, memory.metadata))
 
     def _admitted(self, scope: Scope, draft: Draft, now: float) -> MemoryItem:
         memory_id = new_id() if draft.id is None else draft.id
