@@ -299,7 +299,10 @@ def test_a_dict_of_another_shape_is_refused_by_the_place(said: dict[str, Any], s
     [
         (message(metadata={"a": {"b": [0, {1}]}}), r"\['metadata'\]\['a'\]\['b'\]\[1\] is a set"),
         (msg(metadata={"when": datetime(2026, 1, 1)}), r"\['metadata'\]\['when'\] is a datetime"),
-        ({"content": "x", "metadata": {1: 2}}, r"\['metadata'\] has a key that is no str"),
+        (
+            {"content": "x", "metadata": {1: 2}},
+            r"\['metadata'\] has a key of type int; JSON keys must be str",
+        ),
         ({"content": "x", "raw": b"x"}, r"\['raw'\] is a bytes"),
         (Message(content=[DataContent(data={"k": object()})]), r"\['data'\]\['k'\] is a object"),
     ],

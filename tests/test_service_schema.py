@@ -404,7 +404,7 @@ def test_every_kind_of_part_can_come_in_pieces(old: Any, new: Any, whole: Any) -
 
 def test_a_delta_of_another_kind_or_without_a_part_is_refused() -> None:
     message = Message(content=[TextContent(text="a")])
-    with pytest.raises(InvalidMessage, match=r"ImageContent is no piece of content\[0\]"):
+    with pytest.raises(InvalidMessage, match=r"ImageContent cannot be merged into content\[0\]"):
         message.add_delta_content(ImageContent(index=0, delta=True))
     for index in (1, -1):
         with pytest.raises(InvalidInput, match=f"1 parts, none at {index}"):

@@ -1,4 +1,4 @@
-"""Review: what is held back is shown to somebody, who lets it pass."""
+"""Review of quarantined memories: listing and releasing them."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from .repository import MemoryRepository
 
 
 class Review:
-    """The quarantined memories of a store."""
+    """Lists and releases the quarantined memories of a store."""
 
     def __init__(self, repository: MemoryRepository, eraser: Eraser) -> None:
         self._repository = repository
         self._eraser = eraser
 
     async def held_back(self, scope: Scope) -> list[MemoryItem]:
-        """Return what is held back, in the order it was said."""
+        """Return the quarantined memories, oldest first."""
         return await self._repository.select(scope, Where(marks=frozenset({QUARANTINED})))
 
     async def release(self, scope: Scope, memory_ids: Iterable[str]) -> list[str]:
-        """Let memories pass, and what was derived from them and nothing else held back."""
+        """Release memories, and what was derived from them and no other quarantined memory."""
         released: list[str] = []
         for memory_id in memory_ids:
             released += await self._release(scope, memory_id)
