@@ -223,7 +223,7 @@ class MemoryService(Observed, Running, ABC):
             query: The question: a message, or several of which the last counts.
             top_k: The most hits to return; 10 if ``None``.
             filters: The conditions of ``search_memory``.
-            neighbours: Also find messages that stand next to a match.
+            neighbours: Also find messages next to a match.
             explain: Add to each hit the reasons for its rank.
             now: The time of the question, in seconds: "last week" counts from it.
             min_relevance: Leave out hits that score less, from 0 to 1. Without it every match is

@@ -221,9 +221,9 @@ def _kinds_in(given: Mapping[str, Any]) -> Iterator[str]:
 def _unknown_kind(kind: str, known: Collection[str]) -> InvalidInput:
     kinds = sorted({*known})
     meant = [RAW] if kind in _SAID else get_close_matches(kind, kinds, 1)
-    what = ", ".join(f"{RAW!r} (what was said)" if each == RAW else repr(each) for each in kinds)
+    what = ", ".join(f"{RAW!r} (messages)" if each == RAW else repr(each) for each in kinds)
     hint = f"; did you mean {meant[0]!r}?" if meant else "."
-    return InvalidInput(f"{kind!r} is no kind of memory{hint} There are {what}")
+    return InvalidInput(f"{kind!r} is not a kind of memory{hint} Choose from {what}")
 
 
 def moment(what: str, value: Any) -> float:
