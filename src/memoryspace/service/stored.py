@@ -25,7 +25,15 @@ from .deriving.contract import Deriver
 from .learning.tool_calls import ToolCalls
 from .learning.trajectories import Trajectories
 from .reading.arguments import as_ids, check_own, check_version, least_relevance, not_started
-from .reading.filters import DEFAULT_HITS, FOR_LIST, FOR_SEARCH, MOST_HITS, Asked, count_in, read
+from .reading.filters import (
+    DEFAULT_HITS,
+    FOR_LIST,
+    FOR_SEARCH,
+    MOST_HITS,
+    CheckedFilters,
+    count_in,
+    read,
+)
 from .reading.finding import Finding
 from .reading.instructions import standing
 from .reading.listing import Listing
@@ -229,9 +237,9 @@ class StoredMemoryService(Trajectories, ToolCalls):
         top_k: int | None = None,
     ) -> list[Any]:
         scope = self._scope(user_id, None)
-        asked = (await self._asked(filters, FOR_SEARCH)).of_top(top_k)
-        query = self._finding.query(messages, asked, neighbours=bool(asked.neighbours))
-        hits = await self._finding.hits(scope, query, min_score=asked.min_score)
+        checked = (await self._checked(filters, FOR_SEARCH)).with_top_k(top_k)
+        query = self._finding.query(messages, checked, neighbours=bool(checked.neighbours))
+        hits = await self._finding.hits(scope, query, min_score=checked.min_score)
         hits.sort(key=lambda hit: (-rounded(hit.score), hit.memory.seq))
         return [hit.memory.said() for hit in hits]
 
@@ -248,9 +256,13 @@ class StoredMemoryService(Trajectories, ToolCalls):
         min_relevance: float | None = None,
     ) -> list[MemoryHit]:
         scope = self._scope(user_id, None)
-        asked = (await self._asked(filters, ("top_k", "min_score"))).of_top(top_k, DEFAULT_HITS)
-        wanted = self._finding.query(query, asked, neighbours=neighbours, explain=explain, now=now)
-        least = least_relevance(min_relevance, asked.min_score)
+        checked = (await self._checked(filters, ("top_k", "min_score"))).with_top_k(
+            top_k, DEFAULT_HITS
+        )
+        wanted = self._finding.query(
+            query, checked, neighbours=neighbours, explain=explain, now=now
+        )
+        least = least_relevance(min_relevance, checked.min_score)
         return await self._finding.hits(scope, wanted, min_score=least)
 
     async def why_not(
@@ -264,22 +276,22 @@ class StoredMemoryService(Trajectories, ToolCalls):
         now: float | None = None,
     ) -> WhyNot:
         scope = self._scope(user_id, None)
-        asked = (await self._asked(filters, ("top_k",))).of_top(top_k, DEFAULT_HITS)
+        checked = (await self._checked(filters, ("top_k",))).with_top_k(top_k, DEFAULT_HITS)
         return await self._finding.why_not(
-            scope, self._finding.query(query, asked, now=now), memory_id
+            scope, self._finding.query(query, checked, now=now), memory_id
         )
 
     async def facts(
         self, user_id: str, *, top_k: int | None = None, filters: Filters | None = None
     ) -> list[MemoryItem]:
-        scope, asked = self._scope(user_id, None), await self._asked(filters, ("top_k",))
-        if asked.kinds is not None:
+        scope, checked = self._scope(user_id, None), await self._checked(filters, ("top_k",))
+        if checked.kinds is not None:
             raise InvalidInput("facts() returns facts only; use page() for another kind")
-        return await self._listing.newest(scope, change(asked.of_top(top_k), kinds=(FACT,)))
+        return await self._listing.newest(scope, change(checked.with_top_k(top_k), kinds=(FACT,)))
 
     async def list_memory(self, user_id: str, filters: Filters | None = None) -> list[Any]:
-        scope, asked = self._scope(user_id, None), await self._asked(filters, FOR_LIST)
-        memories = await self._listing.numbered(scope, asked)
+        scope, checked = self._scope(user_id, None), await self._checked(filters, FOR_LIST)
+        memories = await self._listing.numbered(scope, checked)
         return [each.said() for each in memories]
 
     async def page(
@@ -291,14 +303,14 @@ class StoredMemoryService(Trajectories, ToolCalls):
         newest: bool = False,
         filters: Filters | None = None,
     ) -> Page:
-        scope, asked = self._scope(user_id, None), await self._asked(filters)
+        scope, checked = self._scope(user_id, None), await self._checked(filters)
         return await self._listing.after(
-            scope, asked, cursor, count_in("limit", limit, MOST_HITS), newest
+            scope, checked, cursor, count_in("limit", limit, MOST_HITS), newest
         )
 
     async def count(self, user_id: str, filters: Filters | None = None) -> int:
-        scope, asked = self._scope(user_id, None), await self._asked(filters)
-        return await self._listing.count(scope, asked)
+        scope, checked = self._scope(user_id, None), await self._checked(filters)
+        return await self._listing.count(scope, checked)
 
     async def instructions(self, user_id: str) -> list[MemoryItem]:
         """Return the user's standing instructions ("always answer in French"), newest first.
@@ -394,12 +406,12 @@ class StoredMemoryService(Trajectories, ToolCalls):
             check_own("session id", session_id)
         return Scope(user_id, session_id)
 
-    async def _asked(self, filters: Filters | None, also: Collection[str] = ()) -> Asked:
+    async def _checked(self, filters: Filters | None, also: Collection[str] = ()) -> CheckedFilters:
         """Read filters; unknown kinds must have been announced by a deriver on this store."""
-        asked = read(filters, also=also)
-        if asked.foreign_kinds:
-            asked.check_kinds(await self._derived.all())
-        return asked
+        checked = read(filters, also=also)
+        if checked.foreign_kinds:
+            checked.check_kinds(await self._derived.all())
+        return checked
 
     def _session(self, user_id: str, session_id: str | None) -> Scope:
         return self._scope(user_id, DEFAULT_SESSION if session_id is None else session_id)

@@ -30,7 +30,7 @@ DEFAULT_HITS = 10  # of ``search``, which returns hits rather than messages
 DEFAULT_PAGE_SIZE = 10
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class CheckedFilters(Struct, frozen=True, kw_only=True):
     """Filters as checked values: numbers in range, and conditions on memories."""
 
     top_k: int | None = None  # not given
@@ -49,7 +49,7 @@ class Asked(Struct, frozen=True, kw_only=True):
         for kind in sorted(self.foreign_kinds.difference(announced)):
             raise _unknown_kind(kind, (*_OWN_KINDS, *announced))
 
-    def of_top(self, top_k: int | None, default: int = DEFAULT_TOP_K) -> Asked:
+    def with_top_k(self, top_k: int | None, default: int = DEFAULT_TOP_K) -> CheckedFilters:
         """Return these filters with the number of hits from an argument, or from themselves."""
         if top_k is not None:
             count_in("top_k", top_k, MOST_HITS)
@@ -82,25 +82,25 @@ class Asked(Struct, frozen=True, kw_only=True):
         return parts[0] if len(parts) == 1 else AllOf(tuple(parts))
 
 
-def read(filters: Mapping[str, Any] | None, *, also: Collection[str] = ()) -> Asked:
+def read(filters: Mapping[str, Any] | None, *, also: Collection[str] = ()) -> CheckedFilters:
     """Check filters and return their values; ``also`` names the keys allowed besides conditions."""
     if filters is None:
-        return Asked()
+        return CheckedFilters()
     try:
-        return _asked(filters, also)
+        return _checked(filters, also)
     except RecursionError:
         raise InvalidInput("the filters are nested too deeply; simplify them") from None
 
 
-def _asked(filters: Mapping[str, Any], also: Collection[str]) -> Asked:
+def _checked(filters: Mapping[str, Any], also: Collection[str]) -> CheckedFilters:
     given = _as_dict("filters", filters)
     _check_known(given, also)
     foreign = frozenset(_kinds_in(given)) - {*_OWN_KINDS}
-    asked = {name: _NUMBERS[name](given.pop(name)) for name in list(given) if name in _NUMBERS}
+    numbers = {name: _NUMBERS[name](given.pop(name)) for name in list(given) if name in _NUMBERS}
     sessions, kinds = given.pop("session_id", None), given.pop("kind", None)
     without = _left_out(given)
-    return Asked(
-        **asked,
+    return CheckedFilters(
+        **numbers,
         sessions=None if sessions is None else _names("session_id", sessions),
         kinds=None if kinds is None else _kinds(kinds),
         without=without,

@@ -18,7 +18,7 @@ from ..values.kinds import FACT
 from ..values.memory import RAW, MemoryItem, Said
 from ..values.results import MemoryHit
 from ..writing.repository import MemoryRepository
-from .filters import Asked
+from .filters import CheckedFilters
 
 _MAX_SEARCHES = 3  # while hits are being deleted or cannot be read
 
@@ -43,7 +43,7 @@ class Finding:
     def query(
         self,
         said: Sequence[Said] | Said,
-        asked: Asked,
+        checked: CheckedFilters,
         *,
         neighbours: bool = True,
         explain: bool = False,
@@ -54,8 +54,8 @@ class Finding:
             raise InvalidInput(f"now must be a number of seconds since 1970, got {now!r}")
         return Query(
             text=query_text(said),
-            top_k=asked.hits,
-            only=asked.condition(self._kinds),
+            top_k=checked.hits,
+            only=checked.condition(self._kinds),
             now=now,
             neighbours=neighbours,
             explain=explain,

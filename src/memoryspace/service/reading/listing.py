@@ -18,7 +18,7 @@ from ..values.envelope import entry_of
 from ..values.memory import MemoryItem
 from ..values.results import Page
 from ..writing.repository import MemoryRepository
-from .filters import Asked
+from .filters import CheckedFilters
 
 _BATCH = 500  # records read at a time
 
@@ -31,53 +31,57 @@ class Listing:
         self._store = repository.store
         self._kinds = tuple(kinds)
 
-    async def numbered(self, scope: Scope, asked: Asked) -> list[MemoryItem]:
+    async def numbered(self, scope: Scope, checked: CheckedFilters) -> list[MemoryItem]:
         """Return the page with the number in the filters, oldest first."""
-        skip = (asked.page_num - 1) * asked.page_size
-        direct = self._direct(scope, asked)
+        skip = (checked.page_num - 1) * checked.page_size
+        direct = self._direct(scope, checked)
         if direct is not None:
             scope, where = direct
-            chosen = Where(kind=where.kind, without=where.without, limit=asked.page_size, skip=skip)
+            chosen = Where(
+                kind=where.kind, without=where.without, limit=checked.page_size, skip=skip
+            )
             return await self._repository.select(scope, chosen)
-        matching = self._matching(scope, asked.condition(self._kinds), None, newest=False)
-        records = [each async for each in _first(matching, skip + asked.page_size)]
+        matching = self._matching(scope, checked.condition(self._kinds), None, newest=False)
+        records = [each async for each in _first(matching, skip + checked.page_size)]
         return self._repository.read(scope.user, records[skip:])
 
     async def after(
-        self, scope: Scope, asked: Asked, cursor: str | None, limit: int, newest: bool
+        self, scope: Scope, checked: CheckedFilters, cursor: str | None, limit: int, newest: bool
     ) -> Page:
         """Return the page after a cursor."""
         begin = None if cursor is None else _seq(cursor)
-        matching = self._matching(scope, asked.condition(self._kinds), begin, newest=newest)
+        matching = self._matching(scope, checked.condition(self._kinds), begin, newest=newest)
         records = [each async for each in _first(matching, limit + 1)]
         page = records[:limit]
         end = str(page[-1].seq) if len(records) > limit else None
         return Page(tuple(self._repository.read(scope.user, page)), end)
 
-    async def newest(self, scope: Scope, asked: Asked) -> list[MemoryItem]:
+    async def newest(self, scope: Scope, checked: CheckedFilters) -> list[MemoryItem]:
         """Return the newest memories, newest first, up to the maximum number of hits."""
-        direct = self._direct(scope, asked)
+        direct = self._direct(scope, checked)
         if direct is None:
-            return list((await self.after(scope, asked, None, asked.hits, newest=True)).memories)
+            return list(
+                (await self.after(scope, checked, None, checked.hits, newest=True)).memories
+            )
         scope, where = direct
-        found = await self._repository.select(scope, change(where, limit=asked.hits, newest=True))
+        found = await self._repository.select(scope, change(where, limit=checked.hits, newest=True))
         return found[::-1]
 
-    async def count(self, scope: Scope, asked: Asked) -> int:
+    async def count(self, scope: Scope, checked: CheckedFilters) -> int:
         """Return the number of matching memories."""
-        direct = self._direct(scope, asked)
+        direct = self._direct(scope, checked)
         if direct is not None:
             return await self._store.count(*direct)
-        matching = self._matching(scope, asked.condition(self._kinds), None, newest=False)
+        matching = self._matching(scope, checked.condition(self._kinds), None, newest=False)
         return sum([1 async for _ in matching])
 
-    def _direct(self, scope: Scope, asked: Asked) -> tuple[Scope, Where] | None:
+    def _direct(self, scope: Scope, checked: CheckedFilters) -> tuple[Scope, Where] | None:
         """Return the filters as a store query, or ``None`` if the store cannot apply them."""
-        kinds = self._kinds if asked.kinds is None else asked.kinds
-        sessions = (None,) if asked.sessions is None else asked.sessions
-        if not asked.is_plain or len(kinds) != 1 or len(sessions) != 1:
+        kinds = self._kinds if checked.kinds is None else checked.kinds
+        sessions = (None,) if checked.sessions is None else checked.sessions
+        if not checked.is_plain or len(kinds) != 1 or len(sessions) != 1:
             return None
-        return Scope(scope.user, sessions[0]), Where(kind=kinds[0], without=asked.without)
+        return Scope(scope.user, sessions[0]), Where(kind=kinds[0], without=checked.without)
 
     async def _matching(
         self, scope: Scope, condition: Condition, begin: int | None, *, newest: bool
