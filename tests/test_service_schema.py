@@ -407,7 +407,7 @@ def test_a_delta_of_another_kind_or_without_a_part_is_refused() -> None:
     with pytest.raises(InvalidMessage, match=r"ImageContent cannot be merged into content\[0\]"):
         message.add_delta_content(ImageContent(index=0, delta=True))
     for index in (1, -1):
-        with pytest.raises(InvalidInput, match=f"1 parts, none at {index}"):
+        with pytest.raises(InvalidInput, match=f"1 parts and none at {index}"):
             message.add_delta_content(TextContent(index=index, delta=True))
     assert message.content == [TextContent(text="a")]
 
