@@ -148,7 +148,7 @@ async def test_an_empty_user_id_is_refused_with_advice_that_can_be_followed() ->
 
 async def test_a_kind_by_the_name_others_have_for_it_is_corrected() -> None:
     async with InMemoryMemoryService() as service:
-        with pytest.raises(InvalidInput, match=r"'raw' is no kind .* did you mean 'memory'"):
+        with pytest.raises(InvalidInput, match=r"'raw' is not a kind .* did you mean 'memory'"):
             await service.search_memory("ann", "hello", {"kind": "raw"})
 
 

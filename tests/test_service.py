@@ -258,6 +258,13 @@ async def test_a_service_closes_what_it_opened_and_nothing_else(tmp_path: Path) 
             assert await space.count("ann") == number + 1
 
 
+async def test_a_service_prints_what_it_is() -> None:
+    service = InMemoryMemoryService()
+    assert repr(service) == "<InMemoryMemoryService on MemoryStore, not started>"
+    async with service:
+        assert repr(service) == "<InMemoryMemoryService on MemoryStore, started>"
+
+
 async def test_a_database_that_is_gone_is_no_healthy_one() -> None:
     service = RedisMemoryService("redis://127.0.0.1:1/0", settings=WORDS)
     with pytest.raises(StoreUnavailable):

@@ -429,7 +429,7 @@ async def test_a_kind_is_known_once_somebody_on_the_store_makes_it() -> None:
         return [Add(Draft(value="runs daily", text="runs daily", kind="habit"))]
 
     plain = await started(MemoryStore())
-    with pytest.raises(InvalidInput, match=r"'habit' is no kind of memory.*'fact'.*'memory'"):
+    with pytest.raises(InvalidInput, match=r"'habit' is not a kind of memory.*'fact'.*'memory'"):
         await plain.count(USER, {"kind": "habit"})
     deriver = Scripted(think)
     deriver.kinds = ("habit",)

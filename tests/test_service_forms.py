@@ -267,7 +267,9 @@ def test_a_message_is_searched_by_every_part() -> None:
 @pytest.mark.parametrize("said", [None, 5, b"x", ["x"], {"x"}, object(), TextContent(text="x")])
 def test_anything_else_is_no_message(said: Any) -> None:
     for read in (draft_of, body_of, text_of):
-        with pytest.raises(TypeError, match=f"{type(said).__name__} is no message; give a Message"):
+        with pytest.raises(
+            TypeError, match=f"{type(said).__name__} is not a message; pass a Message"
+        ):
             read(said)
 
 
@@ -297,7 +299,10 @@ def test_a_dict_of_another_shape_is_refused_by_the_place(said: dict[str, Any], s
     [
         (message(metadata={"a": {"b": [0, {1}]}}), r"\['metadata'\]\['a'\]\['b'\]\[1\] is a set"),
         (msg(metadata={"when": datetime(2026, 1, 1)}), r"\['metadata'\]\['when'\] is a datetime"),
-        ({"content": "x", "metadata": {1: 2}}, r"\['metadata'\] has a key that is no str"),
+        (
+            {"content": "x", "metadata": {1: 2}},
+            r"\['metadata'\] has a key of type int; JSON keys must be str",
+        ),
         ({"content": "x", "raw": b"x"}, r"\['raw'\] is a bytes"),
         (Message(content=[DataContent(data={"k": object()})]), r"\['data'\]\['k'\] is a object"),
     ],
@@ -370,7 +375,7 @@ def test_an_error_among_several_says_which(bad: Any, error: type[Exception]) -> 
 
 
 def test_nothing_at_all_is_no_message_to_add() -> None:
-    with pytest.raises(TypeError, match="NoneType is no message"):
+    with pytest.raises(TypeError, match="NoneType is not a message"):
         drafts_of(None)
 
 
@@ -532,5 +537,5 @@ def test_the_query_is_the_text_of_the_last_message(messages: Any, text: str) -> 
 
 @pytest.mark.parametrize("messages", [5, [None], ["x", None], [["x"]], b"x"])
 def test_what_is_no_message_is_no_query(messages: Any) -> None:
-    with pytest.raises(TypeError, match="is no message"):
+    with pytest.raises(TypeError, match="is not a message"):
         query_text(messages)

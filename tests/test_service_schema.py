@@ -31,7 +31,7 @@ from memoryspace.service.schema import (
     Session,
     TextContent,
 )
-from memoryspace.service.schema.model import told
+from memoryspace.service.schema.model import compact_dict
 from memoryspace.service.schema.reading import MAX_DATA_CHARACTERS, MAX_DATA_DEPTH, text_of_data
 
 PARTS: list[Any] = [
@@ -237,12 +237,12 @@ def test_validating_a_message_returns_it() -> None:
 
 def test_little_is_told_of_a_plain_message_and_it_is_enough() -> None:
     message = Message(id="m", role="user", content=[TextContent(text="hi")])
-    assert told(message) == {
+    assert compact_dict(message) == {
         "id": "m", "type": "message", "role": "user", "content": [{"type": "text", "text": "hi"}]
     }  # fmt: skip
     odd = TextContent(delta=None, status="completed", object="other")
     for each in (message, full(), Message(content=[odd])):
-        assert Message.model_validate(told(each)) == each
+        assert Message.model_validate(compact_dict(each)) == each
 
 
 _JSON = st.recursive(
@@ -285,7 +285,7 @@ MESSAGES = st.builds(
 def test_any_message_reads_back_equal_and_can_be_read(message: Message) -> None:
     assert Message.model_validate(message.model_dump()) == message
     assert Message.model_validate_json(message.model_dump_json()) == message
-    assert Message.model_validate(told(message)) == message
+    assert Message.model_validate(compact_dict(message)) == message
     assert message.model_copy(deep=True) == message
     assert isinstance(message.get_all_text(), str)
 
@@ -404,10 +404,10 @@ def test_every_kind_of_part_can_come_in_pieces(old: Any, new: Any, whole: Any) -
 
 def test_a_delta_of_another_kind_or_without_a_part_is_refused() -> None:
     message = Message(content=[TextContent(text="a")])
-    with pytest.raises(InvalidMessage, match=r"ImageContent is no piece of content\[0\]"):
+    with pytest.raises(InvalidMessage, match=r"ImageContent cannot be merged into content\[0\]"):
         message.add_delta_content(ImageContent(index=0, delta=True))
     for index in (1, -1):
-        with pytest.raises(InvalidInput, match=f"1 parts, none at {index}"):
+        with pytest.raises(InvalidInput, match=f"1 parts and none at {index}"):
             message.add_delta_content(TextContent(index=index, delta=True))
     assert message.content == [TextContent(text="a")]
 

@@ -1,10 +1,17 @@
-"""Long-term memory: one service, every backend, with or without a language model."""
+"""Long-term memory services: one contract, many backends, with or without a language model.
+
+    async with InMemoryMemoryService() as service:
+        await service.add_memory("ann", ["I live in Oslo"])
+        hits = await service.search("ann", "Where does Ann live?")
+
+Services are imported on first use, so a backend's extra is needed only by those who use it.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..extras import Lazy, lazily
+from ..extras import Lazy, lazily, listing
 from .base import MemoryService
 from .schema import Message, TextContent
 from .values.memory import Draft, MemoryItem
@@ -104,3 +111,5 @@ __getattr__ = lazily(
         "create_tablestore_client": Lazy("tablestore", "tablestore", "tablestore"),
     },
 )
+
+__dir__ = listing(__name__)

@@ -1,8 +1,8 @@
-"""``MemoryService``: long-term memory, by user and session. The contract, and what is optional.
+"""``MemoryService``: the contract of long-term memory, by user and session.
 
-Seven verbs are a service: ``start``, ``stop``, ``health``, ``add_memory``, ``search_memory``,
-``list_memory``, ``delete_memory``. A service of your own implements these; the others say that
-they are not offered until it does.
+Seven methods are required: ``start``, ``stop``, ``health``, ``add_memory``, ``search_memory``,
+``list_memory`` and ``delete_memory``. The others are optional: they raise ``NotImplementedError``
+until a subclass implements them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..verbs import Observed
 from .values.forms import query_text
 from .values.memory import MemoryItem, Said
 
-if TYPE_CHECKING:  # what they are made of takes its time to load
+if TYPE_CHECKING:  # slow to import
     from ..retrieval.hits import WhyNot
     from ..store.users import Usage, UserPage
     from .values.receipt import Receipt
@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # what they are made of takes its time to load
 
 DEFAULT_SESSION = "default"
 
-# The verbs that a service need not have.
+# The methods that a service may leave out.
 _OPTIONAL = frozenset(
     {"get", "update", "delete", "count", "history", "search", "why_not", "facts", "page"}
     | {"quarantined", "release", "verify_erasure", "users", "usage"}
@@ -36,26 +36,30 @@ Filters = Mapping[str, Any]
 
 
 class MemoryService(Observed, Running, ABC):
-    """What many users' agents have learnt, each user's apart from all others'.
+    """Long-term memory for many users. Each user's memories are separate from all others'.
 
-    Messages may be ``Message``, ``Msg``, dicts with ``role`` and ``content``, or plain text; they
-    come back in the form they were given, as copies. ``async with`` starts and stops. Its verbs are
-    operations: whoever listens to ``events``, where it has that, hears of each call.
+    A message may be a ``Message``, a ``Msg``, a dict with ``role`` and ``content``, or a str; it
+    comes back in the form it was given, as a copy. ``async with`` starts and stops the service.
+    Each call of a public method is an operation that listeners on ``events`` are notified of.
+
+    Example:
+        >>> async with InMemoryMemoryService() as service:
+        ...     await service.add_memory("ann", ["I live in Oslo"])
     """
 
     operations = "service"
 
     @abstractmethod
     async def start(self) -> None:
-        """Open what is needed. Calling it twice does nothing the second time."""
+        """Open the service's resources. A second call does nothing."""
 
     @abstractmethod
     async def stop(self) -> None:
-        """Give back what was opened here. The service can be started again."""
+        """Close what ``start`` opened. The service can be started again."""
 
     @abstractmethod
     async def health(self) -> bool:
-        """Tell whether the service is started and what it stands on answers."""
+        """Return whether the service is started and its backend answers."""
 
     @abstractmethod
     async def add_memory(
@@ -66,10 +70,22 @@ class MemoryService(Observed, Running, ABC):
         *,
         marks: str | Sequence[str] | None = None,
     ) -> Receipt:
-        """Remember messages, at the end of a session (``"default"`` if none is named).
+        """Add messages to the end of a session.
 
-        Returns the ids of those that are new, as a list that also tells what became of the others:
-        one whose id is in the session already is skipped. ``marks`` are to ask for them by.
+        Args:
+            user_id: The user whose memory this is.
+            messages: One message or several, in any of the four forms.
+            session_id: The session to add to; ``"default"`` if ``None``.
+            marks: Labels to filter by later.
+
+        Returns:
+            The ids of the new memories, as a list that also says what happened to the others. A
+            message whose id is already in the session is skipped.
+
+        Raises:
+            NotStarted: The service is not running.
+            InvalidInput: A message, an id or a mark is not valid. Nothing was stored.
+            SecretRefused: A message holds a secret and the settings refuse secrets.
         """
 
     @abstractmethod
@@ -81,33 +97,63 @@ class MemoryService(Observed, Running, ABC):
         *,
         top_k: int | None = None,
     ) -> list[Any]:
-        """Return what answers the last of the messages: the best first, equals as they were said.
+        """Return the messages that answer the last of ``messages``, best first.
 
-        At most ``top_k`` of them (100), of equals the newest. ``filters`` may hold that too, and
-        ``session_id``, ``role``, ``kind``, ``marks``, ``since``, ``until``, ``min_score``,
-        ``metadata``, and ``AND``, ``OR``, ``NOT`` with lists of such conditions. A key that is not
-        known is an error.
+        Equal scores are in the order of time; if ``top_k`` cuts them off, the newest are kept.
+
+        Args:
+            user_id: The user to search.
+            messages: The query: a message, or several of which the last counts.
+            filters: Conditions: ``session_id``, ``role``, ``name``, ``kind``, ``marks``,
+                ``without``, ``since``, ``until``, ``as_of``, ``metadata``, ``min_score``, and
+                ``AND``, ``OR``, ``NOT`` with lists of conditions. May also hold ``top_k``.
+            top_k: The most results to return; 100 if ``None``.
+
+        Returns:
+            Messages in the form in which they were added.
+
+        Raises:
+            NotStarted: The service is not running.
+            InvalidInput: A filter is unknown or its value is not valid.
         """
 
     @abstractmethod
     async def list_memory(self, user_id: str, filters: Filters | None = None) -> list[Any]:
-        """Return one page of what is remembered, in the order it was said or last changed.
+        """Return one numbered page of memories, in the order they were added or last changed.
 
-        ``filters`` may hold ``page_num`` (from 1), ``page_size`` (10), and the conditions of
-        ``search_memory``.
+        Args:
+            user_id: The user whose memories to list.
+            filters: ``page_num`` (from 1), ``page_size`` (10 by default), and the conditions of
+                ``search_memory``.
+
+        Returns:
+            Messages in the form in which they were added.
+
+        Raises:
+            NotStarted: The service is not running.
+            InvalidInput: A filter is unknown or its value is not valid.
         """
 
     @abstractmethod
     async def delete_memory(self, user_id: str, session_id: str | None = None) -> Deleted:
-        """Forget a session, or with ``None`` everything of a user; return what that was.
+        """Delete a session, or all memories of a user, with everything derived from them.
 
-        What was derived from it goes too. An empty session id is an error, never "everything".
+        Args:
+            user_id: The user whose memories to delete.
+            session_id: The session to delete; ``None`` deletes everything of the user.
+
+        Returns:
+            What was deleted.
+
+        Raises:
+            NotStarted: The service is not running.
+            InvalidInput: An id is not valid. An empty session id never means "everything".
         """
 
     async def get(
         self, user_id: str, memory_id: str, *, session_id: str | None = None
     ) -> MemoryItem | None:
-        """Return a memory, or ``None``; of several sessions' with one id, the newest."""
+        """Return a memory, or ``None``; if several sessions have that id, the newest."""
         self._not_offered("get")
 
     async def update(
@@ -124,25 +170,38 @@ class MemoryService(Observed, Running, ABC):
     ) -> MemoryItem:
         """Change a memory and return its new version; the old one stays in ``history``.
 
-        ``marks`` take the place of those it has. With ``version``, only if it is still at that one;
-        else ``VersionConflict``.
+        Args:
+            user_id: The user whose memory it is.
+            memory_id: The memory to change.
+            value: A new message in its place.
+            metadata: New metadata in place of the present one.
+            importance: A new importance.
+            marks: New marks in place of the present ones.
+            version: Change the memory only if it is still at this version. Without it, the change
+                is retried until it succeeds.
+            session_id: The session of the memory, if its id is not unique.
+
+        Raises:
+            UnknownMemory: There is no such memory.
+            VersionConflict: The memory is no longer at ``version``.
+            InvalidInput: There is nothing to change, or an argument is not valid.
         """
         self._not_offered("update")
 
     async def delete(
         self, user_id: str, memory_ids: str | Sequence[str], *, session_id: str | None = None
     ) -> Deleted:
-        """Forget memories by their ids, with what was derived from them; return what that was."""
+        """Delete memories by id, with everything derived from them; return what was deleted."""
         self._not_offered("delete")
 
     async def count(self, user_id: str, filters: Filters | None = None) -> int:
-        """Return how many memories there are."""
+        """Return the number of memories that match ``filters``."""
         self._not_offered("count")
 
     async def history(
         self, user_id: str, memory_id: str, *, session_id: str | None = None
     ) -> list[MemoryItem]:
-        """Return every version of a memory, the oldest first, the present one last."""
+        """Return every stored version of a memory, oldest first, the present one last."""
         self._not_offered("history")
 
     async def search(
@@ -157,13 +216,26 @@ class MemoryService(Observed, Running, ABC):
         now: float | None = None,
         min_relevance: float | None = None,
     ) -> list[MemoryHit]:
-        """Return the best memories with their scores, the best first; at most ``top_k`` (10).
+        """Return the best memories with their scores, best first.
 
-        With ``neighbours``, what was said beside a match may be found for its sake. ``explain``
-        tells why each is there. ``now`` is when it is asked: "last week" counts from there.
-        What is less relevant than ``min_relevance``, from 0 to 1, is not returned: where nothing
-        answers, nothing is better than the best of what there is. Without it everything found is,
-        but of lessons only what concerns the task.
+        Args:
+            user_id: The user to search.
+            query: The question: a message, or several of which the last counts.
+            top_k: The most hits to return; 10 if ``None``.
+            filters: The conditions of ``search_memory``.
+            neighbours: Also find messages next to a match.
+            explain: Add to each hit the reasons for its rank.
+            now: The time of the question, in seconds: "last week" counts from it.
+            min_relevance: Leave out hits that score less, from 0 to 1. Without it every match is
+                returned, except lessons that do not concern the task.
+
+        Raises:
+            NotStarted: The service is not running.
+            InvalidInput: A filter is unknown or an argument is not valid.
+
+        Example:
+            >>> [hit] = await service.search("ann", "Where does Ann live?", top_k=1)
+            >>> print(hit.score, hit.memory.text)
         """
         self._not_offered("search")
 
@@ -177,15 +249,15 @@ class MemoryService(Observed, Running, ABC):
         filters: Filters | None = None,
         now: float | None = None,
     ) -> WhyNot:
-        """Say where a memory falls out of such a ``search``, and who is in front of it."""
+        """Explain why ``search`` does not return a memory, and what ranks above it."""
         self._not_offered("why_not")
 
     async def facts(
         self, user_id: str, *, top_k: int | None = None, filters: Filters | None = None
     ) -> list[MemoryItem]:
-        """Return what is known of a user, the newest first; at most ``top_k`` (100).
+        """Return facts about a user, newest first; at most ``top_k`` (100 by default).
 
-        Facts that hold now, unless ``filters`` ask for others: ``as_of``, ``superseded``.
+        Only facts that hold now, unless ``filters`` has ``as_of`` or ``superseded``.
         """
         self._not_offered("facts")
 
@@ -198,68 +270,79 @@ class MemoryService(Observed, Running, ABC):
         newest: bool = False,
         filters: Filters | None = None,
     ) -> Page:
-        """Return memories one page after another, however many there are.
+        """Return one page of memories, in the order they were added or last changed.
 
-        Begin without a cursor; what comes or goes between two pages never shifts a page. What is
-        changed counts as new: it moves to the end.
+        Additions and deletions between two calls never shift a page. A memory that is changed
+        moves to the end.
+
+        Args:
+            user_id: The user whose memories to list.
+            cursor: The ``cursor`` of the page before; ``None`` for the first page.
+            limit: The most memories on the page.
+            newest: Begin with the newest.
+            filters: The conditions of ``search_memory``.
+
+        Raises:
+            NotStarted: The service is not running.
+            InvalidInput: The cursor, the limit or a filter is not valid.
         """
         self._not_offered("page")
 
     async def verify_erasure(self, user_id: str) -> Erasure:
-        """Look everywhere for something left of a user, and tell what there is."""
+        """Search the store and the index for anything left of a user, and return what is found."""
         self._not_offered("verify_erasure")
 
     async def quarantined(self, user_id: str) -> list[MemoryItem]:
-        """Return what is held back, for review, in the order it was said."""
+        """Return the quarantined memories of a user for review, oldest first."""
         self._not_offered("quarantined")
 
     async def release(
         self, user_id: str, memory_ids: str | Sequence[str], *, session_id: str | None = None
     ) -> list[str]:
-        """Let quarantined memories be recalled, with what was derived from them; return the ids."""
+        """Release memories from quarantine, with what was derived from them; return the ids."""
         self._not_offered("release")
 
     async def status(self, user_id: str) -> Status:
-        """Return what of deriving waits, what failed and why; and how the embedder does.
+        """Return which derivation jobs are pending or failed, and the state of the embedder.
 
-        Where nothing is derived, nothing waits.
+        A service that derives nothing has no jobs.
         """
         from .values.results import Status
 
         return Status(0, 0, {})
 
     async def settled(self, user_id: str) -> Status:
-        """Derive now what waits for a user, and return how far that went."""
+        """Run a user's pending derivation jobs now, and return the status afterwards."""
         return await self.status(user_id)
 
     async def retry(self, user_id: str) -> int:
-        """Begin again with derivations that were given up; return how many."""
+        """Restart derivation jobs that failed for good; return how many."""
         return 0
 
     async def users(self, *, cursor: str | None = None, limit: int = 100) -> UserPage:
-        """Return users who have something here, page by page.
+        """Return one page of the users who have records in the store.
 
-        Begin without a cursor and go on with the page's until it is ``None``: a page may be short,
-        or empty, before the end. Who is there all the while is named once.
+        Pass each page's ``cursor`` to the next call until it is ``None``; a page may be short, or
+        even empty, before that. A user who is there throughout is returned exactly once.
         """
         self._not_offered("users")
 
     async def usage(self, user_id: str) -> Usage:
-        """Return how much a user has in the store, old versions and working memory included."""
+        """Return how much a user stores, including old versions and working memory."""
         self._not_offered("usage")
 
     @cached_property
     def events(self) -> EventStream:
-        """What happens, for whoever listens."""
+        """The stream of this service's events, to subscribe to."""
         return EventStream()
 
     def offers(self, verb: str) -> bool:
-        """Tell whether this service has a verb; one of the contract that it has not raises."""
+        """Return whether this service implements a method; an optional one may raise instead."""
         own = getattr(type(self), verb, None)
         return own is not None and not (verb in _OPTIONAL and own is getattr(MemoryService, verb))
 
     async def get_query_text(self, message: Said) -> str:
-        """Return the text that a message asks for."""
+        """Return the text of a message as a search query."""
         return query_text(message)
 
     def _not_offered(self, verb: str) -> NoReturn:

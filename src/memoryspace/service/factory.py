@@ -1,8 +1,8 @@
-"""``MemoryServiceFactory``: a started service by the name of its backend.
+"""``MemoryServiceFactory``: creates and starts a service by the name of its backend.
 
-Options come from keywords or from the environment: ``MEMORY_BACKEND`` names the backend and
-``MEMORY_<BACKEND>_<OPTION>`` an option of it, read as the type the option has. An option the
-backend does not know is an error, wherever it comes from.
+Options come from keywords or from the environment. ``MEMORY_BACKEND`` names the backend, and
+``MEMORY_<BACKEND>_<OPTION>`` sets one of its options, converted to its type. An option that
+the backend does not have is an error, wherever it comes from.
 """
 
 from __future__ import annotations
@@ -33,7 +33,12 @@ _EMBEDDERS: Mapping[str, Callable[[], Any]] = {
 
 
 class MemoryServiceFactory:
-    """Makes services. Backends of your own join by ``register_backend``."""
+    """Creates services by name. Add your own backends with ``register_backend``.
+
+    Example:
+        >>> service = await MemoryServiceFactory.create("sql", bind="sqlite:///memories.db")
+        >>> await service.stop()
+    """
 
     _own: ClassVar[dict[str, Maker]] = {}
 
@@ -53,20 +58,42 @@ class MemoryServiceFactory:
 
     @classmethod
     def register_backend(cls, name: str, maker: Maker) -> None:
-        """Make a backend known: a class of services, or a function that makes one."""
+        """Add a backend.
+
+        Args:
+            name: The name to pass to ``create``.
+            maker: A service class, or a function that returns a service.
+
+        Raises:
+            InvalidInput: ``name`` is not an identifier.
+        """
         if not isinstance(name, str) or not name.isidentifier():
-            raise InvalidInput(f"a backend's name must be an identifier, got {name!r}")
+            raise InvalidInput(f"the name of a backend must be an identifier, got {name!r}")
         cls._own[name.lower()] = maker
 
     @classmethod
     async def create(cls, backend_type: str | None = None, **options: Any) -> MemoryService:
-        """Make and start a service; keywords win over the environment."""
+        """Create and start a service.
+
+        Args:
+            backend_type: The name of the backend; if ``None``, that of ``MEMORY_BACKEND``, or
+                ``"in_memory"``.
+            **options: Arguments of the service's class and fields of ``ServiceSettings``. They take
+                precedence over the environment.
+
+        Returns:
+            The started service; call ``stop`` when done.
+
+        Raises:
+            InvalidInput: The backend or an option is unknown, or a variable has the wrong type.
+            MissingExtra: The extra of the backend is not installed.
+        """
         name = (
             os.environ.get("MEMORY_BACKEND", "in_memory") if backend_type is None else backend_type
         )
         name = name.lower()
         maker, known = cls._maker(name), {*cls._built_in, *cls._own}
-        service = maker(**_sorted_out(name, maker, {**_environment(name, maker, known), **options}))
+        service = maker(**_arguments(name, maker, {**_environment(name, maker, known), **options}))
         await service.start()
         return service
 
@@ -76,15 +103,15 @@ class MemoryServiceFactory:
             return cls._own[name]
         if name not in cls._built_in:
             known = ", ".join(sorted({*cls._built_in, *cls._own}))
-            raise InvalidInput(f"the backend {name!r} is not known; there are {known}")
+            raise InvalidInput(f"unknown backend {name!r}; choose from {known}")
         module, kind = cls._built_in[name]
-        _ = getattr(import_module(__package__), kind)  # says which extra is missing, if one is
+        _ = getattr(import_module(__package__), kind)  # raises MissingExtra if one is missing
         found: Maker = getattr(import_module(f".{module}", __package__), kind)
         return found
 
 
-def _sorted_out(name: str, maker: Maker, options: dict[str, Any]) -> dict[str, Any]:
-    """Put options that are settings into the settings; refuse what nobody knows."""
+def _arguments(name: str, maker: Maker, options: dict[str, Any]) -> dict[str, Any]:
+    """Collect options that are settings into ``settings``; raise on unknown options."""
     known = inspect.signature(maker).parameters
     if any(each.kind is each.VAR_KEYWORD for each in known.values()):
         return options
@@ -92,10 +119,12 @@ def _sorted_out(name: str, maker: Maker, options: dict[str, Any]) -> dict[str, A
     unknown = [key for key in options if key not in known]
     if unknown:
         there = ", ".join(sorted({*known, *(_settings() if "settings" in known else ())}))
-        raise InvalidInput(f"the backend {name!r} has no option {unknown[0]!r}; there are {there}")
+        raise InvalidInput(f"the backend {name!r} has no option {unknown[0]!r}; it has {there}")
     if settings:
         if options.get("settings") is not None:
-            raise InvalidInput(f"give {', '.join(settings)} in the settings, or no settings")
+            raise InvalidInput(
+                f"pass {', '.join(settings)} inside settings=, or leave settings= out"
+            )
         options["settings"] = ServiceSettings(**settings)
     return options
 
@@ -109,7 +138,7 @@ def _settings() -> tuple[str, ...]:
 
 
 def _environment(name: str, maker: Maker, others: Collection[str]) -> dict[str, Any]:
-    """Return the options that the environment names of a backend, not of one with a longer name."""
+    """Return a backend's options in the environment; skip backends with a longer name."""
     prefix = f"MEMORY_{name.upper()}_"
     longer = [f"MEMORY_{each.upper()}_" for each in others if each.startswith(f"{name}_")]
     types = _types(maker)
@@ -125,7 +154,7 @@ def _types(maker: Maker) -> dict[str, Any]:
     target = maker.__init__ if inspect.isclass(maker) else maker
     try:
         own = get_type_hints(target)
-    except NameError:  # a type that is only there for checkers: such an option is read as text
+    except NameError:  # a type imported for checkers only: read the option as text
         own = {}
     return {**get_type_hints(ServiceSettings), **own}
 
@@ -138,11 +167,11 @@ def _read(variable: str, text: str, option: str, kind: Any) -> Any:
             return _as(each, text)
         except ValueError:
             continue
-    raise InvalidInput(f"{variable} must be of the type {kind}; what is given is something else")
+    raise InvalidInput(f"{variable} must be of type {kind}, but its value cannot be read as one")
 
 
 def _alternatives(kind: Any) -> list[Any]:
-    """Return what a type allows, numbers first: any text is a ``str``."""
+    """Return the members of a union, ``str`` and ``None`` last: any text is a ``str``."""
     each = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
     return sorted(each, key=lambda one: (one is str, one is NoneType))
 

@@ -1,4 +1,4 @@
-"""``InMemoryMemoryService``: long-term memory in this process, gone with it."""
+"""``InMemoryMemoryService``: a memory service in RAM. Its memories end with the process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,17 @@ from .stored import StoredMemoryService
 
 
 class InMemoryMemoryService(StoredMemoryService):
-    """Memories in RAM: for tests, for trying things out, and for agents that live for an hour."""
+    """A memory service in RAM, for tests, experiments and short-lived agents.
+
+    Args:
+        settings: How to search, what to accept and how long to keep it.
+        deriver: A single deriver, short for ``derivers=[deriver]``.
+        derivers: What makes memories from messages, such as ``PersonalDeriver()``.
+
+    Example:
+        >>> async with InMemoryMemoryService() as service:
+        ...     await service.add_memory("ann", ["I live in Oslo"])
+    """
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""``PersonalMemoryService``: what is known of a person, made from what they said."""
+"""``PersonalMemoryService``: long-term memory that extracts facts about the user."""
 
 from __future__ import annotations
 
@@ -11,13 +11,25 @@ from .stored import StoredMemoryService
 
 
 class PersonalMemoryService(StoredMemoryService):
-    """Facts, preferences and events, and insights over many of them; superseded, not erased.
+    """Stores messages and extracts facts, preferences, events and insights about the user.
 
-    What was said stands in ``store`` (in RAM if none is given; an address or a folder is opened and
-    closed here) before it is thought about. Without a ``model`` rules find what lasts; with one
-    more is found, and ``spending`` counts what that costs. A search is about what was said, with
-    what is known from it (``MemoryHit.facts``); lists are about what is known. ``{"kind": "fact"}``
-    and ``{"kind": "memory"}`` ask for one alone.
+    Messages are stored before anything is derived from them. A fact that no longer holds is
+    superseded, not deleted. Searches return messages with the facts derived from them
+    (``MemoryHit.facts``); lists return facts and insights. Filter by ``{"kind": "fact"}`` or
+    ``{"kind": "memory"}`` for one of them.
+
+    Args:
+        store: A store, which the caller closes; or an address or a folder, which this service
+            opens and closes; in RAM if ``None``.
+        model: Finds more than the built-in rules do; without it only rules are used.
+        spending: Counts what the model costs.
+        search: Where the index is, as in ``StoredMemoryService``.
+        settings: How to search, what to accept and how long to keep it.
+
+    Example:
+        >>> async with PersonalMemoryService() as service:
+        ...     await service.add_memory("ann", ["I moved to Oslo"])
+        ...     print(await service.facts("ann"))
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""``PersonalMemoryService``, where ReMe has it."""
+"""``PersonalMemoryService`` under the module name that ReMe uses."""
 
 from __future__ import annotations
 

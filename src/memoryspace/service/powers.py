@@ -1,4 +1,4 @@
-"""What some services can do beside the contract: one member each, asked for by ``isinstance``.
+"""Protocols for what only some services can do, one member each; check with ``isinstance``.
 
 ``if isinstance(service, LearnsFromAttempts): await service.add_trajectory(…)``
 """
@@ -17,7 +17,7 @@ from .values.results import Deleted
 
 @runtime_checkable
 class LearnsFromAttempts(Protocol):
-    """Draws lessons from scored attempts at tasks."""
+    """Learns lessons from scored attempts at tasks."""
 
     async def add_trajectory(
         self,
@@ -29,22 +29,22 @@ class LearnsFromAttempts(Protocol):
         success_threshold: float = 1.0,
         session_id: str | None = None,
     ) -> Receipt:
-        """Remember one attempt and learn from it; ``score`` says how well it went."""
+        """Store one attempt and derive lessons from it; ``score`` says how well it went."""
 
 
 @runtime_checkable
 class PrunesLessons(Protocol):
-    """Forgets lessons that did not help."""
+    """Deletes lessons that did not help."""
 
     async def prune(
         self, user_id: str, *, min_uses: int = 5, min_success_rate: float = 0.5
     ) -> Deleted:
-        """Delete experiences used at least so often that helped less often than that."""
+        """Delete experiences with at least ``min_uses`` and a lower success rate."""
 
 
 @runtime_checkable
 class LearnsFromCalls(Protocol):
-    """Keeps statistics of calls of tools."""
+    """Keeps statistics of tool calls."""
 
     async def add_tool_call_results(
         self,
@@ -52,28 +52,28 @@ class LearnsFromCalls(Protocol):
         results: Sequence[ToolCallResult | Mapping[str, Any]],
         session_id: str | None = None,
     ) -> Receipt:
-        """Remember calls, all or none."""
+        """Store tool calls, all or none."""
 
 
 @runtime_checkable
 class KnowsTools(Protocol):
-    """Tells how tools are best called."""
+    """Knows how to call tools."""
 
     async def guidelines(self, user_id: str, tool_names: str | Sequence[str]) -> list[MemoryItem]:
-        """Return what is known of these tools, by their exact names and in their order."""
+        """Return the guidelines for these tools, by exact name and in the order given."""
 
 
 @runtime_checkable
 class KnowsInstructions(Protocol):
-    """Tells how a user wants to be answered, whatever is asked."""
+    """Knows how a user wants every question answered."""
 
     async def instructions(self, user_id: str) -> list[MemoryItem]:
-        """Return the standing instructions that hold now, newest first."""
+        """Return the user's standing instructions, newest first."""
 
 
 @runtime_checkable
 class Scrubs(Protocol):
-    """Can rewrite its files so that nothing deleted is left in them."""
+    """Can rewrite its files so that no deleted data is left in them."""
 
     async def scrub(self) -> None:
         """Rewrite the files."""
@@ -81,8 +81,8 @@ class Scrubs(Protocol):
 
 @runtime_checkable
 class StandsOnStore(Protocol):
-    """Keeps everything in a store that can be looked at."""
+    """Keeps everything in a store that callers can inspect."""
 
     @property
     def store(self) -> Store:
-        """Where everything stands."""
+        """The store that holds everything."""

@@ -1,4 +1,4 @@
-"""``RedisMemoryService``: long-term memory in Redis, for any number of processes."""
+"""``RedisMemoryService``: a memory service in Redis, for any number of processes."""
 
 from __future__ import annotations
 
@@ -16,11 +16,28 @@ PREFIX = REDIS_PREFIX
 
 
 class RedisMemoryService(StoredMemoryService):
-    """Memories in a Redis server.
+    """A memory service in a Redis server.
 
-    ``redis_client`` stays the caller's; otherwise a client is made for ``redis_url`` and closed by
-    ``stop``. Nothing expires unless ``ttl_seconds`` is given: then each memory does, by itself,
-    so long after it was said.
+    Args:
+        redis_url: The server; ``stop`` closes the client made for it.
+        redis_client: A client to use instead, which the caller closes. The connection options
+            below then have no effect.
+        socket_timeout: Seconds to wait for an answer.
+        socket_connect_timeout: Seconds to wait for a connection.
+        max_connections: The most connections of the pool.
+        retry_on_timeout: Whether to repeat a command that timed out.
+        ttl_seconds: How long each memory lives; ``None`` means that nothing expires.
+        max_messages_per_session: How many of the newest messages of a session to keep.
+        health_check_interval: Seconds between checks of an idle connection.
+        socket_keepalive: Whether to keep idle connections alive.
+        prefix: The prefix of all keys.
+        settings: How to search, what to accept and how long to keep it.
+        deriver: A single deriver, short for ``derivers=[deriver]``.
+        derivers: What makes memories from messages, such as ``PersonalDeriver()``.
+
+    Example:
+        >>> async with RedisMemoryService("redis://localhost:6379/0") as service:
+        ...     await service.add_memory("ann", ["I live in Oslo"])
     """
 
     def __init__(
@@ -58,13 +75,13 @@ class RedisMemoryService(StoredMemoryService):
         self._client = redis_client
 
     async def delete_user_memory(self, user_id: str) -> None:
-        """Forget everything of a user; ``delete_memory`` says what that was."""
+        """Delete all memories of a user; use ``delete_memory`` to learn what was deleted."""
         await self.delete_memory(user_id)
 
     async def clear_all_memory(self) -> int:
-        """Forget everything of every user under this prefix; return how many memories that were.
+        """Delete all memories of all users under this prefix; return how many there were.
 
-        One user after the other: who is added meanwhile may stay.
+        Users are deleted one by one; a user added meanwhile may remain.
         """
         cursor, gone = None, 0
         while True:

@@ -1,4 +1,4 @@
-"""``ServiceSettings``: what every service on a store can be told, whichever store it is."""
+"""``ServiceSettings``: the options shared by every service on a store."""
 
 from __future__ import annotations
 
@@ -19,20 +19,38 @@ MAX_INDEXED = 1 << 30  # bytes
 
 
 class ServiceSettings(Struct, frozen=True, kw_only=True):
-    """How a service searches, what it lets in, and how long it keeps it.
+    """How a service searches, what it accepts, and how long it keeps it.
 
-    ``embedder``, ``ranking``, ``reranker`` and ``zone`` are those of ``Recall``. With
-    ``keep_vectors``, what was added is embedded in the background and its vector kept in the store,
-    if that can keep them, for every process and the next start. After a change of the embedder,
-    what ``former_embedder`` has made serves until the new one has made it anew. At most about
-    ``max_indexed`` bytes of RAM are taken by this process's indexes; users not asked for lately
-    make room. ``ttl_seconds`` after it was said a memory is gone (never, if ``None``); of each
-    session only the newest ``max_messages_per_session`` are kept. ``quarantine`` holds back text
-    that looks like instructions to a model until somebody releases it. ``secrets`` says what
-    becomes of a message with a password, a card number or the like: ``"keep"`` it, marked and left
-    out of contexts; ``"mask"`` the secret before anything is stored; ``"refuse"`` it. No secret
-    becomes a fact. A message of more than ``max_message_characters`` is refused. Of each memory
-    ``max_versions`` old ones are kept. A derivation is given up after ``max_attempts``.
+    Args:
+        embedder: What embeds text; ``"best"`` takes the best one installed, ``None`` searches by
+            words alone. As in ``Recall``, like ``ranking``, ``reranker`` and ``zone``.
+        keep_vectors: Embed new memories in the background and store their vectors, if the store
+            can, for other processes and later starts.
+        former_embedder: The embedder used before. Its vectors serve searches until ``embedder``
+            has embedded a user's memories again.
+        ranking: The weights of the ranking.
+        reranker: Reorders the best candidates.
+        zone: The time zone in which "yesterday" and the like are read.
+        max_indexed: About how many bytes of RAM the indexes of this process may take. The users
+            searched least recently are evicted.
+        ttl_seconds: How long a memory lives; ``None`` means forever.
+        max_messages_per_session: How many of the newest messages of a session to keep; ``None``
+            keeps all.
+        quarantine: Hold back text that looks like instructions to a model until it is released.
+        secrets: What to do with a message that holds a password, a card number or the like:
+            ``"keep"`` it, marked and left out of contexts; ``"mask"`` the secret before anything is
+            stored; or ``"refuse"`` the message. A secret never becomes a fact.
+        max_message_characters: Refuse longer messages.
+        max_versions: How many old versions of a memory to keep.
+        max_attempts: How often to try a derivation before it counts as failed.
+
+    Raises:
+        InvalidInput: A number or ``secrets`` is out of range.
+        TypeError: An embedder is not an ``Embedder``.
+
+    Example:
+        >>> settings = ServiceSettings(ttl_seconds=30 * 86400, secrets="mask")
+        >>> service = InMemoryMemoryService(settings=settings)
     """
 
     embedder: Embedder | Literal["best"] | None = "best"
@@ -54,7 +72,7 @@ class ServiceSettings(Struct, frozen=True, kw_only=True):
         if self.embedder not in ("best", None) and not isinstance(self.embedder, Embedder):
             raise TypeError(
                 f'embedder must be an Embedder, "best" or None, got {self.embedder!r}; '
-                "as_embedder() makes one of an embedding model"
+                "as_embedder() turns an embedding model into one"
             )
         if self.former_embedder is not None and not isinstance(self.former_embedder, Embedder):
             raise TypeError(
@@ -68,10 +86,10 @@ class ServiceSettings(Struct, frozen=True, kw_only=True):
                 continue
             value = getattr(self, name)
             if value is not None and (type(value) is not int or value < 1):
-                raise InvalidInput(f"{name} must be a whole number from 1, got {value!r}")
+                raise InvalidInput(f"{name} must be a whole number of at least 1, got {value!r}")
         ttl = self.ttl_seconds
         if ttl is not None and (not is_number(ttl) or ttl <= 0):
-            raise InvalidInput(f"ttl_seconds must be a number above 0, or None, got {ttl!r}")
+            raise InvalidInput(f"ttl_seconds must be a number greater than 0 or None, got {ttl!r}")
 
 
 def limited(
@@ -79,7 +97,7 @@ def limited(
     ttl_seconds: float | None,
     max_messages_per_session: int | None,
 ) -> ServiceSettings:
-    """Return settings with the limits that a constructor was given beside them."""
+    """Return ``settings`` with the limits that a constructor takes as arguments of its own."""
     given = {"ttl_seconds": ttl_seconds, "max_messages_per_session": max_messages_per_session}
     changes = {name: value for name, value in given.items() if value is not None}
     settings = ServiceSettings() if settings is None else settings

@@ -1,4 +1,4 @@
-"""``SpaceMemoryService``: long-term memory in a folder. Embedded, durable, no server."""
+"""``SpaceMemoryService``: a memory service in a folder. Embedded, durable, without a server."""
 
 from __future__ import annotations
 
@@ -14,10 +14,19 @@ from .stored import StoredMemoryService
 
 
 class SpaceMemoryService(StoredMemoryService):
-    """Memories in a memory space in ``folder``, which one process at a time owns.
+    """A memory service in a folder on disk, which one process at a time owns.
 
-    ``hot_capacity`` bounds the RAM for them; the rest stands in the cold tier. ``durability`` says
-    when a write counts as safe.
+    Args:
+        folder: Where the memory space is; it is created if it does not exist.
+        hot_capacity: How many bytes of memories to hold in RAM; the rest is in the cold tier.
+        durability: When a write counts as safe.
+        settings: How to search, what to accept and how long to keep it.
+        deriver: A single deriver, short for ``derivers=[deriver]``.
+        derivers: What makes memories from messages, such as ``PersonalDeriver()``.
+
+    Example:
+        >>> async with SpaceMemoryService("memories") as service:
+        ...     await service.add_memory("ann", ["I live in Oslo"])
     """
 
     def __init__(
@@ -34,11 +43,14 @@ class SpaceMemoryService(StoredMemoryService):
         super().__init__(self._space_store, settings=settings, deriver=deriver, derivers=derivers)
 
     async def scrub(self) -> None:
-        """Rewrite the folder so that nothing deleted is left in any file.
+        """Rewrite the folder so that no deleted data is left in any file.
 
-        Deleting is quick: memories are gone at once for everybody who asks, and their bytes stay
-        in the journal, in checkpoints and in the cold tier until they are overwritten. This takes
-        time in proportion to what is kept. The service can be used meanwhile.
+        A deletion hides memories at once, but their bytes stay in the journal, in checkpoints and
+        in the cold tier until they are overwritten. Scrubbing takes time in proportion to the data
+        kept. The service can be used meanwhile.
+
+        Raises:
+            NotStarted: The service is not running.
         """
         if not self._is_started:
             raise not_started(self)

@@ -1,4 +1,4 @@
-"""``SQLMemoryService``: long-term memory in SQLite, PostgreSQL, MySQL or MariaDB."""
+"""``SQLMemoryService``: a memory service in SQLite, PostgreSQL, MySQL or MariaDB."""
 
 from __future__ import annotations
 
@@ -15,12 +15,20 @@ from .stored import StoredMemoryService
 
 
 class SQLMemoryService(StoredMemoryService):
-    """Memories in a relational database, for any number of processes.
+    """A memory service in a relational database, for any number of processes.
 
-    ``bind`` is an engine, which stays the caller's, or an address such as
-    ``postgresql://user:password@host/name``. ``search`` says where the index is: ``"process"``
-    (each process holds those of the users it is asked for), or ``"server"`` (PostgreSQL alone: full
-    text and, where the extension exists, vectors in the database).
+    Args:
+        bind: An engine, which the caller disposes of, or an address such as
+            ``postgresql://user:password@host/name``.
+        search: Where the index is: ``"process"`` (each process indexes the users it searches), or
+            ``"server"`` (PostgreSQL only: full text and, with pgvector, vectors in the database).
+        settings: How to search, what to accept and how long to keep it.
+        deriver: A single deriver, short for ``derivers=[deriver]``.
+        derivers: What makes memories from messages, such as ``PersonalDeriver()``.
+
+    Example:
+        >>> async with SQLMemoryService("sqlite:///memories.db") as service:
+        ...     await service.add_memory("ann", ["I live in Oslo"])
     """
 
     def __init__(
@@ -38,14 +46,19 @@ class SQLMemoryService(StoredMemoryService):
         )
 
     async def scrub(self) -> None:
-        """Write a SQLite file anew, so that nothing deleted before is left in it or in its log.
+        """Rewrite a SQLite file so that no deleted data is left in it or in its log.
 
-        It takes time in proportion to the file, in which nobody can write. A server's files are its
-        own: ``verify_erasure`` tells what rewrites these.
+        This takes time in proportion to the size of the file and blocks writers. For a database
+        server, ``verify_erasure`` says which of its commands rewrite its files.
+
+        Raises:
+            NotStarted: The service is not running.
         """
         if not self._is_started:
             raise not_started(self)
         await self._sql_store.scrub()
 
     async def _let_go(self) -> None:
-        await self.store.close()  # leaves a SQLite file complete, and an engine that was given open
+        await (
+            self.store.close()
+        )  # completes a SQLite file; leaves an engine that was passed in open

@@ -1,7 +1,7 @@
-"""``StoredMemoryService``: the service, written once over a store and a searcher.
+"""``StoredMemoryService``: the memory service on top of a store and a searcher.
 
-The store is the truth, the index a hint: whatever a search names is read from the store. Every
-backend is this class with another store.
+The store is the source of truth. The index only names candidates, and every hit is read from the
+store. Each backend is a subclass that opens another store.
 """
 
 from __future__ import annotations
@@ -22,44 +22,59 @@ from ..store.users import USERS_AT_ONCE, Usage, UserPage
 from .base import DEFAULT_SESSION, Filters
 from .deriving.contract import Deriver
 from .deriving.derivers import all_of, is_about_people, kinds_of
-from .deriving.worker import JobOutcome, Recorded, Worker
 from .learning.tool_calls import ToolCalls
 from .learning.trajectories import Trajectories
 from .reading.arguments import as_ids, check_own, check_version, least_relevance, not_started
-from .reading.filters import DEFAULT_HITS, FOR_LIST, FOR_SEARCH, MOST_HITS, Asked, count_in, read
+from .reading.filters import (
+    DEFAULT_HITS,
+    FOR_LIST,
+    FOR_SEARCH,
+    MOST_HITS,
+    CheckedFilters,
+    count_in,
+    read,
+)
 from .reading.finding import Finding
 from .reading.instructions import standing
 from .reading.listing import Listing
 from .search import Searcher
 from .search.opening import SearchPlace, searcher_on
 from .settings import ServiceSettings
-from .values.envelope import record_of
 from .values.kinds import FACT
 from .values.memory import RAW, MemoryItem, Said
 from .values.receipt import Receipt
 from .values.results import Deleted, Erasure, MemoryHit, Page, Status
-from .writing.admission import SUSPICION, Admission, own_marks, remarked
+from .writing.admission import own_marks
 from .writing.erasing import DerivedKinds, Eraser
 from .writing.quarantine import Review
-from .writing.repository import Shelf
-from .writing.secrecy import purged
+from .writing.repository import MemoryRepository
+from .writing.writer import MemoryWriter
 
 _PROBE = Scope(RESERVED_PREFIX + "health", "probe")
-_EQUAL = 9  # significant digits of scores that are told apart
+_SCORE_DIGITS = 9  # significant digits in which scores are compared
 
 
 class StoredMemoryService(Trajectories, ToolCalls):
-    """Long-term memory in a store, which stays the caller's to close; or at an address or in a
-    folder (see ``open_store``), which this service opens and closes.
+    """Long-term memory in any store.
 
-    With ``derivers`` (or one ``deriver``), what was said is also thought about: they make memories
-    of their own kinds, and these are what searches and lists are about, unless another ``kind`` is
-    asked for. A *personal* service searches what was said, with what is known from it: a fact leads
-    to the messages it came from, and tells whether they still hold. Whether it is one goes by its
-    derivers, unless ``is_personal`` says so.
+    Derivers make further memories, of their own kinds, from messages. Searches and lists then
+    return those kinds unless the filters name another ``kind``. A *personal* service searches the
+    messages together with the facts derived from them: a fact leads to the messages it came from
+    and says whether they still hold.
 
-    ``search`` says where the index is: in this ``"process"``, or in the ``"server"``, which
-    PostgreSQL alone can. A ``searcher`` of one's own takes its place.
+    Args:
+        store: A store, which the caller closes; or an address or a folder (see ``open_store``),
+            which this service opens and closes.
+        settings: How to search, what to accept and how long to keep it.
+        deriver: A single deriver, short for ``derivers=[deriver]``.
+        derivers: What makes memories from messages, such as ``PersonalDeriver()``.
+        search: Where the index is: in this ``"process"``, or in the ``"server"`` (PostgreSQL only).
+        searcher: A searcher of your own, used instead of ``search``.
+        is_personal: Whether the service is personal; by default the derivers decide.
+
+    Example:
+        >>> async with StoredMemoryService("sqlite:///memories.db") as service:
+        ...     await service.add_memory("ann", ["I live in Oslo"])
     """
 
     def __init__(
@@ -82,30 +97,36 @@ class StoredMemoryService(Trajectories, ToolCalls):
         if searcher is None:
             searcher = searcher_on(store, self.settings, search, personal=is_personal)
         self.searcher = searcher
-        self._shelf = Shelf(
-            store, max_versions=self.settings.max_versions, heard=self.searcher.expect
+        self._repository = MemoryRepository(
+            store, max_versions=self.settings.max_versions, on_change=self.searcher.expect
         )
-        self._admission = Admission(self.settings)
         self._kinds = kinds_of(derivers) if derivers else (RAW,)
         searched = (RAW, *self._kinds) if is_personal else self._kinds
-        self._finding = Finding(self._shelf, self.searcher, searched, with_facts=is_personal)
-        self._listing = Listing(self._shelf, self._kinds)
+        self._finding = Finding(self._repository, self.searcher, searched, with_facts=is_personal)
+        self._listing = Listing(self._repository, self._kinds)
         self._derived = DerivedKinds(store, self._kinds if derivers else ())
-        self._eraser = Eraser(self._shelf, self.searcher, self._derived)
-        self._review = Review(self._shelf, self._eraser)
-        self._worker = self._worker_for(derivers) if derivers else None
+        self._eraser = Eraser(self._repository, self.searcher, self._derived)
+        self._review = Review(self._repository, self._eraser)
+        self._writer = MemoryWriter(
+            self._repository, self.searcher, self._eraser, self.settings, derivers
+        )
+        self._worker = self._writer.worker
         self._is_started = False
-        self._turn = PerLoop(asyncio.Lock)  # to start or to stop
+        self._lifecycle_lock = PerLoop(asyncio.Lock)
+
+    def __repr__(self) -> str:
+        state = "started" if self._is_started else "not started"
+        return f"<{type(self).__name__} on {type(self.store).__name__}, {state}>"
 
     @property
     def events(self) -> EventStream:
-        """What happens, for whoever listens."""
+        """The store's stream of events, to subscribe to."""
         return self.store.events
 
     # -- lifecycle ---------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        async with self._turn.get():
+        async with self._lifecycle_lock.get():
             if self._is_started:
                 return
             try:
@@ -119,7 +140,7 @@ class StoredMemoryService(Trajectories, ToolCalls):
             self._is_started = True
 
     async def stop(self) -> None:
-        async with self._turn.get():
+        async with self._lifecycle_lock.get():
             if not self._is_started:
                 return
             self._is_started = False
@@ -138,11 +159,11 @@ class StoredMemoryService(Trajectories, ToolCalls):
         return True
 
     async def _reach(self) -> None:
-        """Find out cheaply whether the store answers."""
+        """Send the store a cheap query; raise its error if it does not answer."""
         await self.store.count(_PROBE, Where(ids=frozenset()))
 
     async def _let_go(self) -> None:
-        """Close what this service opened; a store that was given is not."""
+        """Close the store if this service opened it."""
         if self._owns_store:
             await self.store.close()
 
@@ -167,54 +188,7 @@ class StoredMemoryService(Trajectories, ToolCalls):
         *,
         marks: frozenset[str] = frozenset(),
     ) -> Receipt:
-        given = await self._admission.admit(scope, messages, self._shelf.now(), marks)
-        is_marked = any(each.marks for each in given)
-        new = await self._new_among(scope, given) if is_marked else given
-        recorded = await self._recorded(scope, new, details) if new else Recorded([], [])
-        if new:
-            self.searcher.expect(scope, recorded.added)
-            await self._keep_newest(scope)
-        return receipt_of(given, recorded, is_durable=self.store.is_durable)
-
-    async def _recorded(
-        self, scope: Scope, memories: Sequence[MemoryItem], details: Mapping[str, Any]
-    ) -> Recorded:
-        if self._worker is not None:
-            return await self._worker.record(scope, memories, purged(details))
-        records = [record_of(each) for each in memories]
-        return Recorded(await self.store.append(scope, records), [])
-
-    async def _new_among(self, scope: Scope, memories: Sequence[MemoryItem]) -> list[MemoryItem]:
-        """Leave out what is there, which a store would give the marks of its repetition.
-
-        Else whoever repeats the id of a memory could have it held back.
-        """
-        there = await self.store.select(scope, Where(ids=frozenset(each.id for each in memories)))
-        known = {each.id for each in there}
-        new = [each for each in memories if each.id not in known]
-        held_back = [each.id for each in new if each.is_quarantined]
-        if held_back:
-            self.events.emit("memories_quarantined", scope=scope, ids=held_back)
-        return new
-
-    async def _keep_newest(self, scope: Scope) -> None:
-        """Delete all but the newest of a session, once they have been thought about.
-
-        It is said from where on they are to go, not how many: any number may do this at once. Their
-        old versions go first: who breaks off there leaves memories, which the next one deletes.
-        """
-        most = self.settings.max_messages_per_session
-        if most is None:
-            return
-        beyond = Where(kind=RAW, limit=1, newest=True, skip=most)
-        last = await self.store.select(scope, beyond)
-        if not last or (self._worker is not None and await self._worker.is_waited_for(scope)):
-            return
-        too_old = Where(kind=RAW, before=last[0].seq + 1)
-        there = [each.id for each in await self.store.select(scope, too_old)]
-        await self._shelf.forget_versions(scope, there)
-        gone = await self.store.delete(scope, too_old)
-        self.events.emit("memories_evicted", scope=scope, ids=gone)
+        return await self._writer.add(scope, messages, details, marks)
 
     async def update(
         self,
@@ -231,21 +205,20 @@ class StoredMemoryService(Trajectories, ToolCalls):
         scope = self._scope(user_id, session_id)
         if (value, metadata, importance, marks) == (None, None, None, None):
             raise InvalidInput(
-                "update() was told nothing to change: value, metadata, importance or marks"
+                "update() has nothing to change; pass value, metadata, importance or marks"
             )
         check_version(version)
         if importance is not None and not is_number(importance):
             raise InvalidInput(f"importance must be a number, got {importance!r}")
-
-        def edit(memory: MemoryItem) -> MemoryItem:
-            edited = self._admission.edited(memory, value, metadata)
-            if marks is not None:
-                edited = remarked(edited, own_marks(marks))
-            return edited if importance is None else change(edited, importance=importance)
-
-        if self._worker is None or value is None:
-            return await self._shelf.edit(scope, memory_id, edit, version=version)
-        return await self._worker.edit(scope, memory_id, edit, version=version)
+        return await self._writer.update(
+            scope,
+            memory_id,
+            value=value,
+            metadata=metadata,
+            importance=importance,
+            marks=marks,
+            version=version,
+        )
 
     async def release(
         self, user_id: str, memory_ids: str | Sequence[str], *, session_id: str | None = None
@@ -264,9 +237,9 @@ class StoredMemoryService(Trajectories, ToolCalls):
         top_k: int | None = None,
     ) -> list[Any]:
         scope = self._scope(user_id, None)
-        asked = (await self._asked(filters, FOR_SEARCH)).of_top(top_k)
-        query = self._finding.query(messages, asked, neighbours=bool(asked.neighbours))
-        hits = await self._finding.hits(scope, query, min_score=asked.min_score)
+        checked = (await self._checked(filters, FOR_SEARCH)).with_top_k(top_k)
+        query = self._finding.query(messages, checked, neighbours=bool(checked.neighbours))
+        hits = await self._finding.hits(scope, query, min_score=checked.min_score)
         hits.sort(key=lambda hit: (-rounded(hit.score), hit.memory.seq))
         return [hit.memory.said() for hit in hits]
 
@@ -283,9 +256,13 @@ class StoredMemoryService(Trajectories, ToolCalls):
         min_relevance: float | None = None,
     ) -> list[MemoryHit]:
         scope = self._scope(user_id, None)
-        asked = (await self._asked(filters, ("top_k", "min_score"))).of_top(top_k, DEFAULT_HITS)
-        wanted = self._finding.query(query, asked, neighbours=neighbours, explain=explain, now=now)
-        least = least_relevance(min_relevance, asked.min_score)
+        checked = (await self._checked(filters, ("top_k", "min_score"))).with_top_k(
+            top_k, DEFAULT_HITS
+        )
+        wanted = self._finding.query(
+            query, checked, neighbours=neighbours, explain=explain, now=now
+        )
+        least = least_relevance(min_relevance, checked.min_score)
         return await self._finding.hits(scope, wanted, min_score=least)
 
     async def why_not(
@@ -299,22 +276,22 @@ class StoredMemoryService(Trajectories, ToolCalls):
         now: float | None = None,
     ) -> WhyNot:
         scope = self._scope(user_id, None)
-        asked = (await self._asked(filters, ("top_k",))).of_top(top_k, DEFAULT_HITS)
+        checked = (await self._checked(filters, ("top_k",))).with_top_k(top_k, DEFAULT_HITS)
         return await self._finding.why_not(
-            scope, self._finding.query(query, asked, now=now), memory_id
+            scope, self._finding.query(query, checked, now=now), memory_id
         )
 
     async def facts(
         self, user_id: str, *, top_k: int | None = None, filters: Filters | None = None
     ) -> list[MemoryItem]:
-        scope, asked = self._scope(user_id, None), await self._asked(filters, ("top_k",))
-        if asked.kinds is not None:
-            raise InvalidInput("facts() is about facts; ask page() for another kind")
-        return await self._listing.newest(scope, change(asked.of_top(top_k), kinds=(FACT,)))
+        scope, checked = self._scope(user_id, None), await self._checked(filters, ("top_k",))
+        if checked.kinds is not None:
+            raise InvalidInput("facts() returns facts only; use page() for another kind")
+        return await self._listing.newest(scope, change(checked.with_top_k(top_k), kinds=(FACT,)))
 
     async def list_memory(self, user_id: str, filters: Filters | None = None) -> list[Any]:
-        scope, asked = self._scope(user_id, None), await self._asked(filters, FOR_LIST)
-        memories = await self._listing.numbered(scope, asked)
+        scope, checked = self._scope(user_id, None), await self._checked(filters, FOR_LIST)
+        memories = await self._listing.numbered(scope, checked)
         return [each.said() for each in memories]
 
     async def page(
@@ -326,21 +303,21 @@ class StoredMemoryService(Trajectories, ToolCalls):
         newest: bool = False,
         filters: Filters | None = None,
     ) -> Page:
-        scope, asked = self._scope(user_id, None), await self._asked(filters)
+        scope, checked = self._scope(user_id, None), await self._checked(filters)
         return await self._listing.after(
-            scope, asked, cursor, count_in("limit", limit, MOST_HITS), newest
+            scope, checked, cursor, count_in("limit", limit, MOST_HITS), newest
         )
 
     async def count(self, user_id: str, filters: Filters | None = None) -> int:
-        scope, asked = self._scope(user_id, None), await self._asked(filters)
-        return await self._listing.count(scope, asked)
+        scope, checked = self._scope(user_id, None), await self._checked(filters)
+        return await self._listing.count(scope, checked)
 
     async def instructions(self, user_id: str) -> list[MemoryItem]:
-        """Return the standing instructions that hold now ("always answer in French"), newest first.
+        """Return the user's standing instructions ("always answer in French"), newest first.
 
-        They hold whatever is asked, so they stand beside the hits of a search, not among them.
+        They apply to every question, so searches do not return them among the hits.
         """
-        return await standing(self._shelf, self._scope(user_id, None))
+        return await standing(self._repository, self._scope(user_id, None))
 
     async def quarantined(self, user_id: str) -> list[MemoryItem]:
         return await self._review.held_back(self._scope(user_id, None))
@@ -348,13 +325,13 @@ class StoredMemoryService(Trajectories, ToolCalls):
     async def get(
         self, user_id: str, memory_id: str, *, session_id: str | None = None
     ) -> MemoryItem | None:
-        return await self._shelf.find(self._scope(user_id, session_id), memory_id)
+        return await self._repository.find(self._scope(user_id, session_id), memory_id)
 
     async def history(
         self, user_id: str, memory_id: str, *, session_id: str | None = None
     ) -> list[MemoryItem]:
         memory = await self.get(user_id, memory_id, session_id=session_id)
-        return [] if memory is None else [*await self._shelf.versions(memory), memory]
+        return [] if memory is None else [*await self._repository.versions(memory), memory]
 
     # -- forgetting --------------------------------------------------------------------------------
 
@@ -364,13 +341,13 @@ class StoredMemoryService(Trajectories, ToolCalls):
             deleted = await self._eraser.session(scope)
         else:
             deleted = await self._eraser.user(user_id)
-        return self._told(scope, deleted)
+        return self._deleted(scope, deleted)
 
     async def delete(
         self, user_id: str, memory_ids: str | Sequence[str], *, session_id: str | None = None
     ) -> Deleted:
         scope = self._scope(user_id, session_id)
-        return self._told(scope, await self._eraser.memories(scope, as_ids(memory_ids)))
+        return self._deleted(scope, await self._eraser.memories(scope, as_ids(memory_ids)))
 
     async def verify_erasure(self, user_id: str) -> Erasure:
         return await self._eraser.verify(self._scope(user_id, None).user)
@@ -393,7 +370,7 @@ class StoredMemoryService(Trajectories, ToolCalls):
             vector_bytes=sum(each.size for each in kept),
         )
 
-    def _told(self, scope: Scope, deleted: Deleted) -> Deleted:
+    def _deleted(self, scope: Scope, deleted: Deleted) -> Deleted:
         self.events.emit("memories_deleted", scope=scope, ids=deleted.ids)
         return deleted
 
@@ -405,9 +382,9 @@ class StoredMemoryService(Trajectories, ToolCalls):
         return change(found, embedder=await self.searcher.embedder_status(user_id))
 
     async def settled(self, user_id: str) -> Status:
-        """Derive now what waits for a user, and return how far that went.
+        """Run a user's pending derivation jobs now, and return the status afterwards.
 
-        What the index does in the background is waited for, too.
+        Also waits for the index's background work.
         """
         self._scope(user_id, None)
         if self._worker is not None:
@@ -429,48 +406,17 @@ class StoredMemoryService(Trajectories, ToolCalls):
             check_own("session id", session_id)
         return Scope(user_id, session_id)
 
-    async def _asked(self, filters: Filters | None, also: Collection[str] = ()) -> Asked:
-        """Read filters; a kind that is not ours is one that somebody announced on this store."""
-        asked = read(filters, also=also)
-        if asked.foreign_kinds:
-            asked.check_kinds(await self._derived.all())
-        return asked
+    async def _checked(self, filters: Filters | None, also: Collection[str] = ()) -> CheckedFilters:
+        """Read filters; unknown kinds must have been announced by a deriver on this store."""
+        checked = read(filters, also=also)
+        if checked.foreign_kinds:
+            checked.check_kinds(await self._derived.all())
+        return checked
 
     def _session(self, user_id: str, session_id: str | None) -> Scope:
         return self._scope(user_id, DEFAULT_SESSION if session_id is None else session_id)
 
-    def _worker_for(self, derivers: Sequence[Deriver]) -> Worker:
-        return Worker(
-            self._shelf,
-            self.searcher,
-            self._eraser,
-            derivers,
-            judge=self._admission.judged,
-            max_attempts=self.settings.max_attempts,
-            afterwards=self._keep_newest,
-        )
-
-
-def receipt_of(
-    given: Sequence[MemoryItem], recorded: Recorded, *, is_durable: bool | None
-) -> Receipt:
-    """Return what became of memories that were given to be stored."""
-    new = frozenset(recorded.added)
-    held_back = [each for each in given if each.is_quarantined and each.id in new]
-    jobs: dict[JobOutcome, list[str]] = {}
-    for name, outcome in recorded.jobs:
-        jobs.setdefault(outcome, []).append(name)
-    return Receipt(
-        recorded.added,
-        ids=[each.id for each in given],
-        held_back={each.id: str(each.details.get(SUSPICION, "")) for each in held_back},
-        is_durable=is_durable,
-        derived=jobs.get(JobOutcome.DONE, ()),
-        pending=jobs.get(JobOutcome.LEFT, ()),
-        failed=jobs.get(JobOutcome.FAILED, ()),
-    )
-
 
 def rounded(score: float) -> float:
-    """Return a score as far as it tells two apart."""
-    return float(f"{score:.{_EQUAL}g}")
+    """Return a score rounded for comparison."""
+    return float(f"{score:.{_SCORE_DIGITS}g}")

@@ -1,4 +1,4 @@
-"""``TaskMemoryService``: what attempts at tasks have taught, and whether that has been of use."""
+"""``TaskMemoryService``: long-term memory that learns lessons from attempts at tasks."""
 
 from __future__ import annotations
 
@@ -14,12 +14,22 @@ __all__ = ["SUCCESSES", "USES", "ReMeTaskMemoryService", "TaskMemoryService"]
 
 
 class TaskMemoryService(StoredMemoryService):
-    """Lessons of success, of failure, and of comparing both, from scored trajectories.
+    """Stores scored trajectories and derives lessons from success, failure and comparison.
 
-    A trajectory stands in ``store`` (in RAM if none is given; an address or a folder is opened and
-    closed here) before it is thought about. Without a ``model`` the lessons are in the words of
-    what happened; ``spending`` counts what it costs. Whoever uses a lesson says how it went
-    (``record_use``); ``prune`` forgets those that did not help.
+    Trajectories are stored before anything is derived from them. Report with ``record_use`` how a
+    lesson worked out; ``prune`` deletes those that did not help.
+
+    Args:
+        store: A store, which the caller closes; or an address or a folder, which this service
+            opens and closes; in RAM if ``None``.
+        model: Phrases the lessons; without it they quote what happened.
+        spending: Counts what the model costs.
+        search: Where the index is, as in ``StoredMemoryService``.
+        settings: How to search, what to accept and how long to keep it.
+
+    Example:
+        >>> async with TaskMemoryService() as service:
+        ...     await service.add_trajectory("ann", ["Book a train", "Booked."], score=1.0)
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""``TaskMemoryService``, where ReMe has it."""
+"""``TaskMemoryService`` under the module name that ReMe uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``ToolMemoryService``: how tools were called, how that went, and what to learn from it."""
+"""``ToolMemoryService``: long-term memory of tool calls, with guidelines for each tool."""
 
 from __future__ import annotations
 
@@ -14,11 +14,21 @@ __all__ = ["ToolCallResult", "ToolMemoryService"]
 
 
 class ToolMemoryService(StoredMemoryService):
-    """One memory for each tool: statistics of its calls, and guidelines drawn from them.
+    """Stores tool calls and keeps one memory per tool: statistics and guidelines.
 
-    The calls themselves stand in ``store`` (in RAM if none is given; an address or a folder is
-    opened and closed here). A call that is recorded twice counts once. Without a ``model`` the
-    guidelines are read off the calls by rules; ``spending`` counts what a model costs.
+    A call that is added twice counts once.
+
+    Args:
+        store: A store, which the caller closes; or an address or a folder, which this service
+            opens and closes; in RAM if ``None``.
+        model: Writes the guidelines; without it rules read them from the calls.
+        spending: Counts what the model costs.
+        search: Where the index is, as in ``StoredMemoryService``.
+        settings: How to search, what to accept and how long to keep it.
+
+    Example:
+        >>> async with ToolMemoryService() as service:
+        ...     print(await service.guidelines("ann", "web_search"))
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""``Verbs``: what verbs that need a certain deriver ask of the service they belong to."""
+"""``Verbs``: the base of service parts that add methods for one kind of deriver."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from ..record import Scope
 from .base import MemoryService
 from .values.memory import Said
 from .values.receipt import Receipt
-from .writing.repository import Shelf
+from .writing.repository import MemoryRepository
 
 
 class Verbs(MemoryService):
-    """A service in parts: each part has its verbs, ``StoredMemoryService`` has them all."""
+    """A part of a service. ``StoredMemoryService`` combines all parts and implements this."""
 
     _kinds: tuple[str, ...]
-    _shelf: Shelf
+    _repository: MemoryRepository
 
     @abstractmethod
     async def _add(
@@ -29,20 +29,20 @@ class Verbs(MemoryService):
         *,
         marks: frozenset[str] = frozenset(),
     ) -> Receipt:
-        """Store messages, with what derivers are told beside them."""
+        """Store messages, with details for the derivers."""
 
     @abstractmethod
     def _scope(self, user_id: str, session_id: str | None) -> Scope:
-        """Return whose memory is meant, if the service is started."""
+        """Return the scope of a user and session; raise ``NotStarted`` if not started."""
 
     @abstractmethod
     def _session(self, user_id: str, session_id: str | None) -> Scope:
-        """Return the session that is written to."""
+        """Return the scope to write to, in the default session if none is given."""
 
     def _needs(self, kind: str, deriver: str) -> None:
-        """Refuse a verb whose outcome nobody here would ever make."""
+        """Raise ``InvalidInput`` unless a deriver of the service makes memories of ``kind``."""
         if kind not in self._kinds:
             raise InvalidInput(
-                f"this {type(self).__name__} has no deriver of the kind {kind!r}: "
-                f"make it with {deriver}() among its derivers"
+                f"this {type(self).__name__} has no deriver of kind {kind!r}; "
+                f"create it with {deriver}() among its derivers"
             )

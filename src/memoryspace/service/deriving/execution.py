@@ -19,7 +19,7 @@ from ..values.kinds import SUPERSEDED, SUPERSEDED_BY
 from ..values.memory import QUARANTINED, Draft, MemoryItem
 from ..writing.admission import SUSPICION
 from ..writing.erasing import HELD_UNTIL, SOURCE_VERSIONS, is_source
-from ..writing.repository import Edit, Shelf
+from ..writing.repository import Edit, MemoryRepository
 from .contract import BadDecision, Deriver
 from .jobs import StoredJob, draft_from
 
@@ -40,7 +40,7 @@ class PlanExecutor:
 
     def __init__(
         self,
-        shelf: Shelf,
+        repository: MemoryRepository,
         stored: StoredJob,
         deriver: Deriver,
         judge: Judge,
@@ -50,7 +50,7 @@ class PlanExecutor:
     ) -> None:
         self._seen = {} if seen is None else dict(seen)
         self._fresh = {each.id: each for each in fresh}
-        self._shelf = shelf
+        self._repository = repository
         self._judge = judge
         self._stored = stored
         self._everywhere = Scope(stored.scope.user)
@@ -142,14 +142,14 @@ class PlanExecutor:
     async def _edit(self, memory_id: str, edit: Edit, *, keep: bool = True) -> None:
         try:
             seen = self._seen.pop(memory_id, None)
-            await self._shelf.amend(self._everywhere, memory_id, edit, seen=seen, keep=keep)
+            await self._repository.amend(self._everywhere, memory_id, edit, seen=seen, keep=keep)
         except UnknownMemory:
             return  # deleted in the meantime; a deleted memory stays deleted
 
     async def _drop(self, memory_id: str) -> None:
-        found = await self._shelf.find(self._everywhere, memory_id)
+        found = await self._repository.find(self._everywhere, memory_id)
         if found is not None and found.kind in self._deriver.kinds:
-            await self._shelf.remove(Scope(found.user_id, found.session_id), [memory_id])
+            await self._repository.remove(Scope(found.user_id, found.session_id), [memory_id])
 
     async def _sources(self, plan: Plan) -> _Sources:
         named = {each for decision in plan for each in self._sources_of(decision)}
@@ -164,7 +164,7 @@ class PlanExecutor:
         if ids <= known.keys():
             memories = (known[each] for each in ids)
             return [change(record_of(each), session=each.session_id) for each in memories]
-        return await self._shelf.store.select(self._everywhere, Where(ids=ids))
+        return await self._repository.store.select(self._everywhere, Where(ids=ids))
 
     def _memories(self, drafts: Sequence[Draft], sources: _Sources) -> list[MemoryItem]:
         """Return drafts as memories; a draft may name another draft of the plan as its source."""
@@ -187,7 +187,7 @@ class PlanExecutor:
         complete = change(draft, origin=origin, marks=marks, expires_at=expires, details=details)
         assert draft.id is not None  # ``numbered`` gave it one
         user, session = self._stored.scope.user, self._stored.scope.session or ""
-        memory = memory_from(complete, draft.id, user, session, self._shelf.now())
+        memory = memory_from(complete, draft.id, user, session, self._repository.now())
         return memory if sources.were_released(from_) else self._judge(memory)
 
     def _versions_of(self, ids: Sequence[str]) -> dict[str, int]:

@@ -13,7 +13,7 @@ from ...retrieval.conditions import AllOf, AnyOf
 from ..search import Query, Searcher
 from ..values.kinds import SUPERSEDED
 from ..values.memory import QUARANTINED, MemoryItem
-from ..writing.repository import Shelf
+from ..writing.repository import MemoryRepository
 from ..writing.secrecy import without_secrets
 from .similarity import similarity
 
@@ -24,9 +24,9 @@ _LOOKED_AT = 4  # candidates per result: the best search hits need not be the mo
 class KnownMemories:
     """One user's memories as a deriver sees them; implements ``Known``."""
 
-    def __init__(self, user: str, shelf: Shelf, searcher: Searcher) -> None:
+    def __init__(self, user: str, repository: MemoryRepository, searcher: Searcher) -> None:
         self._scope = Scope(user)
-        self._shelf = shelf
+        self._repository = repository
         self._searcher = searcher
         self.seen: dict[str, MemoryItem] = {}  # memories read so far, as stored
 
@@ -53,11 +53,11 @@ class KnownMemories:
     async def there(self, memory_ids: Collection[str]) -> set[str]:
         """Return which of these memories exist, whatever their state."""
         where = Where(ids=frozenset(memory_ids))
-        return {each.id for each in await self._shelf.store.select(self._scope, where)}
+        return {each.id for each in await self._repository.store.select(self._scope, where)}
 
     async def get(self, memory_id: str) -> MemoryItem | None:
         """Return a memory, or ``None`` if it is missing, superseded or in quarantine."""
-        found = await self._shelf.find(self._scope, memory_id)
+        found = await self._repository.find(self._scope, memory_id)
         return None if found is None or found.marks & _OUT else _clean(found)
 
     async def _read(self, ids: Mapping[int, str]) -> list[MemoryItem]:
@@ -69,7 +69,7 @@ class KnownMemories:
         return [each for each in found if each.seq in ids]
 
     async def _select(self, where: Where) -> list[MemoryItem]:
-        found = await self._shelf.select(self._scope, where)
+        found = await self._repository.select(self._scope, where)
         self.seen.update((each.id, each) for each in found)
         return list(map(_clean, found))
 

@@ -25,7 +25,7 @@ from ..values.kinds import OUTBOX
 from ..values.memory import RAW, MemoryItem
 from ..values.results import Status
 from ..writing.erasing import Eraser
-from ..writing.repository import Edit, Shelf
+from ..writing.repository import Edit, MemoryRepository
 from ..writing.secrecy import purged, without_secrets
 from .contract import BadDecision, Deriver, Job
 from .derivers import concerned
@@ -88,7 +88,7 @@ class Worker:
 
     def __init__(
         self,
-        shelf: Shelf,
+        repository: MemoryRepository,
         searcher: Searcher,
         eraser: Eraser,
         derivers: Sequence[Deriver],
@@ -98,8 +98,8 @@ class Worker:
         afterwards: Afterwards,
     ) -> None:
         self._derivers = {owner_name(each.name): each for each in derivers}
-        self.jobs = Jobs(shelf.store)
-        self._shelf = shelf
+        self.jobs = Jobs(repository.store)
+        self._repository = repository
         self._searcher = searcher
         self._eraser = eraser
         self._judge = judge
@@ -172,7 +172,7 @@ class Worker:
         records = [record_of(each) for each in memories]
         names = [owner_name(each.name) for each in self._concerned(memories, details)]
         if not names:
-            return await self._shelf.store.append(scope, records), []
+            return await self._repository.store.append(scope, records), []
         written = await self.jobs.add(scope, records, details, names)
         fresh = {each.id: FreshJob(each, memories) for each in written.jobs}
         return written.added, self._start_all(scope, written.ids, fresh)
@@ -197,7 +197,9 @@ class Worker:
             ]
 
         try:
-            new = await self._shelf.edit(scope, memory_id, edit, version=version, beside=beside)
+            new = await self._repository.edit(
+                scope, memory_id, edit, version=version, beside=beside
+            )
         except BaseException:
             await self.jobs.forget_notes(scope.user, ids)
             raise
@@ -336,7 +338,7 @@ class Worker:
         holds the memories if they were just stored, so that they need not be read; after a slow
         deriver they are read again.
         """
-        known = KnownMemories(stored.scope.user, self._shelf, self._searcher)
+        known = KnownMemories(stored.scope.user, self._repository, self._searcher)
         for _ in range(ROUNDS):
             there = fresh if fresh else await self._current_memories(stored)
             changed = set(stored.state.memories) - {each.id for each in there}
@@ -368,7 +370,7 @@ class Worker:
             session_id=stored.scope.session or "",
             memories=without_secrets(memories),
             details=stored.state.details,
-            now=self._shelf.now(),
+            now=self._repository.now(),
         )
         is_chosen = not stored.state.is_anew or deriver in self._concerned(memories, job.details)
         decisions = await deriver.derive(job, known) if memories and is_chosen else []
@@ -399,7 +401,7 @@ class Worker:
         fresh: Sequence[MemoryItem] = (),
     ) -> PlanExecutor:
         deriver = self._deriver_for(stored)
-        return PlanExecutor(self._shelf, stored, deriver, self._judge, seen=seen, fresh=fresh)
+        return PlanExecutor(self._repository, stored, deriver, self._judge, seen=seen, fresh=fresh)
 
     def _deriver_for(self, stored: StoredJob) -> Deriver:
         deriver = self._deriver_of(stored)
@@ -414,7 +416,7 @@ class Worker:
         if is_done:
             self._searcher.expect(stored.scope, [each.id for each in records])
             await self._eraser.drop_orphans(stored.scope, records, _is_current(stored))
-            self._shelf.store.events.emit(
+            self._repository.store.events.emit(
                 "memories_derived", scope=stored.scope, count=len(records)
             )
         else:  # another process has finished or removed the job
@@ -425,8 +427,8 @@ class Worker:
     async def _current_memories(self, stored: StoredJob) -> list[MemoryItem]:
         """Return the memories of a job whose text is unchanged."""
         where = Where(ids=frozenset(stored.state.memories), kind=RAW)
-        records = await self._shelf.store.select(stored.scope, where)
-        return self._shelf.read(stored.scope.user, filter(_is_current(stored), records))
+        records = await self._repository.store.select(stored.scope, where)
+        return self._repository.read(stored.scope.user, filter(_is_current(stored), records))
 
     async def _note_failure(self, stored: StoredJob, error: BaseException) -> None:
         """Record a failure. Only errors that cannot contain user text are quoted."""
@@ -443,7 +445,7 @@ class Worker:
         )
         level = logging.ERROR if is_given_up else logging.WARNING
         logger.log(level, "job %s failed, attempt %d: %s", stored.id, attempts, name)
-        self._shelf.store.events.emit(
+        self._repository.store.events.emit(
             "derivation_failed", scope=stored.scope, id=stored.id, attempts=attempts, error=name
         )
 
@@ -453,8 +455,8 @@ class Worker:
 
     async def _forget_empty_notes(self, user: str, known: set[str]) -> None:
         """Remove notes without a job; a recent note may belong to a job not yet written."""
-        notes = await self._shelf.store.select(Scope(OUTBOX, user))
-        settled = self._shelf.now() - NOTE_GRACE
+        notes = await self._repository.store.select(Scope(OUTBOX, user))
+        settled = self._repository.now() - NOTE_GRACE
         for note in notes:
             if note.id not in known and note.created_at < settled:
                 await self.jobs.forget_notes(user, [note.id])

@@ -1,1 +1,1 @@
-"""Learning from runs: trajectories, tool calls, and the lessons drawn from them."""
+"""Learning from runs: trajectories, tool calls, and the lessons derived from them."""

@@ -1,4 +1,4 @@
-"""Handing lessons over: those that concern the task, those first that have helped before."""
+"""Ranking of lessons in search results: relevant ones only, helpful ones first."""
 
 from __future__ import annotations
 
@@ -15,22 +15,23 @@ from ..values.results import MemoryHit
 
 USES, SUCCESSES = "uses", "successes"  # counters in a lesson's details
 
-LOOKED_AT = 3  # times as many lessons as are asked for: one that helped may come from behind
+LOOKED_AT = 3  # candidates per requested lesson: one that helped may rise
 
-_BESIDE = 0.1  # the share of what the best must reach that is enough for one beside it
-_MOST_LIFT = 3.0  # how much the odds of a lesson that always helped grow at most
+_BESIDE = 0.1  # the share of the best lesson's threshold that suffices for the others
+_MAX_LIFT = 3.0  # the most by which the odds of a lesson that always helped are multiplied
 
 
 def is_lesson(memory: MemoryItem) -> bool:
-    """Tell whether a memory is a lesson: of tasks, or of a tool."""
+    """Return whether a memory is a lesson, about tasks or about a tool."""
     return memory.kind in LESSON_KINDS
 
 
 def handed_over(hits: Sequence[MemoryHit], least: float | None) -> list[MemoryHit]:
-    """Return hits with lessons in the order of their use, and without those that do not concern.
+    """Return hits with lessons ranked by helpfulness, without irrelevant lessons.
 
-    The best lesson must reach ``least`` by itself, however often it has helped elsewhere; then
-    those beside it may be less sure. Other memories must reach it each, if it is given.
+    The best lesson must reach ``least`` by its relevance alone, however often it has helped
+    elsewhere; the others may then score lower. Each hit of another kind must reach ``least``, if
+    it is given.
     """
     lessons = [hit for hit in hits if is_lesson(hit.memory)]
     if not lessons:
@@ -48,21 +49,21 @@ def handed_over(hits: Sequence[MemoryHit], least: float | None) -> list[MemoryHi
 
 
 def helpfulness(hit: MemoryHit) -> float:
-    """Return how likely a lesson concerns the task and helps with it, as far as its uses tell.
+    """Return how likely a lesson concerns the task and helps with it, judged by its uses.
 
-    One that nobody used counts as relevant as it is; each use without help takes from that, and
-    each that helped adds to its odds.
+    An unused lesson keeps its relevance. Each use that did not help lowers it, and each that did
+    raises its odds.
     """
     uses, successes = uses_of(hit.memory)
     rate = (successes + 1) / (uses + 2)
     if rate < 0.5:
         return hit.score * 2 * rate
-    lift = min(_MOST_LIFT, rate / (1 - rate))
+    lift = min(_MAX_LIFT, rate / (1 - rate))
     return hit.score * lift / (1 - hit.score + hit.score * lift)
 
 
 def uses_of(memory: MemoryItem) -> tuple[int, int]:
-    """Return how often a lesson was used, and how often that helped."""
+    """Return how often a lesson was used, and how often it helped."""
     uses = _counted(memory, USES)
     return uses, min(uses, _counted(memory, SUCCESSES))
 

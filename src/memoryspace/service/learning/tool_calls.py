@@ -1,4 +1,4 @@
-"""``ToolCalls``: the verbs of a service that learns from calls of tools."""
+"""``ToolCalls``: the service methods for tool calls and guidelines."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ..verbs import Verbs
 
 
 class ToolCalls(Verbs):
-    """Adding calls of tools, and asking what is known of a tool.
+    """Adds tool calls and returns what was learned about a tool.
 
-    Adding needs a deriver of tool memories among those of the service.
+    Adding requires a ``ToolDeriver`` among the service's derivers.
     """
 
     async def add_tool_call_results(
@@ -24,13 +24,25 @@ class ToolCalls(Verbs):
         results: Sequence[ToolCallResult | Mapping[str, Any]],
         session_id: str | None = None,
     ) -> Receipt:
-        """Remember calls, all or none; return the ids of those that are new."""
+        """Store tool calls, all or none.
+
+        Args:
+            user_id: The user whose memory this is.
+            results: The calls, as ``ToolCallResult`` or as dicts of its fields.
+            session_id: The session to add to; ``"default"`` if ``None``.
+
+        Returns:
+            The ids of new calls, as a receipt.
+
+        Raises:
+            InvalidInput: A call is not valid, or the service has no ``ToolDeriver``.
+        """
         self._needs(TOOL, "ToolDeriver")
         messages = [call_from(each).message() for each in results]
         return await self.add_memory(user_id, messages, session_id)
 
     async def guidelines(self, user_id: str, tool_names: str | Sequence[str]) -> list[MemoryItem]:
-        """Return what is known of these tools, by their exact names and in their order."""
+        """Return the guidelines for these tools, by exact name and in the order given."""
         names = [tool_names] if isinstance(tool_names, str) else list(tool_names)
         known = await self._of_tools(user_id)
         return [known[name] for name in names if name in known]

@@ -1,4 +1,4 @@
-"""``Trajectories``: the verbs of a service that learns from attempts at tasks."""
+"""``Trajectories``: the service methods for scored attempts and the lessons from them."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from .lessons import SUCCESSES, USES, uses_of
 
 
 class Trajectories(Verbs):
-    """Adding scored attempts, and telling how what was learnt from them did.
+    """Adds scored attempts at tasks, and records how the lessons from them worked out.
 
-    They need a deriver of experiences among those of the service.
+    Adding requires a ``TaskDeriver`` among the service's derivers.
     """
 
     async def add_trajectory(
@@ -35,9 +35,22 @@ class Trajectories(Verbs):
         success_threshold: float = 1.0,
         session_id: str | None = None,
     ) -> Receipt:
-        """Remember one attempt and learn from it; ``score`` says how well it went.
+        """Store one attempt at a task and derive lessons from it.
 
-        Attempts with the same ``task`` (by default, what the first message asks) are compared.
+        Args:
+            user_id: The user whose memory this is.
+            messages: The attempt, message by message.
+            score: How well it went.
+            task: The task; by default, what the first message asks. Attempts at the same task are
+                compared.
+            success_threshold: The score from which an attempt counts as a success.
+            session_id: The session to add to; ``"default"`` if ``None``.
+
+        Returns:
+            The ids of the new messages, as a receipt.
+
+        Raises:
+            InvalidInput: A number is not valid, or the service has no ``TaskDeriver``.
         """
         self._needs(EXPERIENCE, "TaskDeriver")
         for name, value in (("score", score), ("success_threshold", success_threshold)):
@@ -58,30 +71,52 @@ class Trajectories(Verbs):
         helped: bool | None = None,
         succeeded: bool | None = None,
     ) -> list[MemoryItem]:
-        """Count that experiences were used, and whether that helped; return them.
+        """Record that lessons were used, and whether they helped.
 
-        Who cannot tell says whether the task ``succeeded``. What helped moves up in searches, what
-        did not moves down. Whoever counts at the same time is counted as well.
+        A lesson that helped moves up in searches, one that did not moves down. Concurrent calls
+        are all counted.
+
+        Args:
+            user_id: The user whose lessons they are.
+            memory_ids: The lessons that were used.
+            helped: Whether they helped.
+            succeeded: Whether the task succeeded; used if ``helped`` is not known.
+
+        Returns:
+            The lessons with their new counts.
+
+        Raises:
+            InvalidInput: Neither ``helped`` nor ``succeeded`` is given, or a memory is no lesson.
+            UnknownMemory: There is no such memory.
         """
         if helped is None and succeeded is None:
-            raise InvalidInput("tell record_use() whether it helped=, or the task succeeded=")
+            raise InvalidInput("record_use() needs helped= or succeeded=")
         good = bool(succeeded if helped is None else helped)
         scope = self._scope(user_id, None)
 
         def count(memory: MemoryItem) -> MemoryItem:
             if memory.kind != EXPERIENCE:
-                raise InvalidInput(f"memory {memory.id!r} is no experience but a {memory.kind}")
+                raise InvalidInput(f"memory {memory.id!r} is not an experience but a {memory.kind}")
             uses, successes = uses_of(memory)
             counted = {**memory.details, USES: uses + 1, SUCCESSES: successes + good}
             return change(memory, details=counted)
 
         ids = dict.fromkeys(as_ids(memory_ids))
-        return [await self._shelf.edit(scope, each, count, keep=False) for each in ids]
+        return [await self._repository.edit(scope, each, count, keep=False) for each in ids]
 
     async def prune(
         self, user_id: str, *, min_uses: int = 5, min_success_rate: float = 0.5
     ) -> Deleted:
-        """Delete experiences used at least so often that helped less often than that."""
+        """Delete lessons that did not help.
+
+        Args:
+            user_id: The user whose lessons to check.
+            min_uses: Keep lessons that were used less often.
+            min_success_rate: Delete lessons that helped in a smaller share of their uses.
+
+        Returns:
+            What was deleted.
+        """
         count_in("min_uses", min_uses, 2**31)
         if not is_number(min_success_rate) or not 0 <= min_success_rate <= 1:
             raise InvalidInput(f"min_success_rate must be from 0 to 1, got {min_success_rate!r}")

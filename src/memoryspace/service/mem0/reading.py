@@ -13,7 +13,7 @@ from msgspec.structs import replace as change
 
 from ...record import could_be_id
 from ...retrieval.conditions import refusal
-from ..reading.filters import MOST_HITS, Asked
+from ..reading.filters import MOST_HITS, CheckedFilters
 from ..values.memory import QUARANTINED, RAW, MemoryItem
 from ..values.results import MemoryHit
 from .calls import Found, Ids, Mem0Calls
@@ -31,7 +31,7 @@ class Reading:
         self._calls = calls
         self._quarantine = quarantine
 
-    async def select(self, user: str, asked: Asked) -> list[MemoryItem]:
+    async def select(self, user: str, asked: CheckedFilters) -> list[MemoryItem]:
         """Return the memories asked for, in the order they were written."""
         asked.check_kinds()
         found: list[Found] = []
@@ -39,7 +39,9 @@ class Reading:
             found += await self._calls.everything(ids)
         return sorted(self._fitting(user, asked, found), key=place)
 
-    async def hits(self, user: str, text: str, top_k: int, asked: Asked) -> list[MemoryHit]:
+    async def hits(
+        self, user: str, text: str, top_k: int, asked: CheckedFilters
+    ) -> list[MemoryHit]:
         """Return what answers a question: the best first, of equals the newest."""
         asked.check_kinds()
         hits: list[MemoryHit] = []
@@ -48,7 +50,7 @@ class Reading:
         return sorted(hits, key=_best_first)[:top_k]
 
     async def _hits_in(
-        self, ids: Ids, user: str, text: str, top_k: int, asked: Asked
+        self, ids: Ids, user: str, text: str, top_k: int, asked: CheckedFilters
     ) -> list[MemoryHit]:
         limit = top_k
         while True:
@@ -90,7 +92,9 @@ class Reading:
         """Return what mem0 handed out as a memory."""
         return memory_from(found, user, quarantine=self._quarantine)
 
-    def _fitting(self, user: str, asked: Asked, found: Sequence[Found]) -> list[MemoryItem]:
+    def _fitting(
+        self, user: str, asked: CheckedFilters, found: Sequence[Found]
+    ) -> list[MemoryItem]:
         condition = asked.condition(KINDS)
         memories = (self.as_memory(user, each) for each in found)
         return [each for each in memories if refusal(condition, entry_from(each)) is None]
@@ -101,7 +105,7 @@ def place(memory: MemoryItem) -> Place:
     return memory.seq, memory.id
 
 
-def _scopes(user: str, asked: Asked) -> list[Ids]:
+def _scopes(user: str, asked: CheckedFilters) -> list[Ids]:
     """Return whose memories to look at: what is held back only if it is asked for."""
     owners = [user] if QUARANTINED in asked.without else [user, held(user)]
     one = asked.sessions[0] if asked.sessions is not None and len(asked.sessions) == 1 else None

@@ -20,7 +20,15 @@ from ...loops import PerLoop
 from ...record import RESERVED_PREFIX, Scope
 from ..base import DEFAULT_SESSION, Filters, MemoryService
 from ..reading.arguments import as_ids, check_own, least_relevance, not_started
-from ..reading.filters import DEFAULT_HITS, FOR_LIST, FOR_SEARCH, MOST_HITS, Asked, count_in, read
+from ..reading.filters import (
+    DEFAULT_HITS,
+    FOR_LIST,
+    FOR_SEARCH,
+    MOST_HITS,
+    CheckedFilters,
+    count_in,
+    read,
+)
 from ..settings import ServiceSettings
 from ..values.forms import query_text
 from ..values.memory import QUARANTINED, MemoryItem, Said
@@ -227,7 +235,7 @@ class Mem0MemoryService(MemoryService):
         What mem0 derived is a ``Message`` whose metadata say its id, score and time.
         """
         self._scope(user_id, None)
-        asked = read(filters, also=FOR_SEARCH).of_top(top_k)
+        asked = read(filters, also=FOR_SEARCH).with_top_k(top_k)
         hits = await self._hits(user_id, messages, asked)
         hits.sort(key=lambda hit: (-hit.score, place(hit.memory)))
         return [_said(hit.memory, hit.score) for hit in hits]
@@ -249,13 +257,13 @@ class Mem0MemoryService(MemoryService):
         mem0 ranks: it knows no neighbours, gives no reasons, and takes the time for now.
         """
         self._scope(user_id, None)
-        asked = read(filters, also=("top_k", "min_score")).of_top(top_k, DEFAULT_HITS)
+        asked = read(filters, also=("top_k", "min_score")).with_top_k(top_k, DEFAULT_HITS)
         least = least_relevance(min_relevance, asked.min_score)
         asked = change(asked, min_score=least if least else asked.min_score)
         return await self._hits(user_id, query, asked)
 
     async def _hits(
-        self, user_id: str, said: Sequence[Said] | Said, asked: Asked
+        self, user_id: str, said: Sequence[Said] | Said, asked: CheckedFilters
     ) -> list[MemoryHit]:
         text = query_text(said)
         if not text.strip():

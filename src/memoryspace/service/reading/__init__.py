@@ -1,1 +1,1 @@
-"""Reading from a service: filters, pages, searches, and standing instructions."""
+"""Reading from a service: filters, pages, searches and standing instructions."""

@@ -1,4 +1,4 @@
-"""What every service checks of its arguments, whatever it stands on."""
+"""Checks of arguments shared by all services."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...record import RESERVED_PREFIX, check_id, is_number
 
 
 def not_started(service: object) -> NotStarted:
-    """Return the error of a service that is used while it is not running."""
+    """Return the error for a call on a service that is not running."""
     return NotStarted(
         f"Service not started: call start() on this {type(service).__name__}, "
         "or use it in `async with`"
@@ -17,9 +17,9 @@ def not_started(service: object) -> NotStarted:
 
 
 def check_own(what: str, value: str) -> str:
-    """Return an id that is a user's to give: any that a store holds, but for our own."""
+    """Return an id that a caller may use: any valid one without the reserved prefix."""
     if check_id(what, value).startswith(RESERVED_PREFIX):
-        raise InvalidInput(f"{what} {value!r} begins with {RESERVED_PREFIX!r}, which is reserved")
+        raise InvalidInput(f"{what} {value!r} starts with {RESERVED_PREFIX!r}, which is reserved")
     return value
 
 
@@ -35,22 +35,22 @@ def as_ids(memory_ids: str | Sequence[str]) -> list[str]:
 
 
 def check_version(version: int | None) -> None:
-    """Refuse what can be no memory's version: no memory would ever be at it."""
+    """Raise ``InvalidInput`` unless ``version`` is ``None`` or a whole number from 1."""
     if version is not None and (type(version) is not int or version < 1):
         raise InvalidInput(f"version must be a whole number from 1 on, got {version!r}")
 
 
 def check_relevance(value: float, what: str = "min_relevance") -> float:
-    """Return a least relevance, from 0 to 1: a hit's score is the chance that it answers."""
+    """Return a minimum relevance, from 0 to 1: a score is the chance that a hit answers."""
     if not is_number(value) or not 0 <= value <= 1:
         raise InvalidInput(
             f"{what} must be a number from 0 to 1, got {value!r}; 0 keeps every hit, "
-            "0.3 those that are likely an answer"
+            "0.3 keeps likely answers"
         )
     return float(value)
 
 
 def least_relevance(*given: float | None) -> float | None:
-    """Return the greatest of several least relevances, as far as they are given."""
+    """Return the greatest of the minimum relevances that are given."""
     values = [check_relevance(value) for value in given if value is not None]
     return max(values, default=None)

@@ -1,4 +1,4 @@
-"""Filters: dicts stop here. What is asked for becomes checked values; what is not known, an error.
+"""Filters: reads the dicts that callers pass into checked values. Unknown keys are errors.
 
 {"top_k": 5, "role": "user", "since": "2024-05-01",
  "OR": [{"metadata": {"topic": "food"}}, {"metadata": {"stars": {"gte": 4}}}]}
@@ -26,14 +26,14 @@ from .arguments import check_relevance
 
 MOST_HITS = 1000
 DEFAULT_TOP_K = 100
-DEFAULT_HITS = 10  # of a search that returns more than messages
+DEFAULT_HITS = 10  # of ``search``, which returns hits rather than messages
 DEFAULT_PAGE_SIZE = 10
 
 
-class Asked(Struct, frozen=True, kw_only=True):
-    """Filters, read: numbers that are in range, and which memories are meant."""
+class CheckedFilters(Struct, frozen=True, kw_only=True):
+    """Filters as checked values: numbers in range, and conditions on memories."""
 
-    top_k: int | None = None  # not said
+    top_k: int | None = None  # not given
     page_num: int = 1
     page_size: int = DEFAULT_PAGE_SIZE
     min_score: float | None = None
@@ -41,37 +41,37 @@ class Asked(Struct, frozen=True, kw_only=True):
     sessions: tuple[str, ...] | None = None
     kinds: tuple[str, ...] | None = None
     without: frozenset[str] = frozenset({QUARANTINED, SUPERSEDED})
-    rest: Condition = ANYTHING  # all that is asked for beside sessions, kinds and ``without``
-    foreign_kinds: frozenset[str] = frozenset()  # named anywhere, and not of our own derivers
+    rest: Condition = ANYTHING  # all conditions besides sessions, kinds and ``without``
+    foreign_kinds: frozenset[str] = frozenset()  # named anywhere, and not made by built-in derivers
 
     def check_kinds(self, announced: Collection[str] = ()) -> None:
-        """Refuse kinds that neither we make nor anybody else has announced: none would be found."""
+        """Raise ``InvalidInput`` for kinds that no built-in or announced deriver makes."""
         for kind in sorted(self.foreign_kinds.difference(announced)):
             raise _unknown_kind(kind, (*_OWN_KINDS, *announced))
 
-    def of_top(self, top_k: int | None, default: int = DEFAULT_TOP_K) -> Asked:
-        """Return the same with a number of hits: as an argument says, or the filters do."""
+    def with_top_k(self, top_k: int | None, default: int = DEFAULT_TOP_K) -> CheckedFilters:
+        """Return these filters with the number of hits from an argument, or from themselves."""
         if top_k is not None:
             count_in("top_k", top_k, MOST_HITS)
         if None not in (top_k, self.top_k) and top_k != self.top_k:
             raise InvalidInput(
-                f"top_k is {top_k} as an argument and {self.top_k} in the filters; say it once"
+                f"top_k is {top_k} as an argument and {self.top_k} in the filters; pass it once"
             )
         given = self.top_k if top_k is None else top_k
         return change(self, top_k=default if given is None else given)
 
     @property
     def hits(self) -> int:
-        """How many hits there may be."""
+        """The maximum number of hits."""
         return DEFAULT_TOP_K if self.top_k is None else self.top_k
 
     @property
     def is_plain(self) -> bool:
-        """Whether sessions, kinds and marks to be left out are all that is asked for."""
+        """Whether there are no conditions besides sessions, kinds and ``without``."""
         return self.rest == ANYTHING
 
     def condition(self, kinds: Sequence[str]) -> Condition:
-        """Return everything that is asked for, of these kinds if none are named."""
+        """Return all conditions as one, limited to ``kinds`` if the filters name none."""
         parts: list[Condition] = [_any_of("kind", self.kinds if self.kinds is not None else kinds)]
         if self.sessions is not None:
             parts.append(_any_of("session", self.sessions))
@@ -82,25 +82,25 @@ class Asked(Struct, frozen=True, kw_only=True):
         return parts[0] if len(parts) == 1 else AllOf(tuple(parts))
 
 
-def read(filters: Mapping[str, Any] | None, *, also: Collection[str] = ()) -> Asked:
-    """Check filters and return what they ask for; ``also`` are those beyond conditions."""
+def read(filters: Mapping[str, Any] | None, *, also: Collection[str] = ()) -> CheckedFilters:
+    """Check filters and return their values; ``also`` names the keys allowed besides conditions."""
     if filters is None:
-        return Asked()
+        return CheckedFilters()
     try:
-        return _asked(filters, also)
+        return _checked(filters, also)
     except RecursionError:
-        raise InvalidInput("these filters are nested too deeply; ask for less") from None
+        raise InvalidInput("the filters are nested too deeply; simplify them") from None
 
 
-def _asked(filters: Mapping[str, Any], also: Collection[str]) -> Asked:
+def _checked(filters: Mapping[str, Any], also: Collection[str]) -> CheckedFilters:
     given = _as_dict("filters", filters)
     _check_known(given, also)
     foreign = frozenset(_kinds_in(given)) - {*_OWN_KINDS}
-    asked = {name: _NUMBERS[name](given.pop(name)) for name in list(given) if name in _NUMBERS}
+    numbers = {name: _NUMBERS[name](given.pop(name)) for name in list(given) if name in _NUMBERS}
     sessions, kinds = given.pop("session_id", None), given.pop("kind", None)
     without = _left_out(given)
-    return Asked(
-        **asked,
+    return CheckedFilters(
+        **numbers,
         sessions=None if sessions is None else _names("session_id", sessions),
         kinds=None if kinds is None else _kinds(kinds),
         without=without,
@@ -113,15 +113,15 @@ def _check_known(given: Mapping[str, Any], also: Collection[str]) -> None:
     for name in given:
         if name in _NUMBERS and name not in also:
             raise InvalidInput(
-                f"{name!r} is no filter here; give it as an argument, if there is one"
+                f"{name!r} is not a filter here; pass it as an argument if the method has it"
             )
         if name not in (*_CONDITIONS, *_NUMBERS, *_FLAGS):
             known = ", ".join(sorted([*_CONDITIONS, *also, *_FLAGS]))
-            raise InvalidInput(f"the filter {name!r} is not known; there are {known}")
+            raise InvalidInput(f"unknown filter {name!r}; choose from {known}")
 
 
 def _left_out(given: dict[str, Any]) -> frozenset[str]:
-    """Quarantined and superseded memories are left out, unless they are asked for."""
+    """Return the marks to exclude: quarantined and superseded, unless requested."""
     left_out = {QUARANTINED, SUPERSEDED} - as_marks(given.get("marks"))
     if _flag("quarantined", given.pop("quarantined", False)):
         left_out.discard(QUARANTINED)
@@ -155,7 +155,7 @@ def _nested(value: Any) -> dict[str, Any]:
     _check_known(given, ())
     if not given:
         raise InvalidInput(
-            "an empty filter inside AND, OR or NOT would mean everything; leave it out"
+            "an empty filter inside AND, OR or NOT would match everything; leave it out"
         )
     return given
 
@@ -165,21 +165,21 @@ def _metadata(value: Any) -> Condition:
     for key, wanted in _as_dict("metadata", value).items():
         comparisons = wanted if isinstance(wanted, Mapping) else {"eq": wanted}
         if not comparisons:
-            raise InvalidInput(f"metadata {key!r} is compared with nothing; say for example gte")
+            raise InvalidInput(f"metadata {key!r} has no comparison; use for example gte")
         parts += [Item(_own_key(key), op, operand) for op, operand in comparisons.items()]
     if not parts:
-        raise InvalidInput("metadata asks for nothing; leave it out")
+        raise InvalidInput("the metadata filter is empty; leave it out")
     return parts[0] if len(parts) == 1 else AllOf(tuple(parts))
 
 
 def _own_key(key: Any) -> str:
     if not isinstance(key, str) or key.startswith(RESERVED_PREFIX):
-        raise InvalidInput(f"{key!r} is no key of a user's metadata")
+        raise InvalidInput(f"{key!r} is not a valid metadata key")
     return key
 
 
 def _as_of(value: Any) -> Condition:
-    """Return the condition that a fact held at a time, by what is known now, or was said."""
+    """Return the condition that a fact held, or a message was said, at that time."""
     when = moment("as_of", value)
     by_then = AllOf((Not(Item(VALID_FROM, "exists", True)), Only(until=nextafter(when, inf))))
     not_later = AnyOf((by_then, Item(VALID_FROM, "lte", when)))
@@ -208,7 +208,7 @@ def _kinds(value: Any) -> tuple[str, ...]:
 
 
 def _kinds_in(given: Mapping[str, Any]) -> Iterator[str]:
-    """Find every kind that filters name, also inside others."""
+    """Yield every kind that filters name, including nested ones."""
     if given.get("kind") is not None:
         yield from _kinds(given["kind"])
     for name in ("AND", "OR", "NOT"):
@@ -221,13 +221,13 @@ def _kinds_in(given: Mapping[str, Any]) -> Iterator[str]:
 def _unknown_kind(kind: str, known: Collection[str]) -> InvalidInput:
     kinds = sorted({*known})
     meant = [RAW] if kind in _SAID else get_close_matches(kind, kinds, 1)
-    what = ", ".join(f"{RAW!r} (what was said)" if each == RAW else repr(each) for each in kinds)
+    what = ", ".join(f"{RAW!r} (messages)" if each == RAW else repr(each) for each in kinds)
     hint = f"; did you mean {meant[0]!r}?" if meant else "."
-    return InvalidInput(f"{kind!r} is no kind of memory{hint} There are {what}")
+    return InvalidInput(f"{kind!r} is not a kind of memory{hint} Choose from {what}")
 
 
 def moment(what: str, value: Any) -> float:
-    """Return a time given in seconds, as a ``datetime``, or as ISO text; naive ones are UTC."""
+    """Return a time in seconds from seconds, a ``datetime`` or ISO text; naive ones are UTC."""
     if is_number(value):
         return float(value)
     if isinstance(value, str):

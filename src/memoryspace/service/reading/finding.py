@@ -1,4 +1,4 @@
-"""Finding: a question is put to the index, and what it names is read from the store."""
+"""Searches: asks the index for candidates and reads them from the store."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from ..values.forms import query_text
 from ..values.kinds import FACT
 from ..values.memory import RAW, MemoryItem, Said
 from ..values.results import MemoryHit
-from ..writing.repository import Shelf
-from .filters import Asked
+from ..writing.repository import MemoryRepository
+from .filters import CheckedFilters
 
-_ASKED_AGAIN = 3  # times, while what was found is being deleted, or does not read back
+_MAX_SEARCHES = 3  # while hits are being deleted or cannot be read
 
 
 class Finding:
-    """Searches of a store; for memories of ``kinds``, unless others are asked for."""
+    """Searches a store for memories of ``kinds``, unless the filters name others."""
 
     def __init__(
         self,
-        shelf: Shelf,
+        repository: MemoryRepository,
         searcher: Searcher,
         kinds: Sequence[str],
         *,
         with_facts: bool = False,
     ) -> None:
-        self._shelf = shelf
+        self._repository = repository
         self._searcher = searcher
         self._kinds = tuple(kinds)
         self._with_facts = with_facts
@@ -43,19 +43,19 @@ class Finding:
     def query(
         self,
         said: Sequence[Said] | Said,
-        asked: Asked,
+        checked: CheckedFilters,
         *,
         neighbours: bool = True,
         explain: bool = False,
         now: float | None = None,
     ) -> Query:
-        """Return what is asked for as an index takes it."""
+        """Return the query for the index."""
         if now is not None and not is_number(now):
             raise InvalidInput(f"now must be a number of seconds since 1970, got {now!r}")
         return Query(
             text=query_text(said),
-            top_k=asked.hits,
-            only=asked.condition(self._kinds),
+            top_k=checked.hits,
+            only=checked.condition(self._kinds),
             now=now,
             neighbours=neighbours,
             explain=explain,
@@ -64,9 +64,9 @@ class Finding:
     async def hits(
         self, scope: Scope, query: Query, *, min_score: float | None = None
     ) -> list[MemoryHit]:
-        """Return the best memories; where some of those named cannot be read, the next best.
+        """Return the best memories; if some cannot be read, the next best instead.
 
-        Without ``min_score``, all that is found; of lessons those that concern what is asked.
+        Without ``min_score``, return all matches, but only lessons that concern the query.
         """
         if not query.text.strip():
             return []
@@ -77,7 +77,7 @@ class Finding:
     async def _readable(self, scope: Scope, query: Query) -> list[MemoryHit]:
         hits: list[MemoryHit] = []
         wanted = query
-        for _ in range(_ASKED_AGAIN):
+        for _ in range(_MAX_SEARCHES):
             found = await self._searcher.search(scope.user, wanted)
             hits = await self._read(scope, found)
             if len(hits) >= query.top_k or len(found) < wanted.top_k:
@@ -86,8 +86,8 @@ class Finding:
         return hits[: query.top_k]
 
     async def why_not(self, scope: Scope, query: Query, memory_id: str) -> WhyNot:
-        """Say where a memory falls out of a search, and who is in front of it."""
-        memory = await self._shelf.find(scope, memory_id)
+        """Explain why a search does not return a memory, and what ranks above it."""
+        memory = await self._repository.find(scope, memory_id)
         if memory is None:
             return WhyNot("unknown", f"user {scope.user!r} has no memory {memory_id!r}")
         return await self._searcher.why_not(scope.user, query, memory.seq)
@@ -96,7 +96,7 @@ class Finding:
         if not found:
             return []
         ids = frozenset(each.id for each in found)
-        by_seq = {each.seq: each for each in await self._shelf.select(scope, Where(ids=ids))}
+        by_seq = {each.seq: each for each in await self._repository.select(scope, Where(ids=ids))}
         facts = await self._facts(scope, [each.id for each in by_seq.values() if each.kind == RAW])
         hits = [
             MemoryHit(
@@ -113,14 +113,14 @@ class Finding:
         return _said_once(hits) if self._with_facts else hits
 
     async def _facts(self, scope: Scope, ids: Sequence[str]) -> dict[str, list[MemoryItem]]:
-        """Return what is known from messages, those facts too that no longer hold."""
+        """Return the facts derived from each message, including those that no longer hold."""
         if not self._with_facts or not ids:
             return {}
         facts: dict[str, list[MemoryItem]] = {}
         for begin in range(0, len(ids), MAX_MARKS):
             some = ids[begin : begin + MAX_MARKS]
             where = Where(marks=frozenset(map(derived_mark, some)), kind=FACT)
-            for each in await self._shelf.select(scope, where):
+            for each in await self._repository.select(scope, where):
                 if each.origin is None or each.is_quarantined:
                     continue
                 for source in set(some).intersection(each.origin.derived_from):
@@ -129,7 +129,7 @@ class Finding:
 
 
 def _said_once(hits: Sequence[MemoryHit]) -> list[MemoryHit]:
-    """Make one hit of what the same person said several times in the same words."""
+    """Merge hits in which the same speaker said the same words."""
     found: dict[tuple[str, ...], MemoryHit] = {}
     for hit in hits:
         key = _words_of(hit.memory)

@@ -1,4 +1,4 @@
-"""Standing instructions: how a user wants to be answered, whatever is asked."""
+"""Standing instructions: how a user wants every question answered."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from ...record import Scope, Where
 from ..deriving.similarity import overlap, value_words
 from ..values.kinds import FACT, INSTRUCTION, SUPERSEDED
 from ..values.memory import QUARANTINED, MemoryItem
-from ..writing.repository import Shelf
+from ..writing.repository import MemoryRepository
 
-_SAME_THING = 0.5  # of their words that two instructions share if they are about one thing
+_SAME_TOPIC = 0.5  # share of common words from which two instructions are on one topic
 _FRAME = frozenset({"alway", "never", "pleas", "now", "futur", "以后", "每次"})
 
 
-async def standing(shelf: Shelf, scope: Scope) -> list[MemoryItem]:
-    """Return those that hold now, the newest first, and of two on one thing the newer."""
+async def standing(repository: MemoryRepository, scope: Scope) -> list[MemoryItem]:
+    """Return the instructions that hold now, newest first; the newest of each topic."""
     where = Where(kind=FACT, without=frozenset({QUARANTINED, SUPERSEDED}))
-    known = await shelf.select(scope, where)
-    told = [each for each in known if each.details.get("type") == INSTRUCTION]
-    told = [each for each in told if not each.details.get("ended")]
-    return _newest_on_each(sorted(told, key=lambda each: -each.seq))
+    known = await repository.select(scope, where)
+    found = [each for each in known if each.details.get("type") == INSTRUCTION]
+    found = [each for each in found if not each.details.get("ended")]
+    return _newest_on_each(sorted(found, key=lambda each: -each.seq))
 
 
 def _newest_on_each(instructions: Sequence[MemoryItem]) -> list[MemoryItem]:
-    """Leave out what a newer one says otherwise: "answer in French" after "answer in English"."""
+    """Drop instructions that a newer one replaces: "answer in French" after "in English"."""
     kept: list[MemoryItem] = []
     for each in instructions:
-        words = _told_in(each)
-        if all(overlap(words, _told_in(newer)) < _SAME_THING for newer in kept):
+        words = _topic_words(each)
+        if all(overlap(words, _topic_words(newer)) < _SAME_TOPIC for newer in kept):
             kept.append(each)
     return kept
 
 
-def _told_in(instruction: MemoryItem) -> frozenset[str]:
-    """Return the words of an instruction that tell what it is about."""
+def _topic_words(instruction: MemoryItem) -> frozenset[str]:
+    """Return the words that name an instruction's topic."""
     return value_words(str(instruction.details.get("value", instruction.text))) - _FRAME

@@ -1,7 +1,7 @@
-"""Listing: memories in the order of time, page by page.
+"""Lists of memories in the order of time, page by page.
 
-Where only kinds, a session and marks are asked for, the store skips to the page. Anything else is
-looked for along the way.
+Filters on one kind, one session and excluded marks are left to the store, which skips to the page.
+Any other filter is applied to records as they are read.
 """
 
 from __future__ import annotations
@@ -17,77 +17,81 @@ from ...retrieval.conditions import Condition, refusal
 from ..values.envelope import entry_of
 from ..values.memory import MemoryItem
 from ..values.results import Page
-from ..writing.repository import Shelf
-from .filters import Asked
+from ..writing.repository import MemoryRepository
+from .filters import CheckedFilters
 
-_AT_ONCE = 500  # records read while looking for those that are asked for
+_BATCH = 500  # records read at a time
 
 
 class Listing:
-    """Memories of a store in order; of ``kinds``, unless others are asked for."""
+    """Lists memories of ``kinds`` in a store, unless the filters name others."""
 
-    def __init__(self, shelf: Shelf, kinds: Sequence[str]) -> None:
-        self._shelf = shelf
-        self._store = shelf.store
+    def __init__(self, repository: MemoryRepository, kinds: Sequence[str]) -> None:
+        self._repository = repository
+        self._store = repository.store
         self._kinds = tuple(kinds)
 
-    async def numbered(self, scope: Scope, asked: Asked) -> list[MemoryItem]:
-        """Return the page of the number that is asked for, the oldest first."""
-        skip = (asked.page_num - 1) * asked.page_size
-        direct = self._direct(scope, asked)
+    async def numbered(self, scope: Scope, checked: CheckedFilters) -> list[MemoryItem]:
+        """Return the page with the number in the filters, oldest first."""
+        skip = (checked.page_num - 1) * checked.page_size
+        direct = self._direct(scope, checked)
         if direct is not None:
             scope, where = direct
-            chosen = Where(kind=where.kind, without=where.without, limit=asked.page_size, skip=skip)
-            return await self._shelf.select(scope, chosen)
-        matching = self._matching(scope, asked.condition(self._kinds), None, newest=False)
-        records = [each async for each in _first(matching, skip + asked.page_size)]
-        return self._shelf.read(scope.user, records[skip:])
+            chosen = Where(
+                kind=where.kind, without=where.without, limit=checked.page_size, skip=skip
+            )
+            return await self._repository.select(scope, chosen)
+        matching = self._matching(scope, checked.condition(self._kinds), None, newest=False)
+        records = [each async for each in _first(matching, skip + checked.page_size)]
+        return self._repository.read(scope.user, records[skip:])
 
     async def after(
-        self, scope: Scope, asked: Asked, cursor: str | None, limit: int, newest: bool
+        self, scope: Scope, checked: CheckedFilters, cursor: str | None, limit: int, newest: bool
     ) -> Page:
-        """Return the page that follows a cursor."""
+        """Return the page after a cursor."""
         begin = None if cursor is None else _seq(cursor)
-        matching = self._matching(scope, asked.condition(self._kinds), begin, newest=newest)
+        matching = self._matching(scope, checked.condition(self._kinds), begin, newest=newest)
         records = [each async for each in _first(matching, limit + 1)]
         page = records[:limit]
         end = str(page[-1].seq) if len(records) > limit else None
-        return Page(tuple(self._shelf.read(scope.user, page)), end)
+        return Page(tuple(self._repository.read(scope.user, page)), end)
 
-    async def newest(self, scope: Scope, asked: Asked) -> list[MemoryItem]:
-        """Return as many as there may be hits, the newest first."""
-        direct = self._direct(scope, asked)
+    async def newest(self, scope: Scope, checked: CheckedFilters) -> list[MemoryItem]:
+        """Return the newest memories, newest first, up to the maximum number of hits."""
+        direct = self._direct(scope, checked)
         if direct is None:
-            return list((await self.after(scope, asked, None, asked.hits, newest=True)).memories)
+            return list(
+                (await self.after(scope, checked, None, checked.hits, newest=True)).memories
+            )
         scope, where = direct
-        found = await self._shelf.select(scope, change(where, limit=asked.hits, newest=True))
+        found = await self._repository.select(scope, change(where, limit=checked.hits, newest=True))
         return found[::-1]
 
-    async def count(self, scope: Scope, asked: Asked) -> int:
-        """Return how many there are."""
-        direct = self._direct(scope, asked)
+    async def count(self, scope: Scope, checked: CheckedFilters) -> int:
+        """Return the number of matching memories."""
+        direct = self._direct(scope, checked)
         if direct is not None:
             return await self._store.count(*direct)
-        matching = self._matching(scope, asked.condition(self._kinds), None, newest=False)
+        matching = self._matching(scope, checked.condition(self._kinds), None, newest=False)
         return sum([1 async for _ in matching])
 
-    def _direct(self, scope: Scope, asked: Asked) -> tuple[Scope, Where] | None:
-        """Return what is asked for as the store takes it, if it does."""
-        kinds = self._kinds if asked.kinds is None else asked.kinds
-        sessions = (None,) if asked.sessions is None else asked.sessions
-        if not asked.is_plain or len(kinds) != 1 or len(sessions) != 1:
+    def _direct(self, scope: Scope, checked: CheckedFilters) -> tuple[Scope, Where] | None:
+        """Return the filters as a store query, or ``None`` if the store cannot apply them."""
+        kinds = self._kinds if checked.kinds is None else checked.kinds
+        sessions = (None,) if checked.sessions is None else checked.sessions
+        if not checked.is_plain or len(kinds) != 1 or len(sessions) != 1:
             return None
-        return Scope(scope.user, sessions[0]), Where(kind=kinds[0], without=asked.without)
+        return Scope(scope.user, sessions[0]), Where(kind=kinds[0], without=checked.without)
 
     async def _matching(
         self, scope: Scope, condition: Condition, begin: int | None, *, newest: bool
     ) -> AsyncIterator[Record]:
-        """Yield matching records from a seq on, excluding it, in the order asked for."""
+        """Yield matching records after the seq ``begin``, oldest or newest first."""
         while True:
             where = Where(
                 after=None if newest else begin,
                 before=begin if newest else None,
-                limit=_AT_ONCE,
+                limit=_BATCH,
                 newest=newest,
             )
             records = await self._store.select(scope, where)
@@ -95,13 +99,13 @@ class Listing:
                 entry = entry_of(record)
                 if entry is not None and refusal(condition, entry) is None:
                     yield record
-            if not records:  # fewer than asked for may only mean that some cannot be read
+            if not records:  # a short batch may only mean that some cannot be read
                 return
             begin = records[0].seq if newest else records[-1].seq
 
 
 async def _first(records: AsyncIterator[Record], count: int) -> AsyncIterator[Record]:
-    """Yield so many and ask for no more."""
+    """Yield the first ``count`` records and read no further."""
     if count < 1:
         return
     async for record in records:
@@ -113,5 +117,5 @@ async def _first(records: AsyncIterator[Record], count: int) -> AsyncIterator[Re
 
 def _seq(cursor: str) -> int:
     if not isinstance(cursor, str) or not re.fullmatch("[0-9]{1,16}", cursor):
-        raise InvalidInput(f"{cursor!r} is no cursor; pass on the one of the page before")
+        raise InvalidInput(f"{cursor!r} is not a cursor; pass the one of the previous page")
     return int(cursor)

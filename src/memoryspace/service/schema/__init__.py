@@ -1,4 +1,4 @@
-"""The agent runtime's message schema, with its names and without pydantic."""
+"""The message schema of AgentScope's runtime, under its names and without pydantic."""
 
 from __future__ import annotations
 

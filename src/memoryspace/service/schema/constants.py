@@ -1,10 +1,10 @@
-"""The words the schema is written in: plain strings, grouped by what they say."""
+"""Constants of the message schema, as plain strings."""
 
 from __future__ import annotations
 
 
 class MessageType:
-    """What a message is."""
+    """Types of messages."""
 
     MESSAGE = "message"
     FUNCTION_CALL = "function_call"
@@ -24,12 +24,12 @@ class MessageType:
 
     @classmethod
     def all_values(cls) -> list[str]:
-        """Return every type there is a name for."""
+        """Return all types."""
         return [value for name, value in vars(cls).items() if name.isupper()]
 
 
 class ContentType:
-    """What a part of a message's content is."""
+    """Types of content parts."""
 
     TEXT = "text"
     DATA = "data"
@@ -40,7 +40,7 @@ class ContentType:
 
 
 class Role:
-    """Who speaks."""
+    """Roles of speakers."""
 
     ASSISTANT = "assistant"
     USER = "user"
@@ -49,7 +49,7 @@ class Role:
 
 
 class RunStatus:
-    """How far an event has come."""
+    """States of an event."""
 
     Created = "created"
     InProgress = "in_progress"

@@ -1,4 +1,4 @@
-"""``Event`` and the parts that a message's content is made of, told apart by their ``type``."""
+"""``Event`` and the parts of a message's content, distinguished by their ``type``."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from .model import Model
 
 
 class Error(Model, kw_only=True):
-    """What went wrong with an event."""
+    """The error of an event."""
 
     code: str
     message: str
 
 
 class Event(Model, kw_only=True):
-    """Something that comes about step by step. Each step returns the event itself."""
+    """Something with a status. Each method that changes the status returns the event."""
 
     sequence_number: int | None = None
     object: str
@@ -31,28 +31,28 @@ class Event(Model, kw_only=True):
         super().__post_init__()
 
     def created(self) -> Self:
-        """Say that it is there."""
+        """Set the status to created."""
         return self._now(RunStatus.Created)
 
     def in_progress(self) -> Self:
-        """Say that it has begun."""
+        """Set the status to in progress."""
         return self._now(RunStatus.InProgress)
 
     def completed(self) -> Self:
-        """Say that it is done."""
+        """Set the status to completed."""
         return self._now(RunStatus.Completed)
 
     def failed(self, error: Error) -> Self:
-        """Say that it failed, and why."""
+        """Set the status to failed, with the error."""
         self.error = Error.model_validate(error)
         return self._now(RunStatus.Failed)
 
     def rejected(self) -> Self:
-        """Say that it was refused."""
+        """Set the status to rejected."""
         return self._now(RunStatus.Rejected)
 
     def canceled(self) -> Self:
-        """Say that it was called off."""
+        """Set the status to canceled."""
         return self._now(RunStatus.Canceled)
 
     def _now(self, status: str) -> Self:
@@ -61,7 +61,7 @@ class Event(Model, kw_only=True):
 
 
 class Content(Event, kw_only=True):
-    """A part of a message. ``index`` is its place there; a ``delta`` is a piece of a part."""
+    """A part of a message. ``index`` is its position; a ``delta`` is a piece of a part."""
 
     type: str
     object: str = "content"
@@ -71,28 +71,28 @@ class Content(Event, kw_only=True):
 
 
 class TextContent(Content, kw_only=True):
-    """Words."""
+    """Text."""
 
     type: Literal["text"] = "text"
     text: str | None = None
 
 
 class ImageContent(Content, kw_only=True):
-    """A picture: its address, or itself as a data URL. Nothing here fetches it."""
+    """An image, as an address or a data URL. It is never fetched."""
 
     type: Literal["image"] = "image"
     image_url: str | None = None
 
 
 class DataContent(Content, kw_only=True):
-    """Data, such as a call of a tool or what it answered."""
+    """Structured data, such as a tool call or its result."""
 
     type: Literal["data"] = "data"
     data: dict[str, Any] | None = None
 
 
 class AudioContent(Content, kw_only=True):
-    """A sound."""
+    """Audio."""
 
     type: Literal["audio"] = "audio"
     data: str | None = None
@@ -100,7 +100,7 @@ class AudioContent(Content, kw_only=True):
 
 
 class FileContent(Content, kw_only=True):
-    """A file: where it is, or what is in it."""
+    """A file, by address, by id or with its data."""
 
     type: Literal["file"] = "file"
     file_url: str | None = None
@@ -110,7 +110,7 @@ class FileContent(Content, kw_only=True):
 
 
 class RefusalContent(Content, kw_only=True):
-    """Why the model would not answer."""
+    """The model's reason for not answering."""
 
     type: Literal["refusal"] = "refusal"
     refusal: str | None = None
@@ -131,7 +131,7 @@ _PARTS: dict[str, type[AgentContent]] = {
 
 
 def content_from(part: object, where: str = "content") -> AgentContent:
-    """Return a part of a message, built from its dict if it is one; ``where`` is for errors."""
+    """Return a content part, built from a dict if needed; ``where`` names it in errors."""
     if type(part) is not dict and isinstance(part, AgentContent):
         return part
     if type(part) is not dict and not isinstance(part, Mapping):
@@ -148,10 +148,10 @@ def content_from(part: object, where: str = "content") -> AgentContent:
 
 
 def merge_delta(part: AgentContent, delta: Content) -> None:
-    """Add a piece to the part it belongs to: text and lists grow, all else is replaced."""
+    """Merge a delta into its part: text and lists grow, other values are replaced."""
     if type(part) is not type(delta):
         raise InvalidMessage(
-            f"a {type(delta).__name__} is no piece of content[{delta.index}], "
+            f"a {type(delta).__name__} cannot be merged into content[{delta.index}], "
             f"which is a {type(part).__name__}"
         )
     for name in set(part.__struct_fields__) - set(Content.__struct_fields__):

@@ -1,4 +1,4 @@
-"""``Message``: what the agent runtime's services exchange, and ``Session``, a row of them."""
+"""``Message``, the message type of AgentScope's runtime, and ``Session``, a list of messages."""
 
 from __future__ import annotations
 
@@ -36,7 +36,18 @@ def _new_id() -> str:
 
 
 class Message(Event, kw_only=True):
-    """A message. Its content is a list of parts, which may be given as dicts, or ``None``."""
+    """A message with a role and a list of content parts.
+
+    Content parts may be passed as dicts. Every field is checked when the message is built.
+
+    Raises:
+        InvalidMessage: A field is unknown or has the wrong type.
+
+    Example:
+        >>> message = Message(role="user", content=[TextContent(text="Hello")])
+        >>> message.get_text_content()
+        'Hello'
+    """
 
     id: str = field(default_factory=_new_id)
     object: str = "message"
@@ -59,7 +70,11 @@ class Message(Event, kw_only=True):
 
     @classmethod
     def from_openai_message(cls, message: Any) -> Message:
-        """Build a message from one in OpenAI's chat form, or in the form of this schema."""
+        """Build a message from a dict in OpenAI's chat format or in the format of this schema.
+
+        Raises:
+            InvalidMessage: ``message`` has neither format.
+        """
         if isinstance(message, Message):
             return message
         if hasattr(message, "model_dump"):  # OpenAI's own objects
@@ -69,42 +84,42 @@ class Message(Event, kw_only=True):
         return cls.model_validate(fields_from_openai(message))
 
     def get_text_content(self) -> str | None:
-        """Return the first text, or ``None``."""
+        """Return the first text part, or ``None``."""
         return next((part.text for part in self._parts() if isinstance(part, TextContent)), None)
 
     def get_image_content(self) -> list[str]:
-        """Return the pictures: addresses or data URLs."""
+        """Return the images, as addresses or data URLs."""
         images = [part.image_url for part in self._parts() if isinstance(part, ImageContent)]
         return [image for image in images if image is not None]
 
     def get_audio_content(self) -> list[str]:
-        """Return the sounds."""
+        """Return the data of the audio parts."""
         sounds = [part.data for part in self._parts() if isinstance(part, AudioContent)]
         return [sound for sound in sounds if sound is not None]
 
     def get_all_text(self) -> str:
-        """Return whatever can be read in the message, in its order: what a search sees of it.
+        """Return all readable text of the message in order, as searches see it.
 
-        Unlike ``get_text_content`` this is every text, and also refusals, data (of tools) and the
+        Unlike ``get_text_content``, this includes every text part, refusals, tool data and the
         names of files.
         """
         parts = self._parts()
         return text_of_content([asdict(p) if isinstance(p, Content) else p for p in parts])
 
     def add_content(self, new_content: _Part) -> _Part | None:
-        """Append a whole part and return it as the event that says so; ``None`` if it has a place.
+        """Append a complete part and return it as an event; ``None`` if it has an index.
 
-        The message keeps a copy, so what is done to the event later does not reach it.
+        The message keeps a copy, so later changes of the event do not affect it.
         """
         if new_content.index is not None:
             return None
         return self._placed(new_content).completed()
 
     def add_delta_content(self, new_content: _Part) -> _Part | None:
-        """Take in a piece of a part and return it as the event that says so.
+        """Add a delta and return it as an event.
 
-        Without ``index`` it begins a new part. With one it must be a delta, and is added to the
-        part that stands there; what is neither is not taken in, and ``None`` returned.
+        Without ``index`` it starts a new part. With one it is merged into the part at that
+        position, if it is a delta; otherwise nothing is added and ``None`` is returned.
         """
         if new_content.index is None:
             return self._placed(new_content).in_progress()
@@ -115,7 +130,7 @@ class Message(Event, kw_only=True):
         return new_content.in_progress()
 
     def content_completed(self, content_index: int) -> AgentContent | None:
-        """Return a whole part as the event that says it is done, or ``None`` if there is none."""
+        """Return the part at this index as a completed event, or ``None`` if there is none."""
         parts = self._parts()
         if not 0 <= content_index < len(parts):
             return None
@@ -126,14 +141,14 @@ class Message(Event, kw_only=True):
     def _parts(self) -> list[AgentContent]:
         if self.content is None or isinstance(self.content, list):
             return [] if self.content is None else self.content
-        given = type(self.content).__name__  # set after it was built, when nobody looks
+        given = type(self.content).__name__  # assigned after the check
         raise InvalidMessage(f"the content of message {self.id!r:.80} must be a list, got {given}")
 
     def _part_at(self, index: int) -> AgentContent:
         parts = self._parts()
         if not 0 <= index < len(parts):
             raise InvalidInput(
-                f"message {self.id!r} has {len(parts)} parts, none at {index}; begin a new part "
+                f"message {self.id!r} has {len(parts)} parts and none at {index}; start a new part "
                 "with a content that has no index"
             )
         return parts[index]
@@ -164,7 +179,7 @@ class Session(Model, kw_only=True):
 
 
 class SequenceNumberGenerator:
-    """Numbers the events of a stream, one after the other."""
+    """Numbers the events of a stream."""
 
     def __init__(self, start: int = 0) -> None:
         self._next = start
@@ -176,6 +191,6 @@ class SequenceNumberGenerator:
         return number
 
     def yield_with_sequence(self, event: _Event) -> _Event:
-        """Return the same event with the next number on it."""
+        """Set the event's sequence number to the next number and return the event."""
         event.sequence_number = self.next()
         return event

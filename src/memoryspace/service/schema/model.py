@@ -1,8 +1,8 @@
-"""``Model``: what all values of the schema can do.
+"""``Model``: the base class of the schema's values.
 
-A value is built from keywords or from a dict, checked as it is built, may be changed afterwards,
-and equals another of its class with equal fields. The methods have pydantic's names, because the
-schema's users call them; pydantic itself is not needed.
+A value is built from keywords or a dict and checked when it is built. It is mutable, and equals
+another of its class with equal fields. The methods have pydantic's names because users of the
+schema call them; pydantic itself is not needed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ JSONObject: TypeAlias = dict[str, Any]
 
 
 class Model(Struct, kw_only=True):
-    """A value of the schema. A wrong or unknown field is an ``InvalidMessage`` that names it."""
+    """A value of the schema. A wrong or unknown field raises ``InvalidMessage``."""
 
     def __post_init__(self) -> None:
         rules, usual = _rules(type(self))
@@ -34,7 +34,7 @@ class Model(Struct, kw_only=True):
 
     @classmethod
     def model_validate(cls, data: object) -> Self:
-        """Build a value from its dict; one that is built already is returned as it is."""
+        """Build a value from a dict; an instance is returned unchanged."""
         if isinstance(data, cls):
             return data
         if type(data) is not dict and not isinstance(data, Mapping):
@@ -44,14 +44,14 @@ class Model(Struct, kw_only=True):
 
     @classmethod
     def model_validate_json(cls, json_data: str | bytes) -> Self:
-        """Build a value from its JSON text."""
+        """Build a value from JSON text."""
         try:
             return cls.model_validate(parse(json_data))
         except CorruptData as error:
             raise InvalidMessage(f"{cls.__name__} cannot be built from {error}") from error
 
     def model_dump(self, *, exclude_none: bool = False) -> JSONObject:
-        """Return the value as a dict with parts of its own, with or without what is ``None``."""
+        """Return the value as a deep-copied dict, optionally without ``None`` fields."""
         return {
             name: _dumped(value, exclude_none)
             for name in self.__struct_fields__
@@ -59,11 +59,11 @@ class Model(Struct, kw_only=True):
         }
 
     def model_dump_json(self, *, exclude_none: bool = False) -> str:
-        """Return the value as JSON text; ``NotSerializable`` if it holds what JSON cannot."""
+        """Return the value as JSON text; raise ``NotSerializable`` if JSON cannot hold it."""
         return dump(self.model_dump(exclude_none=exclude_none))
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """Return a copy, changed by ``update``; only a deep one shares nothing with this one."""
+        """Return a copy with the changes in ``update``; a shallow one shares nested values."""
         copied = copy.deepcopy(self) if deep else copy.copy(self)
         if update is None:
             return copied
@@ -79,31 +79,31 @@ class Model(Struct, kw_only=True):
         return self.model_dump_json(exclude_none=exclude_none)
 
 
-def told(value: Model) -> dict[str, Any]:
-    """Return as little of a value as building it anew needs: its type and what is no default.
+def compact_dict(value: Model) -> dict[str, Any]:
+    """Return the smallest dict that rebuilds a value: its type and the non-default fields.
 
     Nothing is copied.
     """
     fields_of_it = zip(_defaults(type(value)).items(), astuple(value), strict=True)
     return {
-        name: held if type(held) is str else _told(held)
+        name: held if type(held) is str else _compact(held)
         for (name, default), held in fields_of_it
         if name == "type" or not (held is default or _is_default(held, default))
     }
 
 
 class _Rule(NamedTuple):
-    """What one field may hold: values of some types, or some words."""
+    """What one field may hold: values of certain types, or certain words."""
 
     field: str
     types: tuple[type, ...]
     words: tuple[str, ...]
-    usual: frozenset[type]  # needs no second look
+    usual: frozenset[type]  # accepted without a further check
 
     def allows(self, value: object) -> bool:
         if self.words and isinstance(value, str):
             return value in self.words
-        if isinstance(value, bool):  # which Python takes for a number
+        if isinstance(value, bool):  # a subclass of int
             return bool in self.types
         return isinstance(value, self.types)
 
@@ -117,7 +117,7 @@ class _Rule(NamedTuple):
 
 @cache
 def _rules(cls: type[Model]) -> tuple[list[_Rule], list[frozenset[type]]]:
-    """Return the rules of the fields, and by themselves the types that need no second look."""
+    """Return the rules of the fields, and the types that each accepts without a further check."""
     rules = [_rule(field.name, field.type) for field in fields(cls)]
     return rules, [rule.usual for rule in rules]
 
@@ -145,10 +145,10 @@ def _is_default(value: object, default: object) -> bool:
     return type(value) is type(default) and value == default
 
 
-def _told(value: object) -> Any:
+def _compact(value: object) -> Any:
     if isinstance(value, Model):
-        return told(value)
-    return [_told(item) for item in value] if isinstance(value, list) else value
+        return compact_dict(value)
+    return [_compact(item) for item in value] if isinstance(value, list) else value
 
 
 def _dumped(value: object, exclude_none: bool) -> Any:

@@ -1,4 +1,4 @@
-"""Messages in the form of OpenAI's chat API, read as fields of ours. Nothing said is dropped."""
+"""Conversion of messages in OpenAI's chat format to fields of ``Message``, without loss."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any
 from ...errors import InvalidMessage
 from .constants import MessageType, Role
 
-_ROLES = {"developer": Role.SYSTEM, "function": Role.TOOL}  # OpenAI's other words for two of ours
+_ROLES = {"developer": Role.SYSTEM, "function": Role.TOOL}  # OpenAI's other names for two roles
 
 
 def fields_from_openai(said: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a ``Message``; a dict that is in our form already, as it is."""
+    """Return the fields of a ``Message``; a dict in this schema's format is returned as it is."""
     if said.get("type") in MessageType.all_values():
         return dict(said)
     if "role" not in said:
         raise InvalidMessage(f"a message needs 'role'; it has {[*said][:10]}")
     role = said["role"]
     role = _ROLES.get(role, role) if isinstance(role, str) else role
-    read = _answer_of_tool if role == Role.TOOL else _speech
+    read = _tool_result if role == Role.TOOL else _speech
     return {"role": role, **read(said), **_kept(said)}
 
 
@@ -27,7 +27,7 @@ def _kept(said: Mapping[str, Any]) -> dict[str, Any]:
     return {name: said[name] for name in ("id", "metadata") if said.get(name) is not None}
 
 
-def _answer_of_tool(said: Mapping[str, Any]) -> dict[str, Any]:
+def _tool_result(said: Mapping[str, Any]) -> dict[str, Any]:
     answer = {
         "call_id": said.get("tool_call_id"),
         "name": said.get("name"),

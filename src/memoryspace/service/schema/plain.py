@@ -1,7 +1,7 @@
-"""Copies made of JSON types alone, so that every shelf hands back what was put in.
+"""Copies of JSON types only, so that every backend returns exactly what was added.
 
-A tuple becomes a list and a number or text of a class of one's own becomes a plain one, here and
-not on the way through one shelf or another. Anything else is an error that says where it stands.
+A tuple becomes a list, and subclasses of numbers and str become plain ones, here and not in one
+backend or another. Any other value is an error that says where it is.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 from ...errors import NotSerializable
 from ...store.codec import MAX_DEPTH
 
-# What a service and a shelf put around a body must still fit above it.
+# Leaves depth for what a service and a backend put around a body.
 _MAX_DEPTH = MAX_DEPTH - 20
 
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 
 
 class _Place(NamedTuple):
-    """Where a value stands: below another place, or at the top. Spelt out only in errors."""
+    """The path to a value. It becomes text only in errors."""
 
     above: _Place | None
     name: object
@@ -29,19 +29,19 @@ class _Place(NamedTuple):
 
 
 def plain(value: object, where: str) -> Any:
-    """Return a deep copy of JSON types; ``where`` names the value in what is said of a bad one."""
+    """Return a deep copy of JSON types; ``where`` names the value in errors."""
     try:
         return _plain_copy(value, _MAX_DEPTH)
-    except _NotPlainError:  # to be looked at one by one
+    except _NotPlainError:  # convert value by value
         return _copy(value, _Place(None, where, 0))
 
 
 class _NotPlainError(Exception):
-    """There is something that is no plain JSON type, or too deep."""
+    """A value is not a plain JSON type, or is nested too deeply."""
 
 
 def _plain_copy(value: object, depth: int) -> Any:
-    """Copy what needs no second look, as nearly everything does; much quicker than ``_copy``."""
+    """Copy values that need no conversion, which is the common case; faster than ``_copy``."""
     kind = type(value)
     if kind in _SCALARS:
         return value
@@ -72,9 +72,7 @@ def _copy(value: object, place: _Place) -> Any:
 def _key(key: object, place: _Place) -> str:
     if isinstance(key, str):
         return str.__str__(key)
-    raise NotSerializable(
-        f"{place} has a key that is no str but a {type(key).__name__}; JSON has no other keys"
-    )
+    raise NotSerializable(f"{place} has a key of type {type(key).__name__}; JSON keys must be str")
 
 
 def _as_plain(value: object, place: _Place) -> Any:
@@ -86,7 +84,7 @@ def _as_plain(value: object, place: _Place) -> Any:
         return float(value)
     raise NotSerializable(
         f"{place} is a {type(value).__name__}, which JSON cannot hold; "
-        "give text, numbers, lists or dicts instead"
+        "use text, numbers, lists or dicts instead"
     )
 
 

@@ -1,8 +1,7 @@
-"""What can be read in a message, of whichever form: the text that a search sees.
+"""Extraction of a message's readable text, in any form, for searches.
 
-Words are taken whole. Data (a tool's input and output) are taken with their keys, JSON inside a
-string as what it says, up to a bound. What nobody reads is left out: thoughts, pictures, sounds,
-files' bytes, the ids of calls.
+Text is taken whole. Data (a tool's input and output) is taken with its keys, including JSON inside
+strings, up to a limit. Reasoning, images, audio, the bytes of files and call ids are left out.
 """
 
 from __future__ import annotations
@@ -13,10 +12,10 @@ from typing import Any
 
 import msgspec
 
-MAX_DATA_CHARACTERS = 100_000  # of one part; more is a dump, and would drown the rest
+MAX_DATA_CHARACTERS = 100_000  # of one part; more would drown the rest
 MAX_DATA_DEPTH = 50
 
-# Bytes written as text, such as a picture in base64: nobody searches for them.
+# Bytes as text, such as an image in base64: not worth searching.
 _BLOB = re.compile(r"(?:data:[^,\s]{0,100},)?[A-Za-z0-9+/=_-]{400,}")
 
 
@@ -30,7 +29,7 @@ def text_of_content(content: object) -> str:
 
 
 def text_of_part(part: object) -> str:
-    """Return the text of one part of a content."""
+    """Return the text of one content part."""
     if isinstance(part, str):
         return part
     if not isinstance(part, Mapping):
@@ -40,26 +39,26 @@ def text_of_part(part: object) -> str:
 
 
 def text_of_call(name: object, arguments: object) -> str:
-    """Return the text of a call of a tool."""
+    """Return the text of a tool call."""
     return joined([name if isinstance(name, str) else "", text_of_data(arguments)])
 
 
 def text_of_data(data: object) -> str:
-    """Return what can be read in JSON data, keys and all, one item a line, up to a bound."""
+    """Return the text of JSON data with its keys, one item a line, up to a limit."""
     return joined(_bounded(_lines(_opened(data), 0)))
 
 
 def joined(texts: Iterable[str]) -> str:
-    """Return the texts as lines, without empty ones."""
+    """Join the non-empty texts as lines."""
     return "\n".join(text for text in texts if text)
 
 
 def _bounded(lines: Iterator[str]) -> Iterator[str]:
-    room = MAX_DATA_CHARACTERS
+    left = MAX_DATA_CHARACTERS
     for line in lines:
-        yield line[:room]
-        room -= len(line) + 1
-        if room <= 0:
+        yield line[:left]
+        left -= len(line) + 1
+        if left <= 0:
             return
 
 
@@ -85,7 +84,7 @@ def _named(key: object, value: object, depth: int) -> Iterator[str]:
 
 
 def _opened(value: object) -> Any:
-    """JSON in a string hides words behind escapes (北京 as \\u5317\\u4eac): open it."""
+    """Decode JSON inside a string, whose escapes hide words (北京 as \\u5317\\u4eac)."""
     if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "["):
         return value
     try:
@@ -118,7 +117,7 @@ def _data(part: Mapping[str, Any]) -> str:
 
 
 def _file(part: Mapping[str, Any]) -> str:
-    inner = part.get("file")  # where OpenAI's form has it
+    inner = part.get("file")  # in OpenAI's format
     return _str(part, "filename") or (_str(inner, "filename") if isinstance(inner, dict) else "")
 
 

@@ -1,4 +1,4 @@
-"""Memories as records: the body in the caller's form, and around it what a service knows of it."""
+"""Conversion between memories and records: the message body in an envelope of service fields."""
 
 from __future__ import annotations
 
@@ -36,13 +36,12 @@ class _Envelope(Struct, omit_defaults=True):
     valid_to: float | None = None
 
 
-_ENVELOPED = tuple(
-    name for name in _Envelope.__struct_fields__ if name not in ("form", "body")
-)  # of the same names in a memory
+# The fields that a memory has under the same names.
+_ENVELOPED = tuple(name for name in _Envelope.__struct_fields__ if name not in ("form", "body"))
 
 
 def record_of(memory: MemoryItem) -> Record:
-    """Return a memory as the record that holds it; its marks name its sources, to find it by."""
+    """Return the record of a memory; its marks include one for each of its sources."""
     form, body = body_of(memory.value)
     kept = {name: getattr(memory, name) for name in _ENVELOPED}
     envelope = _Envelope(form=form, body=body, **kept)
@@ -61,14 +60,16 @@ def record_of(memory: MemoryItem) -> Record:
 
 
 def memory_of(user: str, record: Record) -> MemoryItem:
-    """Return the memory that a record holds; ``CorruptData`` if it holds none.
+    """Return the memory in a record; raise ``CorruptData`` if there is none.
 
-    It may have parts of the record's value: what a store hands out is the reader's own.
+    It may share parts of the record's value: a store's results belong to the caller.
     """
     try:
         held = msgspec.convert(record.value, _Envelope)
     except msgspec.ValidationError as error:
-        raise CorruptData(f"record {record.id!r} of kind {record.kind!r} is no memory") from error
+        raise CorruptData(
+            f"record {record.id!r} of kind {record.kind!r} is not a memory"
+        ) from error
     return MemoryItem(
         id=record.id,
         user_id=user,
@@ -93,7 +94,7 @@ def _users_own(marks: frozenset[str]) -> frozenset[str]:
 
 
 def memory_from(draft: Draft, memory_id: str, user: str, session: str, now: float) -> MemoryItem:
-    """Return a draft as the first version of a memory."""
+    """Return the first version of a memory from a draft."""
     given = asdict(draft)
     given.update(
         id=memory_id,
@@ -104,20 +105,20 @@ def memory_from(draft: Draft, memory_id: str, user: str, session: str, now: floa
 
 
 def derived_mark(source_id: str) -> str:
-    """Return the mark by which what was derived from a memory is found."""
+    """Return the mark of every memory derived from this source."""
     return f"{RESERVED_PREFIX}from:{blake2b(source_id.encode(), digest_size=12).hexdigest()}"
 
 
 def details_of(record: Record) -> Mapping[str, Any]:
-    """Return the details of a memory's record, as far as it has any, without reading the rest."""
+    """Return the details in a memory's record without decoding the rest."""
     details = record.value.get("details") if isinstance(record.value, dict) else None
     return details if isinstance(details, dict) else {}
 
 
 def entry_of(record: Record) -> Entry | None:
-    """Return what a search knows of a memory's record, or ``None`` if it is no memory.
+    """Return the index entry of a record, or ``None`` if it is not a memory.
 
-    The value is not looked into: a body that does not read back is found out when it is read.
+    The body is not decoded here: a corrupt one is reported when the memory is read.
     """
     held = record.value
     if record.kind in NO_MEMORIES or not isinstance(held, dict):

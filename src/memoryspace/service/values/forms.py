@@ -1,8 +1,8 @@
-"""The four forms in which something may be said, and the one in which it is remembered.
+"""Conversion of messages: four accepted forms, one stored form.
 
-``Message``, ``Msg``, dict and str are read into a ``Draft``, which is a copy, and written down as
-a body of JSON types under the name of their form. Reading a body builds one of these four and
-nothing else, whatever the stored data say. What comes back equals what was put in.
+A ``Message``, ``Msg``, dict or str is read into a ``Draft``, which is a copy, and stored as a body
+of JSON types with the name of its form. Reading a body builds one of these four types and nothing
+else, whatever the stored data says. The result equals the message that was added.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from ...message.msg import peek_content
 from ...message.sharing import copy_parts
 from ...record import RESERVED_PREFIX, Origin, check_id, could_be_id, is_number
 from ..schema import Message
-from ..schema.model import told
+from ..schema.model import compact_dict
 from ..schema.plain import plain
 from ..schema.reading import joined, text_of_call, text_of_content, text_of_data
 from .memory import Draft, Said
 
 MESSAGE, MSG, DICT, TEXT = "message", "msg", "dict", "text"
 
-_ACCEPTED = "give a Message, a Msg, a dict with 'role' and 'content', or a str"
-_SPOKEN = {"content", "tool_calls", "function_call"}  # a dict that has none of them says nothing
-_TOOLS = ("tool", "function")  # the roles in which a tool answers
+_ACCEPTED = "pass a Message, a Msg, a dict with 'role' and 'content', or a str"
+_SPOKEN = {"content", "tool_calls", "function_call"}  # a message dict has one of these
+_TOOLS = ("tool", "function")  # the roles of tool results
 
-# A number this large is a time in milliseconds: in seconds it would be the year 5138.
+# From here on a number is a time in milliseconds: in seconds it would be the year 5138.
 _FIRST_MILLISECONDS = 1e11
 _FIRST_TIME, _END_OF_TIME = -62_135_596_800.0, 253_402_300_800.0  # the years 1 and 9999
 
 
 def draft_of(said: object) -> Draft:
-    """Return what was said, in whichever form, as a draft that shares nothing with it."""
+    """Return a message of any form as a draft that shares nothing with it."""
     form, body = body_of(said)
     if isinstance(body, str):
         return Draft(value=body, text=body, role="user", origin=Origin())
@@ -45,7 +45,7 @@ def draft_of(said: object) -> Draft:
     if isinstance(value, dict):
         _check_dict(value)
     role, name, metadata = body.get("role"), body.get("name"), body.get("metadata")
-    metadata = {} if metadata is None else metadata  # the value has a copy of its own
+    metadata = {} if metadata is None else metadata  # the value has its own copy
     return Draft(
         value=value,
         text=text_of(value),
@@ -60,7 +60,7 @@ def draft_of(said: object) -> Draft:
 
 
 def drafts_of(messages: object) -> list[Draft]:
-    """Return all that was said, or the one thing, as drafts. An error says which was refused."""
+    """Return one message or several as drafts. An error names the message at fault."""
     if not isinstance(messages, list | tuple):
         return [draft_of(messages)]
     drafts = []
@@ -73,9 +73,9 @@ def drafts_of(messages: object) -> list[Draft]:
 
 
 def body_of(said: object) -> tuple[str, dict[str, Any] | str]:
-    """Return the name of the form and the body to be stored, a copy of JSON types alone."""
+    """Return the name of a message's form and its body, a copy of JSON types only."""
     if isinstance(said, Message):
-        return MESSAGE, plain(told(said), "message")
+        return MESSAGE, plain(compact_dict(said), "message")
     if isinstance(said, Msg):
         return MSG, plain(said.to_dict(), "message")
     if isinstance(said, dict):
@@ -86,9 +86,9 @@ def body_of(said: object) -> tuple[str, dict[str, Any] | str]:
 
 
 def said_from(form: str, body: object, *, is_own: bool = False) -> Said:
-    """Return what ``body_of`` wrote down; ``CorruptData`` if it does not read back.
+    """Return the message of a body; raise ``CorruptData`` if it cannot be read.
 
-    It is a copy, unless the body is the caller's own to give away.
+    The body is copied, unless ``is_own`` says that the caller hands it over.
     """
     try:
         return _built(form, body, is_own=is_own)
@@ -97,7 +97,7 @@ def said_from(form: str, body: object, *, is_own: bool = False) -> Said:
 
 
 def text_of(said: object) -> str:
-    """Return all that can be read in something said: what a search sees of it."""
+    """Return all readable text of a message, as searches see it."""
     if isinstance(said, str):
         return said
     if isinstance(said, Message):
@@ -110,14 +110,14 @@ def text_of(said: object) -> str:
 
 
 def query_text(messages: object) -> str:
-    """Return what is asked: the text of the last of the messages, or of the only one."""
+    """Return the text of a query: of the last message, or of the only one."""
     if isinstance(messages, list | tuple):
         return text_of(messages[-1]) if messages else ""
     return "" if messages is None else text_of(messages)
 
 
 class _MsgBody(Struct):
-    """The fields of a ``Msg`` and what they may hold."""
+    """The fields of a ``Msg`` and their types."""
 
     id: str
     name: str | None
@@ -129,7 +129,7 @@ class _MsgBody(Struct):
 
 
 class _DictBody(Struct):
-    """The keys of a dict that mean something to us; it may have any others."""
+    """The keys of a message dict that are checked; it may have any others."""
 
     role: str | None = None
     content: str | list[str | dict[str, Any]] | None = None
@@ -143,7 +143,7 @@ def _built(form: str, body: object, *, is_own: bool = False) -> Said:
     if form == TEXT and isinstance(body, str):
         return body
     if form not in (MESSAGE, MSG, DICT) or not isinstance(body, dict):
-        raise InvalidMessage(f"there is no such form with a body of {type(body).__name__}")
+        raise InvalidMessage(f"no form has this name and a body of type {type(body).__name__}")
     if form == MSG:
         _check(body, _MsgBody)
     own = body if is_own else copy_parts(body)
@@ -161,12 +161,12 @@ def _check(body: dict[str, Any], shape: type[Struct]) -> None:
 
 def _check_dict(said: dict[str, Any]) -> None:
     if _SPOKEN.isdisjoint(said):
-        raise InvalidMessage("a dict that has neither 'content' nor 'tool_calls'; " + _ACCEPTED)
+        raise InvalidMessage("the dict has neither 'content' nor 'tool_calls'; " + _ACCEPTED)
     _check(said, _DictBody)
 
 
 def _refused(said: object) -> TypeError:
-    return TypeError(f"a {type(said).__name__} is no message; {_ACCEPTED}")
+    return TypeError(f"a {type(said).__name__} is not a message; {_ACCEPTED}")
 
 
 def _text_of_dict(said: Mapping[str, Any]) -> str:
@@ -192,7 +192,7 @@ def _text_of_function(function: object) -> str:
 
 
 def _id_in(form: str, body: Mapping[str, Any]) -> str | None:
-    """A message's id is the memory's. A dict's may mean anything: it is taken if it can be."""
+    """Return the message's id for the memory; the id of a dict only if it can be one."""
     given: Any = body.get("id")
     if form == DICT and not (isinstance(given, str) and could_be_id(given)):
         return None
@@ -200,29 +200,29 @@ def _id_in(form: str, body: Mapping[str, Any]) -> str | None:
         return str(given)
     if form == DICT:
         return None
-    raise InvalidInput(f"message id {given!r} is taken: {RESERVED_PREFIX!r} is for our own")
+    raise InvalidInput(f"message id {given!r} is reserved; use one without {RESERVED_PREFIX!r}")
 
 
 def title_in(metadata: Mapping[str, Any]) -> str | None:
-    """Return what a message says that it is about."""
+    """Return the title in a message's metadata."""
     title = metadata.get("title")
     return title if isinstance(title, str) else None
 
 
 def _time_in(form: str, body: Mapping[str, Any]) -> float | None:
-    """A ``Msg`` says local time; what others say without a zone is taken as UTC."""
+    """Return when a message was said. Without a zone, a ``Msg`` has local time and others UTC."""
     zone = None if form == MSG else UTC
     times = (_time_of(body.get(name), zone) for name in ("timestamp", "created_at"))
     return next((time for time in times if time is not None), None)
 
 
 def _time_of(value: object, zone: tzinfo | None) -> float | None:
-    """Return a time in seconds, from a number or ISO text (in ``zone``, unless it says another)."""
+    """Return a time in seconds, from a number or ISO text (in ``zone`` if it names none)."""
     if isinstance(value, str):
         return _iso_time(value, zone)
     if not is_number(value):
         return None
-    time = float(value)  # type: ignore[arg-type]  # is_number has looked
+    time = float(value)  # type: ignore[arg-type]  # is_number checked it
     time = time / 1000 if abs(time) >= _FIRST_MILLISECONDS else time
     return time if _FIRST_TIME <= time < _END_OF_TIME else None
 
@@ -235,8 +235,8 @@ def _iso_time(text: str, zone: tzinfo | None) -> float | None:
     return (time if time.tzinfo is not None else time.replace(tzinfo=zone)).timestamp()
 
 
-def retold(said: Said, memory_id: str, metadata: Mapping[str, Any]) -> Said:
-    """Return a copy of what was said under another id and with other metadata."""
+def rewritten(said: Said, memory_id: str, metadata: Mapping[str, Any]) -> Said:
+    """Return a copy of a message with another id and other metadata."""
     form, body = body_of(said)
     if isinstance(body, str):
         return body

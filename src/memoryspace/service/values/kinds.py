@@ -1,23 +1,25 @@
-"""The kinds of records a service keeps, and the names it keeps for itself."""
+"""The kinds of records a service stores, and its reserved names."""
 
 from __future__ import annotations
 
 from ...record import MESSAGE, RESERVED_PREFIX, SUMMARY, Scope
 
 FACT, INSIGHT, EXPERIENCE, TOOL = "fact", "insight", "experience", "tool"
-DERIVED = (FACT, INSIGHT, EXPERIENCE, TOOL)  # by our own derivers; others' kinds come beside these
+DERIVED = (FACT, INSIGHT, EXPERIENCE, TOOL)  # by the built-in derivers
 
-INSTRUCTION = "instruction"  # the type of a fact that says how answers are to be
+INSTRUCTION = "instruction"  # the type of a fact that says how to answer
 
 SUPERSEDED = "superseded"  # the mark of a fact that no longer holds
-SUPERSEDED_BY = "superseded_by"  # among its details: the id of what does
+SUPERSEDED_BY = "superseded_by"  # in its details: the id of the memory that replaced it
 
-VERSION = "version"  # what a memory was before it was changed
-JOB = "job"  # something still to be derived, beside what it is to be derived from
-NOTE = "note"  # that a user may have jobs
+VERSION = "version"  # an old version of a memory
+JOB = "job"  # a pending derivation, in the session of its sources
+NOTE = "note"  # says that a user may have jobs
 
-# Kinds that are no memories: our book-keeping, and working memory on the same store.
+# Kinds that are not memories: bookkeeping, and working memory in the same store.
 NO_MEMORIES = frozenset({VERSION, JOB, NOTE, MESSAGE, SUMMARY})
 
-REGISTRY = Scope(RESERVED_PREFIX + "kinds", "derived")  # kinds of derivers that are not ours
-OUTBOX = RESERVED_PREFIX + "outbox"  # the user whose sessions are the users with notes
+REGISTRY = Scope(RESERVED_PREFIX + "kinds", "derived")  # kinds of custom derivers
+OUTBOX = (
+    RESERVED_PREFIX + "outbox"
+)  # a reserved user; its sessions are named after users with notes

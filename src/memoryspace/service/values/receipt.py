@@ -1,4 +1,4 @@
-"""``Receipt``: what became of messages that were given to be remembered."""
+"""``Receipt``: the result of adding messages."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from msgspec import field
 from ...portable import Portable
 
 
-class _Told(Portable, frozen=True):
-    """The fields of a receipt."""
+class _ReceiptFields(Portable, frozen=True):
+    """A receipt as ``to_dict`` writes it."""
 
     ids: tuple[str, ...] = ()
     new: tuple[str, ...] = ()
@@ -25,14 +25,23 @@ class _Told(Portable, frozen=True):
 
 
 class Receipt(list[str]):
-    """The ids of what is new, as a list; and what became of everything that was given.
+    """A list of the ids of new memories, with what happened to every message.
 
-    ``ids`` are those of all messages in their order. Of them ``known`` were there already and are
-    skipped; ``held_back`` are kept but not recalled until somebody releases them, each with the
-    reason. ``is_durable`` tells whether what is new outlives this process and a crash of the
-    machine (``None`` where only the server knows), ``is_indexed`` whether a search that begins now
-    sees it. ``derived`` names the derivers that are done with it, ``pending`` those that are still
-    to think about it, ``failed`` those that gave up; whom it does not concern is in none.
+    Attributes:
+        ids: The ids of all messages, in order.
+        new: The ids of new memories, as in the list itself.
+        known: The ids that were already there; these messages were skipped.
+        held_back: The new memories in quarantine, each id with the reason.
+        is_durable: Whether the new memories survive the end of the process and a crash of the
+            machine; ``None`` if only the server knows.
+        is_indexed: Whether a search that begins now finds them.
+        derived: The derivers that are done with them.
+        pending: The derivers that still have work to do.
+        failed: The derivers that gave up. A deriver that they do not concern is in none of these.
+
+    Example:
+        >>> receipt = await service.add_memory("ann", ["I live in Oslo"])
+        >>> [memory_id] = receipt
     """
 
     def __init__(
@@ -56,27 +65,28 @@ class Receipt(list[str]):
 
     @property
     def new(self) -> tuple[str, ...]:
-        """The ids of what is new, as the list itself holds them."""
+        """The ids of new memories, as in the list itself."""
         return tuple(self)
 
     @property
     def known(self) -> tuple[str, ...]:
-        """The ids of what was there already, which was skipped."""
+        """The ids that were already there; these messages were skipped."""
         return tuple(each for each in self.ids if each not in self)
 
     @property
     def is_settled(self) -> bool:
-        """Whether everything that can be derived from it is."""
+        """Whether no deriver has work left to do."""
         return not self.pending
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain data that any JSON encoder can write."""
-        told = _Told(**{name: getattr(self, name) for name in _Told.__struct_fields__})
-        return {**told.to_dict(), "is_settled": self.is_settled}
+        """Return a dict of JSON types."""
+        names = _ReceiptFields.__struct_fields__
+        fields = _ReceiptFields(**{name: getattr(self, name) for name in names})
+        return {**fields.to_dict(), "is_settled": self.is_settled}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Return the receipt that ``to_dict`` told."""
-        told = _Told.from_dict(data)
+        """Return the receipt that ``to_dict`` wrote."""
+        read = _ReceiptFields.from_dict(data)
         kept = ("ids", "held_back", "is_durable", "is_indexed", "derived", "pending", "failed")
-        return cls(told.new, **{name: getattr(told, name) for name in kept})
+        return cls(read.new, **{name: getattr(read, name) for name in kept})

@@ -1,4 +1,4 @@
-"""What a service answers, beside memories themselves."""
+"""Results of service calls: hits, pages, deletions, erasure reports and derivation status."""
 
 from __future__ import annotations
 
@@ -15,14 +15,19 @@ from .memory import MemoryItem
 
 
 class MemoryHit(Portable, frozen=True):
-    """A memory that was found. ``score`` is its relevance, how likely it answers, from 0 to 1: it
-    compares between searches, and does not rise along the hits of one.
+    """A memory found by a search.
 
-    A personal service tells with a message what is known from it: its ``facts``, those which no
-    longer hold among them (``valid_to``). ``superseded_by`` is the message that says otherwise
-    since, where one does. ``by_meaning`` is false where words alone were searched: there is no
-    embedder, it cannot read the question, or it failed (``status`` tells). ``repeated`` are further
-    messages with the same words by the same person.
+    Attributes:
+        memory: The memory.
+        score: Its relevance from 0 to 1: how likely it answers the question. Scores are comparable
+            between searches and never rise from one hit to the next.
+        why: The reasons for its rank, if the search was asked to explain.
+        facts: In a personal service, the facts derived from the message, including those that no
+            longer hold (``valid_to``).
+        superseded_by: The id of a later message that contradicts it, if there is one.
+        by_meaning: False if only words were searched: there is no embedder, it cannot read the
+            question, or it failed (see ``status``).
+        repeated: Further messages with the same words by the same speaker.
     """
 
     _also: ClassVar[tuple[str, ...]] = ("holds",)
@@ -37,26 +42,26 @@ class MemoryHit(Portable, frozen=True):
 
     @property
     def holds(self) -> bool:
-        """Whether nothing that was said since contradicts it."""
+        """Whether no later message contradicts it."""
         return self.superseded_by is None
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Return the hit that ``to_dict`` told."""
-        told = read_as(_HitTold, data, cls.__name__)
+        """Return the hit that ``to_dict`` wrote."""
+        read = read_as(_HitFields, data, cls.__name__)
         return cls(
-            MemoryItem.built(told.memory),
-            told.score,
-            told.why,
-            tuple(map(MemoryItem.built, told.facts)),
-            told.superseded_by,
-            told.by_meaning,
-            tuple(map(MemoryItem.built, told.repeated)),
+            MemoryItem.built(read.memory),
+            read.score,
+            read.why,
+            tuple(map(MemoryItem.built, read.facts)),
+            read.superseded_by,
+            read.by_meaning,
+            tuple(map(MemoryItem.built, read.repeated)),
         )
 
 
-class _HitTold(Struct):
-    """A hit as ``to_dict`` tells it."""
+class _HitFields(Struct):
+    """A hit as ``to_dict`` writes it."""
 
     memory: dict[str, Any]
     score: float
@@ -68,29 +73,37 @@ class _HitTold(Struct):
 
 
 class Page(Portable, frozen=True):
-    """Some memories in the order of time. ``cursor`` leads to the next; ``None`` at the end."""
+    """One page of memories in the order of time.
+
+    Attributes:
+        memories: The memories on the page.
+        cursor: Pass it on for the next page; ``None`` on the last page.
+    """
 
     memories: tuple[MemoryItem, ...]
     cursor: str | None
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Return the page that ``to_dict`` told."""
-        told = read_as(_PageTold, data, cls.__name__)
-        return cls(tuple(map(MemoryItem.built, told.memories)), told.cursor)
+        """Return the page that ``to_dict`` wrote."""
+        read = read_as(_PageFields, data, cls.__name__)
+        return cls(tuple(map(MemoryItem.built, read.memories)), read.cursor)
 
 
-class _PageTold(Struct):
-    """A page as ``to_dict`` tells it."""
+class _PageFields(Struct):
+    """A page as ``to_dict`` writes it."""
 
     memories: list[dict[str, Any]]
     cursor: str | None
 
 
 class Deleted(Portable, frozen=True):
-    """What a deletion removed: memories that were said, what was derived from them, old versions.
+    """What a deletion removed. ``int(deleted)`` is the number of memories, without versions.
 
-    Counts as a number: ``int(deleted)`` is how many memories went, versions aside.
+    Attributes:
+        raw: The ids of messages.
+        derived: The ids of memories derived from them.
+        versions: The number of old versions.
     """
 
     raw: tuple[str, ...] = ()
@@ -99,7 +112,7 @@ class Deleted(Portable, frozen=True):
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The ids of all memories that are gone."""
+        """The ids of all deleted memories."""
         return self.raw + self.derived
 
     def __int__(self) -> int:
@@ -113,10 +126,15 @@ class Deleted(Portable, frozen=True):
 
 
 class Erasure(Portable, frozen=True):
-    """What is left of a user: records of each kind in the store, entries in the index, vectors.
+    """What is left of a user after a deletion. True if nothing is left.
 
-    ``remains`` says where bytes of what was deleted, by whomever, may still stand below the store,
-    in a log or in parts of files that are yet to be used again, and until when.
+    Attributes:
+        user_id: The user.
+        records: The number of records in the store, by kind.
+        indexed: The number of entries in the index.
+        vectors: The number of stored vectors.
+        remains: Where bytes of deleted data, any user's, may still be below the store, such as in
+            a log or in unused parts of files, and until when.
     """
 
     _also: ClassVar[tuple[str, ...]] = ("is_complete", "is_physical")
@@ -129,12 +147,12 @@ class Erasure(Portable, frozen=True):
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing is left that anybody could ask for."""
+        """Whether nothing is left that a query could return."""
         return not (any(self.records.values()) or self.indexed or self.vectors)
 
     @property
     def is_physical(self) -> bool:
-        """Whether, besides, no byte is left in what the store itself writes."""
+        """Whether, in addition, no byte is left in what the store writes."""
         return self.is_complete and not self.remains
 
     def __bool__(self) -> bool:
@@ -142,10 +160,13 @@ class Erasure(Portable, frozen=True):
 
 
 class Status(Portable, frozen=True):
-    """How far derivation is for a user: jobs that wait or run, and those that were given up.
+    """The state of a user's derivation jobs and of the embedder.
 
-    ``errors`` says of each failed job, by its id, what went wrong the last time. ``embedder`` tells
-    who embeds what the user said, and whether that fails: then searches go by words alone.
+    Attributes:
+        pending: The number of jobs that wait or run.
+        failed: The number of jobs that were given up.
+        errors: The last error of each job that had one, by job id.
+        embedder: Which embedder serves the user and whether it fails; searches then use words only.
     """
 
     _also: ClassVar[tuple[str, ...]] = ("is_settled",)
@@ -157,5 +178,5 @@ class Status(Portable, frozen=True):
 
     @property
     def is_settled(self) -> bool:
-        """Whether everything that can be derived is."""
+        """Whether no job is pending."""
         return self.pending == 0

@@ -1,1 +1,1 @@
-"""Writing to a service: admission, changes with versions, erasure, quarantine, secrets."""
+"""Writing to a service: admission, versioned changes, erasure, quarantine and secrets."""

@@ -1,7 +1,7 @@
-"""Admission: what users give becomes memories, checked and dated.
+"""Admission: checks messages and turns them into memories.
 
-What looks like an attack on whoever will read it is held back; what holds a secret is marked,
-masked or refused.
+Text that looks like an attack on a model is quarantined. A message with a secret is marked, masked
+or refused.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ from ..schema.plain import plain
 from ..settings import ServiceSettings
 from ..trust import suspicion
 from ..values.envelope import memory_from
-from ..values.forms import draft_of, drafts_of, retold, title_in
+from ..values.forms import draft_of, drafts_of, rewritten, title_in
 from ..values.kinds import SUPERSEDED
 from ..values.memory import QUARANTINED, SECRET, Draft, MemoryItem, Said
 from .secrecy import Secrecy
 
-_LONG = 50_000  # characters that are looked at beside the event loop
+_LONG = 50_000  # characters from which text is checked in a thread
 
-_OURS = frozenset({QUARANTINED, SECRET, SUPERSEDED})
+_OWN_MARKS = frozenset({QUARANTINED, SECRET, SUPERSEDED})  # only the service sets these
 
 _NUMBERS = frozenset({int, float, bool})
 
 _UUID = re.compile(r"(?:msg_)?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
-# Names of fields, and what stands in them as a rule.
-_FORM = frozenset(
+# Names of fields and their usual values, which are not checked.
+_FIELD_WORDS = frozenset(
     {"id", "name", "role", "content", "metadata", "timestamp", "type", "text", "message",
      "tool_use", "tool_result", "user", "assistant", "system", "tool", "object", "status",
      "created"}
 )  # fmt: skip
 
-SUSPICION = "suspicion"  # the details that say why a memory is held back
+SUSPICION = "suspicion"  # in the details: why a memory is quarantined
 
 
 class Admission:
-    """Lets messages in as memories."""
+    """Checks messages and returns them as memories."""
 
     def __init__(self, settings: ServiceSettings) -> None:
         self._settings = settings
@@ -60,22 +60,22 @@ class Admission:
         now: float,
         marks: frozenset[str] = frozenset(),
     ) -> list[MemoryItem]:
-        """Return messages as memories of a session with these marks; all of them, or an error."""
+        """Return messages as memories of a session with these marks; all or none."""
         drafts = drafts_of(as_list(messages))
         if marks:
             drafts = [change(draft, marks=marks) for draft in drafts]
         memories = [self._admitted(scope, draft, now) for draft in drafts]
         if sum(len(each.text) for each in memories) < _LONG:
-            return self._let_in(memories)
-        return await asyncio.to_thread(self._let_in, memories)
+            return self._screened(memories)
+        return await asyncio.to_thread(self._screened, memories)
 
     def edited(
         self, memory: MemoryItem, value: Said | None, metadata: Mapping[str, Any] | None
     ) -> MemoryItem:
-        """Return a memory with another value or other metadata; who it is stays the same."""
+        """Return a memory with another value or other metadata and the same identity."""
         if value is not None:
             draft = self._checked(draft_of(value))
-            memory = self._let_in_one(
+            memory = self._screened_one(
                 change(
                     memory,
                     value=draft.value,
@@ -90,9 +90,9 @@ class Admission:
             _check_keys(metadata)
             own = plain(dict(metadata), "metadata")
             memory = change(memory, metadata=own, title=title_in(own))
-            retitled = change(memory, value=retold(memory.value, memory.id, own))
-            return self._let_in_one(retitled)
-        return change(memory, value=retold(memory.value, memory.id, memory.metadata))
+            retitled = change(memory, value=rewritten(memory.value, memory.id, own))
+            return self._screened_one(retitled)
+        return change(memory, value=rewritten(memory.value, memory.id, memory.metadata))
 
     def _admitted(self, scope: Scope, draft: Draft, now: float) -> MemoryItem:
         memory_id = new_id() if draft.id is None else draft.id
@@ -107,21 +107,21 @@ class Admission:
         most = self._settings.max_message_characters
         if len(draft.text) > most:
             raise InvalidInput(
-                f"a message has {len(draft.text)} characters, {most} are the most; keep long "
+                f"a message has {len(draft.text)} characters, more than {most}; keep long "
                 "documents elsewhere, or raise max_message_characters"
             )
         _check_keys_of(draft)
         return draft
 
-    def _let_in(self, memories: Sequence[MemoryItem]) -> list[MemoryItem]:
+    def _screened(self, memories: Sequence[MemoryItem]) -> list[MemoryItem]:
         return [self.judged(each) for each in self._secrecy.applied(memories)]
 
-    def _let_in_one(self, memory: MemoryItem) -> MemoryItem:
-        [let_in] = self._let_in([memory])
-        return let_in
+    def _screened_one(self, memory: MemoryItem) -> MemoryItem:
+        [screened] = self._screened([memory])
+        return screened
 
     def judged(self, memory: MemoryItem) -> MemoryItem:
-        """Return a memory held back if what it says is suspicious, with the reason."""
+        """Return a memory, quarantined with the reason if its text is suspicious."""
         if not self._settings.quarantine:
             return memory
         found = suspicion(words_in(memory), role=memory.role)
@@ -132,37 +132,37 @@ class Admission:
 
 
 def own_marks(marks: str | Sequence[str] | None) -> frozenset[str]:
-    """Return marks that a user gives; ours are not among them."""
+    """Return a caller's marks; raise ``InvalidInput`` if a mark is reserved."""
     given = as_marks(list(marks) if isinstance(marks, tuple | list) else marks)
     for mark in given:
-        if mark in _OURS or mark.startswith(RESERVED_PREFIX):
-            raise InvalidInput(f"the mark {mark!r} is not a user's to give")
+        if mark in _OWN_MARKS or mark.startswith(RESERVED_PREFIX):
+            raise InvalidInput(f"the mark {mark!r} is reserved; choose another")
     return given
 
 
 def remarked(memory: MemoryItem, marks: frozenset[str]) -> MemoryItem:
-    """Return a memory with other marks of its user; ours stay."""
-    return change(memory, marks=marks | (memory.marks & _OURS))
+    """Return a memory with other marks; the service's own marks stay."""
+    return change(memory, marks=marks | (memory.marks & _OWN_MARKS))
 
 
 def words_in(memory: MemoryItem) -> str:
-    """Return all that a model may come to see of a memory: its text and every string beside it.
+    """Return all text of a memory that a model may see: its text and every other string.
 
-    Words that every message is made of, and random ids, are no one's.
+    Common field names and values, and random ids, are left out.
     """
     beside: dict[str, None] = {}
     value = memory.value.to_dict() if isinstance(memory.value, Msg) else memory.value
-    _note_strings((memory.title, memory.name, memory.metadata, value), beside)
-    others = [each for each in beside if each not in memory.text and not _says_nothing(each)]
+    _collect_strings((memory.title, memory.name, memory.metadata, value), beside)
+    others = [each for each in beside if each not in memory.text and not _is_field_word(each)]
     return "\n".join([memory.text, *others])
 
 
-def _says_nothing(text: str) -> bool:
-    return text in _FORM or _UUID.fullmatch(text) is not None
+def _is_field_word(text: str) -> bool:
+    return text in _FIELD_WORDS or _UUID.fullmatch(text) is not None
 
 
-def _note_strings(data: Any, found: dict[str, None]) -> None:
-    """Note every string in some data, keys included, once and in its order."""
+def _collect_strings(data: Any, found: dict[str, None]) -> None:
+    """Collect every distinct string in some data, keys included, in order."""
     kind = type(data)
     if kind is str:
         found[data] = None
@@ -170,13 +170,13 @@ def _note_strings(data: Any, found: dict[str, None]) -> None:
         return
     elif isinstance(data, Mapping):
         for key, value in data.items():
-            _note_strings(key, found)
-            _note_strings(value, found)
+            _collect_strings(key, found)
+            _collect_strings(value, found)
     elif isinstance(data, list | tuple):
         for value in data:
-            _note_strings(value, found)
-    elif isinstance(data, Struct):  # the names of its fields are ours
-        _note_strings(astuple(data), found)
+            _collect_strings(value, found)
+    elif isinstance(data, Struct):  # its field names are not data
+        _collect_strings(astuple(data), found)
     elif isinstance(data, str):
         found[str(data)] = None
 
@@ -194,7 +194,9 @@ def as_list(messages: Sequence[Said] | Said) -> list[Said]:
 
 def _check_keys_of(draft: Draft) -> None:
     if draft.id is not None and check_id("message id", draft.id).startswith(RESERVED_PREFIX):
-        raise InvalidInput(f"message id {draft.id!r} begins with {RESERVED_PREFIX!r}, our own")
+        raise InvalidInput(
+            f"message id {draft.id!r} starts with {RESERVED_PREFIX!r}, which is reserved"
+        )
     _check_keys(draft.metadata)
 
 
@@ -203,4 +205,6 @@ def _check_keys(metadata: Mapping[str, Any]) -> None:
         raise TypeError(f"metadata must be a dict, got {type(metadata).__name__}")
     for key in metadata:
         if not isinstance(key, str) or key.startswith(RESERVED_PREFIX):
-            raise InvalidInput(f"metadata key {key!r} must be a str that is not our own")
+            raise InvalidInput(
+                f"metadata key {key!r} must be a str that does not start with {RESERVED_PREFIX!r}"
+            )

@@ -1,11 +1,11 @@
-"""Erasing: what is deleted takes with it what was derived from it, its old versions, its jobs.
+"""Erasure: deletes memories with their old versions, their jobs and everything derived from them.
 
-What was derived goes first and is looked for once more at the end: whoever derives from a memory
-while it is deleted either finds it gone (and drops what it made), or is found here. Every step can
-be repeated by the ids that were asked for, so a deletion that broke off is completed by the next.
+Derived memories are deleted first and looked for again at the end. A deriver that reads a memory
+while it is deleted either finds it deleted and drops its result, or its result is found here. Every
+step can be repeated with the same ids, so the next call completes a deletion that was interrupted.
 
-A raw memory's id is its own within its session; an id that was derived is its own everywhere. What
-is derived says which of its sources stand in its own session (``source_versions``).
+The id of a message is unique within its session; the id of a derived memory is unique for the user.
+A derived memory records which of its sources are in its own session (``source_versions``).
 """
 
 from __future__ import annotations
@@ -36,22 +36,21 @@ from ..values.kinds import (
 )
 from ..values.memory import RAW, MemoryItem
 from ..values.results import Deleted, Erasure
-from .repository import Shelf
+from .repository import MemoryRepository
 
-# Among the details of what no longer holds, beside what does: until when it would have.
-SOURCE_VERSIONS = "source_versions"  # the details that say from which versions something comes
-HELD_UNTIL = "held_until"  # it was known to hold before that
+SOURCE_VERSIONS = "source_versions"  # in the details: the versions a memory was derived from
+HELD_UNTIL = "held_until"  # in the details of a superseded fact: its ``valid_to`` before that
 
 
 class DerivedKinds:
-    """The kinds of memories that derivers make: whoever erases must know all, also others'."""
+    """The kinds of derived memories in a store, including those of other services' derivers."""
 
     def __init__(self, store: Store, own: Sequence[str] = ()) -> None:
         self._store = store
         self._own = tuple(dict.fromkeys((*DERIVED, *own)))
 
     async def announce(self) -> None:
-        """Write down the kinds that are not ours from the start."""
+        """Record the kinds of custom derivers in the store."""
         new = [kind for kind in self._own if kind not in DERIVED]
         if new:
             now = self._store.clock()
@@ -59,65 +58,67 @@ class DerivedKinds:
             await self._store.append(REGISTRY, records)
 
     async def all(self) -> tuple[str, ...]:
-        """Return every kind that anybody has announced on this store."""
+        """Return every kind that a service has announced on this store."""
         announced = [each.id for each in await self._store.select(REGISTRY)]
         return tuple(dict.fromkeys((*self._own, *announced)))
 
 
-class _Gone(Struct):
+class _Tally(Struct):
     """What a deletion has removed so far."""
 
     raw: list[str] = []
     derived: list[Record] = []
     versions: int = 0
 
-    def told(self) -> Deleted:
+    def deleted(self) -> Deleted:
         derived = dict.fromkeys(each.id for each in self.derived)
         return Deleted(tuple(dict.fromkeys(self.raw)), tuple(derived), self.versions)
 
 
 class Eraser:
-    """Deletes memories of a store, wherever they have left something."""
+    """Deletes memories from a store, with all their traces."""
 
-    def __init__(self, shelf: Shelf, searcher: Searcher, kinds: DerivedKinds) -> None:
-        self._shelf = shelf
-        self._store = shelf.store
+    def __init__(
+        self, repository: MemoryRepository, searcher: Searcher, kinds: DerivedKinds
+    ) -> None:
+        self._repository = repository
+        self._store = repository.store
         self._searcher = searcher
         self._kinds = kinds
-        self._jobs = Jobs(shelf.store)
+        self._jobs = Jobs(repository.store)
 
     async def memories(self, scope: Scope, ids: Collection[str]) -> Deleted:
         """Delete memories by id."""
-        gone = _Gone()
+        tally = _Tally()
         there = await self._store.select(scope, Where(ids=frozenset(ids)))
         made = [each for each in there if each.kind not in (RAW, *NO_MEMORIES)]
         said = set(ids).difference(each.id for each in made)
-        await self._take_from_jobs(scope, said)
-        await self._remove_derived(gone, scope, said)
-        await self._remove(gone, scope.user, made)
-        gone.versions += await self._shelf.forget_versions(scope, sorted(said))
-        gone.raw += await self._store.delete(scope, Where(ids=frozenset(said), kind=RAW))
-        await self._remove_derived(gone, scope, said - await self._said_again(scope, said))
-        gone.versions += await self._shelf.forget_versions(scope, sorted(said))
-        return await self._concluded(scope.user, gone, ids)
+        await self._remove_from_jobs(scope, said)
+        await self._remove_derived(tally, scope, said)
+        await self._remove(tally, scope.user, made)
+        tally.versions += await self._repository.forget_versions(scope, sorted(said))
+        tally.raw += await self._store.delete(scope, Where(ids=frozenset(said), kind=RAW))
+        await self._remove_derived(tally, scope, said - await self._added_again(scope, said))
+        tally.versions += await self._repository.forget_versions(scope, sorted(said))
+        return await self._concluded(scope.user, tally, ids)
 
     async def session(self, scope: Scope) -> Deleted:
-        """Delete a session, and what was derived from it elsewhere."""
-        assert scope.session is not None  # without one it would be everything
-        gone = _Gone()
+        """Delete a session, and what was derived from it in other sessions."""
+        assert scope.session is not None  # None would delete everything
+        tally = _Tally()
         said = {each.id for each in await self._store.select(scope, Where(kind=RAW))}
-        await self._remove_derived(gone, scope, said)
+        await self._remove_derived(tally, scope, said)
         jobs = await self._store.delete(scope, Where(kind=JOB))
         if jobs:
             await self._jobs.forget_notes(scope.user, jobs)
-        gone.raw += await self._store.delete(scope, Where(kind=RAW))
+        tally.raw += await self._store.delete(scope, Where(kind=RAW))
         for kind in await self._kinds.all():
             there = await self._store.select(scope, Where(kind=kind))
             left = [each for each in there if not await self._is_moved(scope, each)]
-            await self._remove(gone, scope.user, left)
-        await self._remove_derived(gone, scope, said - await self._said_again(scope, said))
-        gone.versions += len(await self._store.delete(scope, Where(kind=VERSION)))
-        return await self._concluded(scope.user, gone, said)
+            await self._remove(tally, scope.user, left)
+        await self._remove_derived(tally, scope, said - await self._added_again(scope, said))
+        tally.versions += len(await self._store.delete(scope, Where(kind=VERSION)))
+        return await self._concluded(scope.user, tally, said)
 
     async def user(self, user: str) -> Deleted:
         """Delete all memories of a user, in the store and in the index."""
@@ -130,11 +131,11 @@ class Eraser:
         versions = await self._store.delete(scope, Where(kind=VERSION))
         await self._store.delete(Scope(OUTBOX, user))
         await self._searcher.forget(user)
-        await self._remains()  # which removes what can be removed at once
+        await self._remains()  # also removes what can be removed at once
         return Deleted(tuple(raw), tuple(derived), len(versions))
 
     async def verify(self, user: str) -> Erasure:
-        """Count what is left of a user; working memory on the same store is not ours to count."""
+        """Return what is left of a user, not counting working memory in the same store."""
         scope = Scope(user)
         kinds = (RAW, *await self._kinds.all(), VERSION, JOB, MESSAGE, SUMMARY)
         left = {kind: await self._store.count(scope, Where(kind=kind)) for kind in kinds}
@@ -157,21 +158,21 @@ class Eraser:
 
     async def outdated(self, scope: Scope, sources: Mapping[str, int]) -> list[Record]:
         """Return what was derived directly from earlier versions of these memories."""
-        direct = await self._made_from(scope, set(sources))
+        direct = await self._derived_directly(scope, set(sources))
         return [each for each in direct if _is_earlier(each, sources)]
 
     async def forget(self, user: str, derived: Sequence[Record]) -> None:
-        """Delete what was derived, while what it comes from stays."""
-        gone = _Gone()
-        await self._remove(gone, user, derived)
-        await self._revive(user, gone.derived)
+        """Delete derived memories and keep their sources."""
+        tally = _Tally()
+        await self._remove(tally, user, derived)
+        await self._restore(user, tally.derived)
 
     async def drop_orphans(
         self, scope: Scope, derived: Sequence[Record], is_meant: Callable[[Record], bool]
     ) -> None:
-        """Delete what was derived from memories that were deleted, or changed, meanwhile.
+        """Delete what was derived from memories that were deleted or changed meanwhile.
 
-        What it had put an end to holds again.
+        Facts that it had superseded hold again.
         """
         sources = frozenset(each for record in derived for each in sources_of(record))
         if not sources:
@@ -185,23 +186,27 @@ class Eraser:
             await self.forget(scope.user, await self._store.select(scope, where))
 
     async def undo(self, scope: Scope, never_added: Sequence[Record]) -> None:
-        """Let hold again what was superseded by something that was then not added after all."""
+        """Restore facts that were superseded by records which were then not added."""
         ids = frozenset(each.id for each in never_added)
         there = await self._store.select(scope, Where(ids=ids)) if ids else []
-        await self._revive(scope.user, (), ids.difference(each.id for each in there))
+        await self._restore(scope.user, (), ids.difference(each.id for each in there))
 
     async def derived_from(self, scope: Scope, ids: Collection[str]) -> list[Record]:
-        """Return what was derived from memories of a session, or of all; directly or not."""
+        """Return what was derived, directly or not, from memories of a session or of the user."""
         found: dict[int, Record] = {}
         wanted, where = set(ids), scope
         while wanted:
-            new = [each for each in await self._made_from(where, wanted) if each.seq not in found]
+            new = [
+                each
+                for each in await self._derived_directly(where, wanted)
+                if each.seq not in found
+            ]
             found.update((each.seq, each) for each in new)
             wanted, where = {each.id for each in new}, Scope(scope.user)
         return list(found.values())
 
-    async def _made_from(self, scope: Scope, ids: set[str]) -> list[Record]:
-        """Return what was derived directly from memories of a session, or of all."""
+    async def _derived_directly(self, scope: Scope, ids: set[str]) -> list[Record]:
+        """Return what was derived directly from memories of a session or of the user."""
         found: dict[int, Record] = {}
         ordered = sorted(ids)
         for start in range(0, len(ordered), MAX_MARKS):
@@ -213,39 +218,41 @@ class Eraser:
                     found[record.seq] = record
         return list(found.values())
 
-    async def _remove_derived(self, gone: _Gone, scope: Scope, ids: Collection[str]) -> None:
-        """Delete what was derived from memories; what has other sources too is made of those."""
+    async def _remove_derived(self, tally: _Tally, scope: Scope, ids: Collection[str]) -> None:
+        """Delete what was derived from memories; rebuild what has other sources too."""
         derived = await self.derived_from(scope, ids)
-        left = [each for each in derived if not await self._is_rebuilt(gone, scope, each, ids)]
-        await self._remove(gone, scope.user, left)
+        left = [each for each in derived if not await self._is_rebuilt(tally, scope, each, ids)]
+        await self._remove(tally, scope.user, left)
 
     async def _is_rebuilt(
-        self, gone: _Gone, scope: Scope, record: Record, ids: Collection[str]
+        self, tally: _Tally, scope: Scope, record: Record, ids: Collection[str]
     ) -> bool:
-        """Make something without some of its sources, if it can be, and forget what it was."""
+        """Rebuild a memory without its deleted sources and drop its versions, if possible."""
         lost = frozenset(_sources_in(scope, record)).intersection(ids)
         there = Scope(scope.user, record.session)
-        memory = await self._shelf.find(there, record.id)
+        memory = await self._repository.find(there, record.id)
         if not lost or memory is None or without_runs(memory, lost) is None:
             return False
-        await self._shelf.edit(there, record.id, lambda seen: without_runs(seen, lost), keep=False)
-        gone.versions += await self._shelf.forget_versions(there, [record.id])
-        found = await self._shelf.find(there, record.id)
-        return found is None or not lost.intersection(_named(found))
+        await self._repository.edit(
+            there, record.id, lambda seen: without_runs(seen, lost), keep=False
+        )
+        tally.versions += await self._repository.forget_versions(there, [record.id])
+        found = await self._repository.find(there, record.id)
+        return found is None or not lost.intersection(_sources_of_memory(found))
 
-    async def _remove(self, gone: _Gone, user: str, derived: Sequence[Record]) -> None:
-        """Delete derived memories with their versions, and with what was derived from them."""
+    async def _remove(self, tally: _Tally, user: str, derived: Sequence[Record]) -> None:
+        """Delete derived memories with their versions and what was derived from them."""
         further = await self.derived_from(Scope(user), {each.id for each in derived})
         every = {each.seq: each for each in (*derived, *further)}
         ids = sorted({each.id for each in every.values()})
         if ids:
-            removed, versions = await self._shelf.remove(Scope(user), ids)
-            gone.derived += [each for each in every.values() if each.id in removed]
-            gone.versions += versions
+            removed, versions = await self._repository.remove(Scope(user), ids)
+            tally.derived += [each for each in every.values() if each.id in removed]
+            tally.versions += versions
 
     async def _is_moved(self, scope: Scope, record: Record) -> bool:
-        """Let what comes from other sessions too stand in one of those."""
-        memory = await self._shelf.find(scope, record.id)
+        """Move a memory with sources in other sessions to one of those, if it has any."""
+        memory = await self._repository.find(scope, record.id)
         session = None if memory is None else session_of_runs(memory)
         if memory is None or session is None or session == scope.session:
             return False
@@ -255,13 +262,13 @@ class Eraser:
         await self._store.delete(scope, Where(ids=frozenset({record.id}), kind=record.kind))
         return True
 
-    async def _said_again(self, scope: Scope, ids: Collection[str]) -> set[str]:
-        """Return which of the deleted ids somebody has used again since: those are others."""
+    async def _added_again(self, scope: Scope, ids: Collection[str]) -> set[str]:
+        """Return which of the deleted ids were added again since: those are new memories."""
         there = await self._store.select(scope, Where(ids=frozenset(ids), kind=RAW))
         return {each.id for each in there}
 
-    async def _take_from_jobs(self, scope: Scope, ids: Collection[str]) -> None:
-        """Let no job think of these any more: its decisions may hold their words."""
+    async def _remove_from_jobs(self, scope: Scope, ids: Collection[str]) -> None:
+        """Remove memories from pending jobs, whose stored decisions may quote them."""
         for job in await self._jobs.of(scope):
             stored: StoredJob | None = job
             while stored is not None and not stored.state.memories.keys().isdisjoint(ids):
@@ -273,37 +280,41 @@ class Eraser:
                 )
                 stored = None if done else await self._jobs.find(stored.scope, stored.id)
 
-    async def _concluded(self, user: str, gone: _Gone, asked: Iterable[str]) -> Deleted:
-        await self._revive(user, gone.derived, asked)
+    async def _concluded(self, user: str, tally: _Tally, asked: Iterable[str]) -> Deleted:
+        await self._restore(user, tally.derived, asked)
         await self._searcher.refresh(user)
-        return gone.told()
+        return tally.deleted()
 
-    async def _revive(self, user: str, gone: Sequence[Record], asked: Iterable[str] = ()) -> None:
-        """What was superseded by something that is deleted holds again, or something else does.
+    async def _restore(
+        self, user: str, deleted: Sequence[Record], asked: Iterable[str] = ()
+    ) -> None:
+        """Restore memories that were superseded by deleted ones.
 
-        If the deleted one was itself superseded, what took its place stands in for it.
+        If the deleted memory was itself superseded, its successor takes its place.
         """
-        heirs: dict[str, str | None] = dict.fromkeys(asked)
-        heirs.update((each.id, _superseded_by(each)) for each in gone)
-        if not heirs:
+        successors: dict[str, str | None] = dict.fromkeys(asked)
+        successors.update((each.id, _superseded_by(each)) for each in deleted)
+        if not successors:
             return
         where = Where(marks=frozenset({SUPERSEDED}))
-        for memory in await self._shelf.select(Scope(user), where):
-            if memory.details.get(SUPERSEDED_BY) in heirs:
+        for memory in await self._repository.select(Scope(user), where):
+            if memory.details.get(SUPERSEDED_BY) in successors:
                 scope = Scope(user, memory.session_id)
                 try:
-                    await self._shelf.edit(scope, memory.id, lambda seen: _freed(seen, heirs))
+                    await self._repository.edit(
+                        scope, memory.id, lambda seen: _restored(seen, successors)
+                    )
                 except UnknownMemory:
                     continue
 
 
-def _freed(memory: MemoryItem, heirs: Mapping[str, str | None]) -> MemoryItem | None:
-    """Return a superseded memory as it is when those who are gone count no more."""
+def _restored(memory: MemoryItem, successors: Mapping[str, str | None]) -> MemoryItem | None:
+    """Return a superseded memory without its deleted successors; ``None`` if unchanged."""
     by: str | None = memory.details.get(SUPERSEDED_BY)
-    if SUPERSEDED not in memory.marks or by not in heirs:
+    if SUPERSEDED not in memory.marks or by not in successors:
         return None
-    while by is not None and by in heirs:
-        by = heirs[by]
+    while by is not None and by in successors:
+        by = successors[by]
     if by is not None:
         return change(memory, details={**memory.details, SUPERSEDED_BY: by})
     details = {key: value for key, value in memory.details.items() if key != SUPERSEDED_BY}
@@ -312,21 +323,22 @@ def _freed(memory: MemoryItem, heirs: Mapping[str, str | None]) -> MemoryItem | 
 
 
 def is_source(record: Record, session: str | None, own: Collection[str]) -> bool:
-    """Tell whether what stands in a session comes from a record, and not from one of the same id.
+    """Return whether a memory in ``session`` has this record as its source.
 
-    ``own`` are the ids of its sources in that session.
+    Another session may have a record with the same id. ``own`` are the ids of the memory's sources
+    in its own session.
     """
     return record.kind != RAW or record.session == session or record.id not in own
 
 
 def own_sources(record: Record) -> Mapping[str, int]:
-    """Return the sources of a record that stand in its own session, with their versions."""
+    """Return the sources of a record in its own session, with their versions."""
     versions = details_of(record).get(SOURCE_VERSIONS)
     return versions if isinstance(versions, dict) else {}
 
 
 def _sources_in(scope: Scope, record: Record) -> list[str]:
-    """Return those sources of a record that may be memories of a session; of all, if none is."""
+    """Return the sources of a record that may be in the scope's session, if it has one."""
     if scope.session in (None, record.session):
         return list(sources_of(record))
     own = own_sources(record)
@@ -339,14 +351,14 @@ def sources_of(record: Record) -> tuple[str, ...]:
 
 
 def _is_earlier(record: Record, versions: Mapping[str, int]) -> bool:
-    """Tell whether a record comes from an earlier version of one of these memories."""
+    """Return whether a record was derived from an earlier version of one of these memories."""
     known = own_sources(record)
     return any(
         known.get(each, 0) < versions[each] for each in sources_of(record) if each in versions
     )
 
 
-def _named(memory: MemoryItem) -> tuple[str, ...]:
+def _sources_of_memory(memory: MemoryItem) -> tuple[str, ...]:
     return () if memory.origin is None else memory.origin.derived_from
 
 

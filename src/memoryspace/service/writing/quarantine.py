@@ -1,4 +1,4 @@
-"""Review: what is held back is shown to somebody, who lets it pass."""
+"""Review of quarantined memories: listing and releasing them."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from msgspec.structs import replace as change
 from ...record import Record, Scope, Where
 from ..values.memory import QUARANTINED, MemoryItem
 from .erasing import Eraser, is_source, own_sources, sources_of
-from .repository import Shelf
+from .repository import MemoryRepository
 
 
 class Review:
-    """The quarantined memories of a store."""
+    """Lists and releases the quarantined memories of a store."""
 
-    def __init__(self, shelf: Shelf, eraser: Eraser) -> None:
-        self._shelf = shelf
+    def __init__(self, repository: MemoryRepository, eraser: Eraser) -> None:
+        self._repository = repository
         self._eraser = eraser
 
     async def held_back(self, scope: Scope) -> list[MemoryItem]:
-        """Return what is held back, in the order it was said."""
-        return await self._shelf.select(scope, Where(marks=frozenset({QUARANTINED})))
+        """Return the quarantined memories, oldest first."""
+        return await self._repository.select(scope, Where(marks=frozenset({QUARANTINED})))
 
     async def release(self, scope: Scope, memory_ids: Iterable[str]) -> list[str]:
-        """Let memories pass, and what was derived from them and nothing else held back."""
+        """Release memories, and what was derived from them and no other quarantined memory."""
         released: list[str] = []
         for memory_id in memory_ids:
             released += await self._release(scope, memory_id)
@@ -34,13 +34,13 @@ class Review:
         return released
 
     async def _release(self, scope: Scope, memory_id: str) -> list[str]:
-        held_back = await self._shelf.find(scope, memory_id)
-        released = await self._shelf.edit(scope, memory_id, _released)
+        held_back = await self._repository.find(scope, memory_id)
+        released = await self._repository.edit(scope, memory_id, _released)
         return [memory_id] if held_back is not None and released.seq != held_back.seq else []
 
     async def _may_follow(self, user: str, record: Record) -> bool:
         where = Where(ids=frozenset(sources_of(record)), marks=frozenset({QUARANTINED}))
-        held_back = await self._shelf.store.select(Scope(user), where)
+        held_back = await self._repository.store.select(Scope(user), where)
         own = own_sources(record)
         return not any(is_source(each, record.session, own) for each in held_back)
 

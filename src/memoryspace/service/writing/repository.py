@@ -1,8 +1,8 @@
-"""``Shelf``: memories in a store. Reading them back, changing one, keeping its old versions.
+"""``MemoryRepository``: reads, changes and deletes memories in a store, with their old versions.
 
 Every change of a memory is a compare-and-set: its record is replaced only if it is still the one
-that was read, and the new one gets a new ``seq``. So whoever follows the store sees every change.
-The old version is kept beside it, in the same step: a change that did not happen leaves nothing.
+that was read, and the new record gets a new ``seq``, so indexes that follow the store see every
+change. The old version is stored in the same step, so a failed change leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ from ..values.envelope import memory_of, record_of
 from ..values.kinds import NO_MEMORIES, VERSION
 from ..values.memory import MemoryItem
 
-MAX_VERSIONS = 100  # of a memory, before its oldest go
+MAX_VERSIONS = 100  # old versions kept of one memory
 
-_ALL = 2**31  # as a limit
+_NO_LIMIT = 2**31
 
 Edit = Callable[[MemoryItem], MemoryItem | None]
-Heard = Callable[[Scope, Sequence[str]], None]
+OnChange = Callable[[Scope, Sequence[str]], None]
 Beside = Callable[[MemoryItem, MemoryItem], Sequence[Record]]
 
 
-class Shelf:
-    """A store, seen as memories. ``heard`` is told of those that were changed."""
+class MemoryRepository:
+    """The memories in a store. ``on_change`` is called with the ids of those that changed."""
 
     def __init__(
-        self, store: Store, *, max_versions: int = MAX_VERSIONS, heard: Heard | None = None
+        self, store: Store, *, max_versions: int = MAX_VERSIONS, on_change: OnChange | None = None
     ) -> None:
         self.store = store
         self._max_versions = max_versions
-        self._heard = heard
+        self._on_change = on_change
 
     def now(self) -> float:
-        """Return the store's time."""
+        """Return the current time by the store's clock."""
         return self.store.clock()
 
     def read(self, user: str, records: Iterable[Record]) -> list[MemoryItem]:
-        """Return the memories that records hold; those that cannot be read are reported."""
+        """Return the memories in ``records``; report those that cannot be read and skip them."""
         found = []
         for record in records:
             if record.kind in NO_MEMORIES:
@@ -55,11 +55,11 @@ class Shelf:
         return found
 
     async def select(self, scope: Scope, where: Where) -> list[MemoryItem]:
-        """Return memories in the order they were said."""
+        """Return matching memories, oldest first."""
         return self.read(scope.user, await self.store.select(scope, where))
 
     async def find(self, scope: Scope, memory_id: str) -> MemoryItem | None:
-        """Return a memory; of several sessions' with one id, the newest."""
+        """Return a memory, or ``None``; if several sessions have that id, the newest."""
         if not isinstance(memory_id, str):
             raise TypeError(f"a memory id must be a str, got {type(memory_id).__name__}")
         records = await self.store.select(scope, Where(ids=frozenset({memory_id})))
@@ -69,25 +69,26 @@ class Shelf:
     async def swap(
         self, seen: MemoryItem, new: MemoryItem, beside: Sequence[Record] = (), *, keep: bool = True
     ) -> bool:
-        """Put a memory in the place of the very version that was seen; tell whether it was there.
+        """Replace exactly the version that was ``seen``; return whether it was still there.
 
-        The old version is kept, unless it is not to be; of very many the oldest go, also such as
-        were left when that failed before. What is to stand ``beside`` the new one is added with it.
+        With ``keep``, the old version is stored too, and versions beyond the limit are deleted,
+        including any left over from an earlier failure. Records ``beside`` are added in the same
+        step.
         """
         scope = Scope(seen.user_id, seen.session_id)
         new = change(new, version=seen.version + 1, updated_at=self.now())
         old = [_as_version(seen)] if keep else []
         records = [*old, record_of(new), *beside]
         swapped = bool(await self.store.replace(scope, at(seen), records, if_found=True))
-        if swapped and self._heard is not None:
-            self._heard(scope, [new.id])
+        if swapped and self._on_change is not None:
+            self._on_change(scope, [new.id])
         if swapped and keep and seen.version > self._max_versions:
             await self.store.delete(scope, self._too_old(seen.id))
         return swapped
 
     def _too_old(self, memory_id: str) -> Where:
-        """Return the choice of all old versions but the newest; they stand in their order."""
-        return change(_versions_of(memory_id), skip=self._max_versions, limit=_ALL)
+        """Select the old versions beyond ``max_versions``, counted from the newest."""
+        return change(_versions_of(memory_id), skip=self._max_versions, limit=_NO_LIMIT)
 
     async def edit(
         self,
@@ -99,18 +100,18 @@ class Shelf:
         beside: Beside | None = None,
         keep: bool = True,
     ) -> MemoryItem:
-        """Change a memory by a function of what it is, again if somebody else was quicker.
+        """Apply ``edit`` to a memory and retry if another writer changed it first.
 
-        With ``version``, only from that one. An edit that returns ``None`` leaves it as it is.
-        ``beside`` tells, for what it was and will be, what else is to be added in the same step.
-        What only counts need not ``keep`` what it was.
+        With ``version``, change only that version. An ``edit`` that returns ``None`` leaves the
+        memory as it is. ``beside(old, new)`` returns further records to add in the same step.
+        With ``keep=False`` no old version is stored; use it for counters.
         """
         while True:
             seen = await self._present(scope, memory_id)
             if version is not None and seen.version != version:
                 raise VersionConflict(
                     f"memory {memory_id!r} is at version {seen.version}, not at {version}; "
-                    "read it again and decide"
+                    "read it again before you change it"
                 )
             new = edit(seen)
             if new is None:
@@ -118,7 +119,7 @@ class Shelf:
             others = () if beside is None else beside(seen, new)
             if await self.swap(seen, new, others, keep=keep):
                 changed = await self.find(Scope(scope.user, seen.session_id), memory_id)
-                return changed if changed is not None else new  # somebody has deleted it since
+                return changed if changed is not None else new  # deleted meanwhile
 
     async def amend(
         self,
@@ -129,7 +130,7 @@ class Shelf:
         seen: MemoryItem | None = None,
         keep: bool = True,
     ) -> None:
-        """Change a memory like ``edit``; one that was ``seen`` is not read if it is still so."""
+        """Change a memory like ``edit``; skip the first read if ``seen`` is given."""
         while True:
             seen = await self._present(scope, memory_id) if seen is None else seen
             new = edit(seen)
@@ -144,25 +145,25 @@ class Shelf:
         return found
 
     async def versions(self, memory: MemoryItem) -> list[MemoryItem]:
-        """Return the old versions of a memory that are kept, the oldest first."""
+        """Return the stored old versions of a memory, oldest first."""
         scope = Scope(memory.user_id, memory.session_id)
         where = change(_versions_of(memory.id), limit=self._max_versions)
         records = await self.store.select(scope, where)
-        old = self.read(memory.user_id, map(_as_it_was, records))
+        old = self.read(memory.user_id, map(_from_version, records))
         return sorted((each for each in old if each.version < memory.version), key=_version)
 
     async def remove(self, scope: Scope, memory_ids: Sequence[str]) -> tuple[list[str], int]:
-        """Delete memories; return the ids that were there, and how many old versions went too.
+        """Delete memories; return the ids that existed and the number of old versions deleted.
 
-        Those go first: should it break off, whoever repeats it finds the memories still. And once
-        more afterwards, for what somebody has changed meanwhile.
+        Versions are deleted first: if this is interrupted, the memories are still there for a
+        retry. They are deleted again afterwards, in case a memory was changed meanwhile.
         """
         versions = await self.forget_versions(scope, memory_ids)
         removed = await self.store.delete(scope, Where(ids=frozenset(memory_ids)))
         return removed, versions + await self.forget_versions(scope, memory_ids)
 
     async def forget_versions(self, scope: Scope, memory_ids: Sequence[str]) -> int:
-        """Delete all old versions of memories of a session."""
+        """Delete all old versions of these memories; return how many."""
         removed = 0
         for start in range(0, len(memory_ids), MAX_MARKS):
             marks = frozenset(map(_mark, memory_ids[start : start + MAX_MARKS]))
@@ -171,12 +172,12 @@ class Shelf:
 
 
 def at(memory: MemoryItem) -> Where:
-    """Return the choice of this very version of a memory."""
+    """Select exactly this version of a memory."""
     return version_at(memory.id, memory.seq)
 
 
 def version_at(record_id: str, seq: int) -> Where:
-    """Return the choice of the record of this id, if it is still the one of this seq."""
+    """Select the record with this id, if it still has this seq."""
     return Where(ids=frozenset({record_id}), after=seq - 1, before=seq + 1)
 
 
@@ -185,7 +186,7 @@ def _versions_of(memory_id: str) -> Where:
 
 
 def _as_version(memory: MemoryItem) -> Record:
-    """Return a memory as a record of what it was."""
+    """Return the record of an old version of a memory."""
     was = record_of(memory)
     value = {
         "was": was.value,
@@ -202,8 +203,8 @@ def _as_version(memory: MemoryItem) -> Record:
     )
 
 
-def _as_it_was(record: Record) -> Record:
-    """Return the record that ``_as_version`` was given, as far as it can be told."""
+def _from_version(record: Record) -> Record:
+    """Return the original record of an old version, as far as it can be read."""
     held = record.value if isinstance(record.value, dict) else {}
     return change(
         record,
@@ -219,7 +220,7 @@ def _version_id(memory_id: str, version: int) -> str:
 
 
 def _mark(memory_id: str) -> str:
-    """Return the mark of a memory's old versions: a memory's id may be as long as a mark's."""
+    """Return the mark of a memory's old versions; hashed, since an id may be as long as a mark."""
     return f"{RESERVED_PREFIX}was:{blake2b(memory_id.encode(), digest_size=16).hexdigest()}"
 
 

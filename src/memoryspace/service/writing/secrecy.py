@@ -1,7 +1,6 @@
-"""Secrecy: what becomes of a memory that holds a secret.
+"""Secrets in memories: keeps and marks, masks, or refuses a memory that holds one.
 
-It is kept and marked, kept with its secrets masked, or refused. Whichever it is, derivers get to
-see it masked, so that no secret becomes a fact.
+Under every policy, derivers see the memory masked, so that no secret becomes a fact.
 """
 
 from __future__ import annotations
@@ -21,97 +20,101 @@ from ..values.memory import RAW, SECRET, MemoryItem
 
 Policy: TypeAlias = Literal["keep", "mask", "refuse"]
 
-SECRETS = "secrets"  # the details that say which kinds of secrets a memory holds
+SECRETS = "secrets"  # in the details: the kinds of secrets a memory holds
 
-_MOST_TOLD = 20  # secrets of one thing that are masked in its other parts as well
-_LEAST_COMMON = 6  # characters, with a digit, from which a value is one in other messages too
+_MAX_KNOWN = 20  # secrets of one message that are masked in its other parts as well
+_MIN_COMMON = 6  # characters, with a digit, from which a value is masked in other messages too
 
-# What stands under these keys names things and says nothing.
-_NAMING = frozenset(
+# The values of these keys are identifiers, not text.
+_IDENTIFIERS = frozenset(
     {"id", "role", "type", "kind", "object", "timestamp", "created_at", "invocation_id", "do", "by",
      "derived_from", "origin", "marks", "hash", "source"}
 )  # fmt: skip
 
 
-class _Look(Struct, frozen=True):
-    """A memory, the kinds of secrets in it, and what it is without them; ``told`` are their values.
+class _Inspection(Struct, frozen=True):
+    """A memory, its kinds of secrets, the memory with them masked, and their values.
 
-    A value that could be nothing else is a secret in other messages of the same call too, where no
-    word gives it away.
+    A distinctive value is also a secret in other messages of the same call, where no word
+    identifies it as one.
     """
 
     memory: MemoryItem
     kinds: list[str]
     hidden: MemoryItem
-    told: dict[str, str]
+    known: dict[str, str]
 
 
 class Secrecy:
-    """Applies one policy."""
+    """Applies one policy to memories."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
 
     def applied(self, memories: Sequence[MemoryItem]) -> list[MemoryItem]:
-        """Return memories as they may be stored; ``SecretRefused`` if some may not."""
-        looks = _looks(memories)
-        refused = {at: look.kinds for at, look in enumerate(looks) if look.kinds}
+        """Return memories as they may be stored; raise ``SecretRefused`` if some may not."""
+        inspections = _inspected(memories)
+        refused = {
+            at: inspection.kinds for at, inspection in enumerate(inspections) if inspection.kinds
+        }
         if refused and self._policy == "refuse":
             raise _refusal(refused)
-        return [self._settled(look) for look in looks]
+        return [self._settled(inspection) for inspection in inspections]
 
-    def _settled(self, look: _Look) -> MemoryItem:
-        """What was derived is a fact, which holds no secret under any policy."""
-        if not look.kinds or (self._policy == "keep" and look.memory.kind == RAW):
-            return _marked(look.memory, look.kinds)
-        if _look(look.hidden, {}).kinds:
+    def _settled(self, inspection: _Inspection) -> MemoryItem:
+        """Return the memory to store; a derived one is masked under every policy."""
+        if not inspection.kinds or (self._policy == "keep" and inspection.memory.kind == RAW):
+            return _marked(inspection.memory, inspection.kinds)
+        if _inspect(inspection.hidden, {}).kinds:
             raise SecretRefused(
-                f"a message holds a {look.kinds[0]} spread over its parts, which cannot be masked; "
-                "say it in one part, or leave it out"
+                f"a message holds a {inspection.kinds[0]} spread over its parts, which cannot be "
+                "masked; put it into one part, or leave it out"
             )
-        return look.hidden
+        return inspection.hidden
 
 
 def without_secrets(memories: Sequence[MemoryItem]) -> list[MemoryItem]:
-    """Return memories with a mask in the place of every secret."""
-    return [look.hidden for look in _looks(memories)]
+    """Return memories with every secret masked."""
+    return [inspection.hidden for inspection in _inspected(memories)]
 
 
 def purged(data: Any) -> Any:
-    """Return a copy of plain data with a mask in the place of every secret."""
-    return _Purge({}).data(data)
+    """Return a copy of plain data with every secret masked."""
+    return _Masking({}).data(data)
 
 
-def _looks(memories: Sequence[MemoryItem]) -> list[_Look]:
-    looks = [_look(memory, {}) for memory in memories]
+def _inspected(memories: Sequence[MemoryItem]) -> list[_Inspection]:
+    inspections = [_inspect(memory, {}) for memory in memories]
     common = {
         value: kind
-        for look in looks
-        for value, kind in look.told.items()
-        if len(value) >= _LEAST_COMMON and any(map(str.isdigit, value))
+        for inspection in inspections
+        for value, kind in inspection.known.items()
+        if len(value) >= _MIN_COMMON and any(map(str.isdigit, value))
     }
-    if not any(look.told for look in looks):
-        return looks
-    return [_look(look.memory, {**look.told, **common}) for look in looks]
+    if not any(inspection.known for inspection in inspections):
+        return inspections
+    return [
+        _inspect(inspection.memory, {**inspection.known, **common}) for inspection in inspections
+    ]
 
 
-def _look(memory: MemoryItem, told: Mapping[str, str]) -> _Look:
-    purge = _Purge(told)
-    text = purge.text(memory.text)
-    title = None if memory.title is None else purge.text(memory.title)
-    metadata = purge.data(memory.metadata)
+def _inspect(memory: MemoryItem, known: Mapping[str, str]) -> _Inspection:
+    masking = _Masking(known)
+    text = masking.text(memory.text)
+    title = None if memory.title is None else masking.text(memory.title)
+    metadata = masking.data(memory.metadata)
     form, body = body_of(memory.value)
-    body = purge.data(body)
-    if not purge.kinds:
-        return _Look(memory, [], memory, {})
+    body = masking.data(body)
+    if not masking.kinds:
+        return _Inspection(memory, [], memory, {})
     value = said_from(form, body)
     text = text_of(value) if memory.kind == RAW else text
     hidden = change(memory, text=text, title=title, metadata=metadata, value=value)
-    return _Look(memory, sorted(purge.kinds), _marked(hidden, []), purge.told)
+    return _Inspection(memory, sorted(masking.kinds), _marked(hidden, []), masking.known)
 
 
 def _marked(memory: MemoryItem, kinds: Sequence[str]) -> MemoryItem:
-    """Return a memory whose mark and details say which secrets it holds; none, if it holds none."""
+    """Return a memory whose mark and details name the kinds of secrets it holds, if any."""
     if kinds:
         details = {**memory.details, SECRETS: list(kinds)}
         return change(memory, marks=memory.marks | {SECRET}, details=details)
@@ -122,40 +125,40 @@ def _marked(memory: MemoryItem, kinds: Sequence[str]) -> MemoryItem:
 
 
 def _refusal(refused: Mapping[int, Sequence[str]]) -> SecretRefused:
-    told = (f"messages[{at}] holds a {', a '.join(kinds)}" for at, kinds in refused.items())
+    found = (f"messages[{at}] holds a {', a '.join(kinds)}" for at, kinds in refused.items())
     return SecretRefused(
-        f"{'; '.join(told)}. Nothing was stored: leave secrets out, or set secrets to 'mask' or "
+        f"{'; '.join(found)}. Nothing was stored: leave secrets out, or set secrets to 'mask' or "
         "'keep'",
         messages=tuple(refused),
     )
 
 
-class _Purge:
-    """Masks the secrets in several pieces of one thing; a value that was told, in all of them."""
+class _Masking:
+    """Masks secrets in the parts of one message; a known value is masked in all of them."""
 
-    def __init__(self, told: Mapping[str, str]) -> None:
+    def __init__(self, known: Mapping[str, str]) -> None:
         self.kinds: set[str] = set()
-        self.told = dict(islice(told.items(), _MOST_TOLD))
+        self.known = dict(islice(known.items(), _MAX_KNOWN))
 
     def text(self, text: str, *, name: str = "") -> str:
-        """Return a text without secrets; ``name`` says what it is, if its key does."""
+        """Return a text with secrets masked; ``name`` is its key, which may identify one."""
         lead = f"{name.replace('_', ' ')}: " if name else ""
         whole = lead + text
         found = secrets_in(whole)
-        for each in found[: _MOST_TOLD - len(self.told)]:
-            self.told[whole[each.start : each.end]] = each.kind
+        for each in found[: _MAX_KNOWN - len(self.known)]:
+            self.known[whole[each.start : each.end]] = each.kind
         self.kinds |= {each.kind for each in found}
         if found:
             whole = masked(whole)
             text = whole[len(lead) :] if whole.startswith(lead) else masked(text)
-        return anywhere(self.told).sub(self._noted, text) if self.told else text
+        return anywhere(self.known).sub(self._mask_known, text) if self.known else text
 
-    def _noted(self, match: re.Match[str]) -> str:
-        self.kinds.add(self.told[match[0]])
+    def _mask_known(self, match: re.Match[str]) -> str:
+        self.kinds.add(self.known[match[0]])
         return MASK
 
     def data(self, data: Any) -> Any:
-        """Return a copy of plain data without secrets."""
+        """Return a copy of plain data with secrets masked."""
         if isinstance(data, str):
             return self.text(data)
         if isinstance(data, Mapping):
@@ -165,7 +168,7 @@ class _Purge:
         return data
 
     def _item(self, key: Any, value: Any) -> Any:
-        if key in _NAMING:
+        if key in _IDENTIFIERS:
             return value
         if type(value) is int:
             said = str(value)
