@@ -279,7 +279,7 @@ async def test_a_store_that_tells_nothing_is_not_vouched_for() -> None:
     async with service_maker("tablestore") as make, make() as service:
         left = await service.verify_erasure("ann")
         assert left.is_complete
-        assert left.remains[0].until == "it does not tell"
+        assert left.remains[0].until == "unknown"
 
 
 async def test_a_service_that_was_not_started_scrubs_nothing(tmp_path: Path) -> None:
