@@ -68,9 +68,10 @@ class Changes(Struct, frozen=True):
 class Store(Observed, Closing, ABC):
     """The abstract base of all store backends.
 
-    Implement the six abstract methods and ``close``; the other methods have defaults that a backend
-    may override to be faster. ``memoryspace.testing`` checks a backend against this contract. Every
-    call emits an ``operation`` event on ``events``.
+    Implement the six abstract methods, and ``close`` if there is anything to close. The other
+    methods have defaults that a backend may override to be faster; only ``users`` has none.
+    ``memoryspace.testing`` checks a backend against this contract. Every call emits an
+    ``operation`` event on ``events``.
 
     Args:
         clock: Returns the current time in seconds since the epoch.
