@@ -112,9 +112,7 @@ class _LimitedSender:
         try:
             now = self._clock()  # after connecting, which may have been slow
             if now > self._latest:
-                raise RedisConnectionError(
-                    "the connection was ready too late to send the command again"
-                )
+                raise RedisConnectionError("connected too late to send the command again")
             self._latest = min(self._latest, now + REPEATED_WITHIN)
             await connection.send_command(*command)
             parse: Send = self._client.parse_response
@@ -171,12 +169,12 @@ def _translated(error: Exception) -> StoreError | None:
         return StoreBusy(f"Redis stayed busy: {error}; try again later")
     if isinstance(error, RedisConnectionError | RedisTimeoutError | OSError) or _left_over(error):
         return StoreUnavailable(
-            f"Redis cannot be reached: {error}; the last call may or may not have taken effect, "
+            f"Redis cannot be reached: {error}; the call may or may not have happened, "
             f"try again when the server is back"
         )
     if "unknown command" in str(error).lower():
         return StoreError(
-            f"this server does not run scripts ({error}); fakeredis needs fakeredis[lua]"
+            f"this server cannot run scripts ({error}); fakeredis needs fakeredis[lua]"
         )
     return (
         StoreError(f"Redis refused the command: {error}") if isinstance(error, RedisError) else None

@@ -17,9 +17,7 @@ def client_for(
 ) -> Redis:
     """Return the given client, or a new one on the given pool or, without a pool, the address."""
     if client is None and connection_pool is not None and options:
-        raise InvalidInput(
-            f"a connection pool has its own options; set {[*options]} on the pool instead"
-        )
+        raise InvalidInput(f"a pool has its own options; set {[*options]} on the pool instead")
     if client is None:
         return Redis(
             connection_pool=connection_pool, **{"decode_responses": True, **address, **options}
