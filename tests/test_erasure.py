@@ -216,7 +216,7 @@ async def test_a_database_server_says_where_bytes_stay(
             assert (left.is_complete, left.is_physical) == (True, False)
             assert any(log in each.where for each in left.remains)
             assert files_with(server.folder, SECRET)
-            with pytest.raises(InvalidInput, match="its own to rewrite"):
+            with pytest.raises(InvalidInput, match="can rewrite its files"):
                 await service.scrub()
 
 

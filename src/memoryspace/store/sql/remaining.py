@@ -81,9 +81,8 @@ async def _remains_in_file(engine: AsyncEngine) -> tuple[Remainder, ...]:
         file = await _file_of(connection)
         if file is None:
             return ()
-        if state.scrubbed != _looks(
-            file
-        ):  # check this before the log is emptied: a log proves a later write
+        # Compare before the log is emptied: its contents prove a later write.
+        if state.scrubbed != _looks(file):
             state.scrubbed = None
         found = []
         if not await _empty_log(connection):
