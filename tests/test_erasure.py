@@ -251,7 +251,7 @@ async def _until_idle(client: Redis) -> None:
 
 def test_a_redis_that_does_not_tell_is_not_vouched_for() -> None:
     [left] = remains_of({})
-    assert "does not tell" in left.until
+    assert "does not say" in left.until
     started = {"aof_enabled": 1, "rdb_changes_since_last_save": 0, "aof_current_size": 9}
     rewritten = {**started, "aof_last_bgrewrite_status": "ok", "aof_last_rewrite_time_sec": 0}
     assert remains_of({**started, "aof_base_size": 9})  # it was so when it started
