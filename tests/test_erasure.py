@@ -69,7 +69,7 @@ async def test_a_sqlite_file_has_no_log_after_a_user_is_deleted_and_says_what_it
         assert left.is_complete
         assert not left.is_physical
         assert [(each.where, each.until) for each in left.remains] == [
-            (f"unused parts of pages in {tmp_path / 'memory.db'}", "scrub() writes it anew")
+            (f"unused parts of pages in {tmp_path / 'memory.db'}", "scrub() rewrites it")
         ]
         await service.scrub()
         assert (await service.verify_erasure("goneuser")).is_physical

@@ -109,7 +109,7 @@ async def test_a_store_opened_by_a_plain_address_works() -> None:
         ("oracle://u:secret@host/db", r"begins with one of sqlite://.* got oracle://$"),
         ("redis://:secret@host", r"begins with one of sqlite://.* got redis://$"),
         ("postgresql+psycopg2://u:secret@host/db", r"'psycopg2'.*postgresql://"),
-        ("sqlite+pysqlite:///secret.db", r"'pysqlite' .* asyncio; write sqlite://"),
+        ("sqlite+pysqlite:///secret.db", r"'pysqlite' .* asyncio; use sqlite://"),
         ("mysql+nonsense://u:secret@host/db", r"'nonsense'.*mysql://"),
     ],
 )
