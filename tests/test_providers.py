@@ -217,8 +217,8 @@ def test_what_one_provider_of_openais_form_refuses(
         ("is a dict", check_openai, user("text")),
         ("not blank", check_openai, user({"type": "text", "text": ""})),
         ("a part is a text", check_openai, user({"type": "image", "source": {}})),
-        ("web address or inline", check_openai, user({"type": "image_url", "image_url": {"url": "a"}})),
-        ("web address or inline", check_openai,
+        ("address or inline", check_openai, user({"type": "image_url", "image_url": {"url": "a"}})),
+        ("address or inline", check_openai,
          user({"type": "image_url", "image_url": {"url": "data:image/png;base64,?"}})),
         ("base64", check_openai, user({"type": "input_audio", "input_audio": {"data": ""}})),
         ("wav or mp3", check_openai,
@@ -227,7 +227,7 @@ def test_what_one_provider_of_openais_form_refuses(
          lambda p: p[5].update(content=[{"type": "image_url", "image_url": {"url": "https://a"}}])),
         ("part is", check_dashscope, user({"type": "text", "text": "x"})),
         ("part is", check_dashscope, user({"file": "https://a.b"})),
-        ("web address or inline", check_dashscope, user({"image": "file:///a.png"})),
+        ("address or inline", check_dashscope, user({"image": "file:///a.png"})),
     ],
 )  # fmt: skip
 def test_parts_that_are_refused(
@@ -310,7 +310,7 @@ def answers(prompt: Prompt) -> list[Any]:
         ("a response for each", lambda p: p.pop(2)),
         ("a response for each", lambda p: answers(p).pop()),
         ("a response for each", lambda p: p[3]["parts"].append(answers(p)[0])),
-        ("by themselves", lambda p: answers(p).append({"text": "Well?"})),
+        ("alone in a turn", lambda p: answers(p).append({"text": "Well?"})),
         ("order of the calls", lambda p: answers(p).reverse()),
         ("order of the calls", lambda p: answers(p)[0]["function_response"].update(id="3")),
         ("response is an object", lambda p: answers(p)[0]["function_response"].update(response=1)),

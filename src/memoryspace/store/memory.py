@@ -62,6 +62,9 @@ class MemoryStore(Store):
         # Every operation holds this lock from start to end, so it is atomic for other threads.
         self._lock = threading.RLock()
 
+    def __repr__(self) -> str:
+        return f"MemoryStore(last_seq={self._last_seq})"
+
     @property
     def is_durable(self) -> bool:
         """Always ``False``: the records end with the process."""

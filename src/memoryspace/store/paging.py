@@ -29,7 +29,7 @@ P = TypeVar("P", bound=InOrder)
 by_seq = attrgetter("seq")
 
 
-class Run(Generic[P]):
+class SessionRun(Generic[P]):
     """The entries of one session ordered by seq, within the bounds of ``where``, minus some."""
 
     def __init__(self, entries: Sequence[P], left_out: Collection[int], where: Where) -> None:
@@ -66,7 +66,7 @@ class Run(Generic[P]):
         return self._start < self._end and self.first <= seq <= self.last
 
 
-def page(runs: Collection[Run[P]], limit: int, where: Where) -> list[P]:
+def page(runs: Collection[SessionRun[P]], limit: int, where: Where) -> list[P]:
     """Return the page of all runs that ``where`` selects, in order."""
     runs = [run for run in runs if len(run)]
     start, end = page_of(sum(map(len, runs)), limit, where)
@@ -78,7 +78,7 @@ def page(runs: Collection[Run[P]], limit: int, where: Where) -> list[P]:
     return found
 
 
-def _seq_at(runs: Collection[Run[P]], rank: int) -> int:
+def _seq_at(runs: Collection[SessionRun[P]], rank: int) -> int:
     """Return the seq of the entry at a rank."""
     low, high = min(run.first for run in runs), max(run.last for run in runs)
     passed = 0  # entries of runs that end before ``low``

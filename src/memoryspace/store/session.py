@@ -13,10 +13,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Generic, Protocol, TypeVar
 
 from ..record import Where
-from .paging import Run, by_seq
+from .paging import SessionRun, by_seq
 
 
-class Entry(Protocol):
+class SessionEntry(Protocol):
     """The fields of a record that an index reads."""
 
     # ruff: noqa: D102  # the names are self-explanatory
@@ -34,7 +34,7 @@ class Entry(Protocol):
     def expires_at(self) -> float | None: ...
 
 
-E = TypeVar("E", bound=Entry)
+E = TypeVar("E", bound=SessionEntry)
 
 MAX_LOGGED = 256  # changes; a reader that missed more reads everything again
 
@@ -46,7 +46,7 @@ class ChangeLog:
         self._begin = change  # every later change is logged
         self._changes: deque[tuple[int, str, int]] = deque()
 
-    def note(self, change: int, entry: Entry) -> None:
+    def note(self, change: int, entry: SessionEntry) -> None:
         """Log a change of an entry."""
         if len(self._changes) == MAX_LOGGED:
             self._begin = self._changes.popleft()[0]
@@ -147,13 +147,13 @@ class Session(Generic[E]):
         """Return the entries after a seq, in conversation order."""
         return [*self._newest_down_to(seq)][::-1]
 
-    def run(self, where: Where, now: float) -> Run[E]:
+    def run(self, where: Where, now: float) -> SessionRun[E]:
         """Return the entries to page over, for a ``where`` without ids and marks."""
         self.expire(now)
         marked = {id_ for mark in where.without for id_ in self._marked.get(mark, ())}
         unwanted = (self.records[entry_id] for entry_id in marked)
         left_out = [each.seq for each in unwanted if where.kind in (None, each.kind)]
-        return Run(self._list_of(where.kind), left_out, where)
+        return SessionRun(self._list_of(where.kind), left_out, where)
 
     def forget_lists(self) -> None:
         """Drop the sorted lists; they are rebuilt when next needed."""

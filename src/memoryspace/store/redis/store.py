@@ -98,6 +98,9 @@ class RedisStore(Store):
         self.prefix = prefix
         self.ttl = ttl
 
+    def __repr__(self) -> str:
+        return f"RedisStore(prefix={self.prefix!r}, ttl={self.ttl})"
+
     @property
     def ttl(self) -> int | None:
         """How many seconds an unused session is kept; ``None`` for ever. Can be changed anytime."""

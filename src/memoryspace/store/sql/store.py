@@ -87,6 +87,10 @@ class SQLStore(Store):
         self._transactions = Transactions(bind)
         self.engine = bind if isinstance(bind, AsyncEngine) else None  # None for a caller's session
 
+    def __repr__(self) -> str:
+        bind = "a session" if self.engine is None else self.engine.dialect.name
+        return f"SQLStore({bind})"  # not the address, which may contain a password
+
     @property
     def is_durable(self) -> bool | None:
         """Whether writes survive a crash; ``None`` on a caller's session, which commits later."""
