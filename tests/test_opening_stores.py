@@ -72,6 +72,18 @@ def test_a_password_is_in_no_error() -> None:
     assert "hunter2" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("address", "printed"),
+    [
+        ("memory:", "MemoryStore(last_seq=0)"),
+        ("postgres://ann:hunter2@host/db", "SQLStore(postgresql)"),
+        ("redis://:hunter2@host", "RedisStore(prefix='memoryspace:service:', ttl=None)"),
+    ],
+)
+def test_a_store_prints_what_it_is_without_its_password(address: str, printed: str) -> None:
+    assert repr(open_store(address)) == printed
+
+
 def test_a_file_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "notes.db").write_text("")
     with pytest.raises(InvalidInput, match="for a SQLite database use sqlite:///"):
