@@ -89,7 +89,7 @@ def user_before(cursor: str | None) -> str:
     except (AttributeError, ValueError):  # invalid ids and encodings are ValueErrors
         user = ""
     if cursor_after(user) != cursor or not user:
-        raise InvalidInput(f"invalid cursor for a page of users: {cursor!r}; start without one")
+        raise InvalidInput(f"invalid cursor for a page of users: {cursor!r}; begin without one")
     return user
 
 
