@@ -1,4 +1,4 @@
-"""More notes than fit into memory: hot ones in the heap, the rest in a cold storage engine."""
+"""More notes than fit into the heap: hot ones stay there, the rest is in a cold storage engine."""
 
 import random
 from tempfile import TemporaryDirectory
@@ -28,7 +28,7 @@ def main() -> None:
                 for number in range(start, start + 500)
             )
         ]
-        for _ in range(5000):  # some notes are asked for again and again
+        for _ in range(5000):  # some notes are read much more often than others
             space.load(ids[min(NOTES - 1, int(rng.paretovariate(0.5)))])
         found = space.retrieve("topic-996", top_k=3)
         print([hit.object.payload["text"] for hit in found])

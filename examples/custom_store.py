@@ -1,6 +1,7 @@
-"""A shelf of one's own: eight verbs, then every memory works on it and the contract proves it.
+"""A custom store backend: implement a few methods, and every memory class runs on it.
 
-This one keeps a journal of what was written, beside a ``MemoryStore`` that does the work.
+This one wraps a ``MemoryStore`` and keeps a journal of all writes. At the end it runs the contract
+suites that check a backend.
 """
 
 import asyncio
@@ -16,7 +17,7 @@ from memoryspace.testing import MEMORY_CONTRACT, STORE_CONTRACT, StoreMaker
 
 
 class JournalingStore(Store):
-    """Passes every verb on and notes the writing ones."""
+    """Forwards every call to a ``MemoryStore`` and records the writes."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -24,7 +25,7 @@ class JournalingStore(Store):
         self._inner = MemoryStore(**options)
 
     async def append(self, scope: Scope, records: Sequence[Record]) -> list[str]:
-        """Add records."""
+        """Append records."""
         added = await self._inner.append(scope, records)
         self.journal.append(f"append {len(added)} for {scope.user}")
         return added
@@ -36,7 +37,7 @@ class JournalingStore(Store):
     async def replace(
         self, scope: Scope, where: Where, records: Sequence[Record], *, if_found: bool = False
     ) -> list[str]:
-        """Remove and add records in one step."""
+        """Delete and append records in one step."""
         self.journal.append(f"replace for {scope.user}")
         return await self._inner.replace(scope, where, records, if_found=if_found)
 
@@ -49,7 +50,7 @@ class JournalingStore(Store):
         return changed
 
     async def delete(self, scope: Scope, where: Where = EVERYTHING) -> list[str]:
-        """Remove records."""
+        """Delete records."""
         removed = await self._inner.delete(scope, where)
         self.journal.append(f"delete {len(removed)} for {scope.user}")
         return removed
@@ -59,7 +60,7 @@ class JournalingStore(Store):
         return await self._inner.count(scope, where)
 
     async def users(self, *, cursor: str | None = None, limit: int = 100) -> UserPage:
-        """Return some of those who have records."""
+        """Return a page of the users that have records."""
         return await self._inner.users(cursor=cursor, limit=limit)
 
 
@@ -69,7 +70,7 @@ def memory_on(store: Store, user_id: str, session_id: str) -> StoredMemory:
 
 
 def one_store() -> StoreMaker:
-    """Return a maker of stores over the same data: here, one store, unless it gets options."""
+    """Return a factory of stores on the same data: always the same store, unless it has options."""
     store = JournalingStore()
     return lambda **options: JournalingStore(**options) if options else store
 

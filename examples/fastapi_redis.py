@@ -3,7 +3,7 @@
     pip install 'memoryspace[redis]' fastapi uvicorn
     REDIS_URL=redis://localhost:6379/0 uvicorn --factory examples.fastapi_redis:create_app
 
-Calls wait for a free connection of the pool. A conversation is forgotten a day after its last use.
+Calls wait for a free connection in the pool. A conversation is deleted a day after its last use.
 """
 
 import os
@@ -20,7 +20,7 @@ A_DAY = 24 * 60 * 60
 
 
 def create_app(redis_url: str | None = None) -> FastAPI:
-    """Return the service; the address comes from ``REDIS_URL`` unless given."""
+    """Create the application; the address is ``REDIS_URL`` unless given."""
     pool = ConnectionPool.from_url(redis_url or os.environ["REDIS_URL"], max_connections=10)
 
     @asynccontextmanager

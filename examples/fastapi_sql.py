@@ -3,8 +3,8 @@
     pip install 'memoryspace[sql]' fastapi uvicorn
     DATABASE_URL=sqlite+aiosqlite:///chat.db uvicorn --factory examples.fastapi_sql:create_app
 
-The request's session is yours: commit, roll back and close it as you like. A message is safe as
-soon as ``add`` returns, unless you have a transaction open, in which case it is part of that.
+The request's session is yours: commit, roll back and close it as you like. A message is stored as
+soon as ``add`` returns, unless you have an open transaction; then it becomes part of that.
 """
 
 import os
@@ -21,7 +21,7 @@ from memoryspace.store import SQLStore
 
 
 def create_app(database_url: str | None = None) -> FastAPI:
-    """Return the service; the address comes from ``DATABASE_URL`` unless given."""
+    """Create the application; the address is ``DATABASE_URL`` unless given."""
     engine = create_async_engine(
         database_url or os.environ["DATABASE_URL"], pool_size=10, max_overflow=20, pool_timeout=30
     )

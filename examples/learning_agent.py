@@ -1,7 +1,7 @@
-"""An agent that fails, learns, and succeeds at the next, similar task, after a restart.
+"""An agent that fails, learns from it, and succeeds at a similar task after a restart.
 
-The agent is scripted: it does what the lesson it is handed says, and without one what comes to its
-mind first. Its memory is a folder; no model, no server.
+The agent is scripted: it follows the lesson it retrieves, and without one tries the obvious. Its
+memory is a folder. No model and no server are needed.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from typing import Any
 from memoryspace.service import TaskMemoryService
 
 AGENT = "export-agent"
-ROWS = 412  # that the service has; it gives 200 at a time
+ROWS = 412  # in the service, which returns at most 200 at a time
 
 
 async def main() -> None:
@@ -25,7 +25,7 @@ async def main() -> None:
 
 
 async def work(folder: str, task: str) -> None:
-    """Do one task in a process of its own, as far as the memory can tell."""
+    """Run one task with a newly opened memory, as after a restart."""
     async with TaskMemoryService(folder) as tasks:
         lessons = await tasks.search(AGENT, task, top_k=1)
         print(f"{task}\n  lesson: {lessons[0].memory.details['type'] if lessons else 'none'}")
@@ -61,7 +61,7 @@ def attempt(task: str, lesson: str) -> tuple[list[dict[str, Any]], int]:
 
 
 def get_rows(arguments: dict[str, Any]) -> tuple[str, int]:
-    """Answer as the service does: the first page, then only by cursor."""
+    """Simulate the service: the first page, then further pages by cursor only."""
     if arguments.get("page", 1) > 1:
         return '{"error": "page is not supported beyond 1, follow next_cursor"}', 0
     begin = {"start": 0, "n200": 200, "n400": 400}[arguments.get("cursor", "start")]

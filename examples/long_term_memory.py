@@ -1,4 +1,4 @@
-"""Long-term memory in a folder: say it, find it and know why, change it, restart, forget it."""
+"""Long-term memory in a folder: add, search with explanations, update, restart, delete."""
 
 import asyncio
 from tempfile import TemporaryDirectory
@@ -17,12 +17,12 @@ async def main() -> None:
             await say(service)
             await ask(service)
             await change_their_mind(service)
-        async with SpaceMemoryService(folder) as service:  # another day
+        async with SpaceMemoryService(folder) as service:  # after a restart
             await forget(service)
 
 
 async def say(service: SpaceMemoryService) -> None:
-    """Remember two conversations. Messages come back in the form they were given."""
+    """Add two conversations. Messages come back in the form in which they were added."""
     await service.add_memory(
         USER,
         [
@@ -45,7 +45,7 @@ async def say(service: SpaceMemoryService) -> None:
 
 
 async def ask(service: SpaceMemoryService) -> None:
-    """Ask in one's own words, or only among what fits a filter."""
+    """Search in natural language, with and without a filter."""
     question = "Where does Mia live?"
     for hit in await service.search(USER, question, top_k=2, explain=True):
         print(f"{question} -> {hit.memory.text} ({reasons(hit)})")
@@ -59,8 +59,8 @@ async def ask(service: SpaceMemoryService) -> None:
 
 
 def reasons(hit: MemoryHit) -> str:
-    """Return the words of the question that were found and the strongest signals."""
-    assert hit.why is not None  # it was asked for
+    """Return the query words that matched and the strongest signals."""
+    assert hit.why is not None  # requested with explain=True
     signals = hit.why.signals
     strongest = sorted(signals, key=lambda name: -signals[name])[:2]
     words = ", ".join(hit.why.words) if hit.why.words else "none of its own"
@@ -68,7 +68,7 @@ def reasons(hit: MemoryHit) -> str:
 
 
 async def change_their_mind(service: SpaceMemoryService) -> None:
-    """Change a memory; whoever saw only the old version is told so."""
+    """Update a memory; an update based on an old version fails."""
     hit, *_ = await service.search(USER, "Mia")
     new = await service.update(
         USER, hit.memory.id, "My sister Mia moved on to Oslo.", version=hit.memory.version
@@ -82,12 +82,12 @@ async def change_their_mind(service: SpaceMemoryService) -> None:
 
 
 async def forget(service: SpaceMemoryService) -> None:
-    """Forget one session, then the user; look whether anything is left."""
+    """Delete one session, then the user; verify that nothing is left."""
     print("after a restart:", (await service.search(USER, "Mia"))[0].memory.text)
     print("forgotten with one session:", int(await service.delete_memory(USER, "dinners")))
     gone = await service.delete_memory(USER)
     print(f"then everything: {len(gone.raw)} memories, {gone.versions} old version")
-    await service.scrub()  # nothing deleted is left in any file of the folder either
+    await service.scrub()  # removes deleted data from all files of the folder
     print("nothing left:", (await service.verify_erasure(USER)).is_complete)
 
 

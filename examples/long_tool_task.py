@@ -1,10 +1,10 @@
-"""A long task under a small window: an agent reads twelve long logs with room for one of them.
+"""A long task in a small context window: an agent reads twelve logs, of which only one fits.
 
     python examples/long_tool_task.py
 
-What does not fit leaves the prompt and goes to a folder. The agent knows what left, and reads it
-again when it needs a detail. Its steps are written down below. With a model behind an
-OpenAI-compatible server it finds its own way:
+What does not fit is moved from the prompt to a folder. The agent knows what was moved, and reads it
+back when it needs a detail. Its steps are scripted below. To let a model decide, use an
+OpenAI-compatible server:
 
     pip install 'memoryspace[openai]'
     MEMORYSPACE_MODEL_URL=http://localhost:11434/v1 MEMORYSPACE_MODEL=qwen3:8b python examples/...
@@ -67,7 +67,7 @@ async def read_log(station: str) -> str:
 
 
 def log_of(station: str) -> str:
-    """Return a log, the same each time."""
+    """Return a station's log, which is always the same."""
     chance = random.Random(station)
     level = 2.0 + chance.random()
     lines = []
@@ -79,12 +79,12 @@ def log_of(station: str) -> str:
 
 
 def line_of(log: str, clock: str) -> str:
-    """Return what a log says at a time."""
+    """Return the line of a log at a time."""
     return next(line for line in log.splitlines() if f" {clock} " in line)
 
 
 def agent_of(model: ChatModelBase, folder: Path) -> ReActAgent:
-    """Return an agent that reads logs, whose context is kept within the window."""
+    """Return an agent that reads logs within a limited context window."""
     toolkit = Toolkit()
     toolkit.register_tool_function(read_log)
     config = CompressionConfig(
@@ -98,7 +98,7 @@ def agent_of(model: ChatModelBase, folder: Path) -> ReActAgent:
 
 
 async def show_step(agent: ReActAgent, arguments: dict[str, Any], said: Msg) -> None:
-    """Show what is called, how long the conversation is, and what of it was in the prompt."""
+    """Print each tool call, with the tokens of the conversation and of the prompt."""
     assert isinstance(agent.model, Counted)
     everything = await tokens_of(await agent.memory.get_memory(prepend_summary=False))
     for call in said.get_content_blocks("tool_use"):
@@ -108,7 +108,7 @@ async def show_step(agent: ReActAgent, arguments: dict[str, Any], said: Msg) -> 
 
 
 def show_losses(agent: ReActAgent) -> None:
-    """Show what left at the last compaction, and how to get it back."""
+    """Print what left at the last compaction, and how to read it back."""
     assert agent.window is not None
     report = agent.window.report
     if report is None:  # a real model may answer without reading
@@ -122,12 +122,12 @@ def show_losses(agent: ReActAgent) -> None:
 
 
 async def tokens_of(messages: list[Msg]) -> int:
-    """Return about how many tokens messages have."""
+    """Estimate the tokens of messages."""
     return sum(await Meter().costs(messages))
 
 
 def steps() -> list[Line]:
-    """Return what the model does offline: it reads each log, and later looks one line up."""
+    """Return the script of the offline model: read each log, later look up one line."""
     reading: list[Line] = [
         [
             {"type": "text", "text": f"Next is the {station}."},
@@ -144,19 +144,19 @@ def steps() -> list[Line]:
 
 
 def answer_from_what_was_found(prompt: list[dict[str, Any]]) -> Line:
-    """Answer with what the last tool result says."""
+    """Answer with the last tool result."""
     found = re.search(r"Emme 07:30 level ([\d.]+) m", str(prompt[-1]["content"]))
     return f"At 07:30 the Emme stood at {found[1] if found else '?'} m; I have looked it up again."
 
 
 def call(name: str, **arguments: Any) -> ToolUseBlock:
-    """Return a call of a tool."""
+    """Return a tool call block."""
     return {"type": "tool_use", "id": f"call-{random.randrange(10**9)}", "name": name,
             "input": arguments}  # fmt: skip
 
 
 class Counted(ChatModelBase):
-    """A model that notes how many tokens it was sent each time."""
+    """A model that records the tokens of each prompt."""
 
     def __init__(self, model: ChatModelBase) -> None:
         super().__init__(model.model_name, model.stream)
@@ -170,13 +170,13 @@ class Counted(ChatModelBase):
         tool_choice: ToolChoice | None = None,
         structured_model: Any = None,
     ) -> Answer:
-        """Count, and pass it on."""
+        """Count the tokens and forward the call."""
         self.sent.append(await EstimatedTokenCounter().count(messages, tools))
         return await self._model(messages, tools, tool_choice, structured_model)
 
 
 def model_of(*lines: Line) -> ChatModelBase:
-    """Return a model that says these lines, or a real one where its address is given."""
+    """Return a scripted model, or a real one if ``MEMORYSPACE_MODEL_URL`` is set."""
     url = os.environ.get("MEMORYSPACE_MODEL_URL")
     if url is None:
         return ScriptedModel(*lines)

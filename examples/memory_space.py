@@ -1,4 +1,4 @@
-"""A memory space on disk: what is kept, what goes and why, and how a mistake is undone."""
+"""A memory space on disk: retention, garbage collection, points in time, and a hard budget."""
 
 from tempfile import TemporaryDirectory
 
@@ -23,12 +23,12 @@ def main() -> None:
             fill(space)
             undo_a_mistake(space)
             refuse(space)
-        with MemoryManager(64 << 10, folder=folder) as space:  # another day
+        with MemoryManager(64 << 10, folder=folder) as space:  # after a restart
             print("after a restart:", space.retrieve("allergies", 1)[0].object.payload["text"])
 
 
 def fill(space: MemoryManager) -> None:
-    """Keep a goal and what belongs to it; let small talk go."""
+    """Store a goal with its facts, and small talk that garbage collection removes."""
     goal = space.store({"text": "Plan Ann's birthday dinner"}, root=True, id="goal")
     for text in ("Ann's allergies: peanuts", "Ann likes the corner table"):
         fact = space.store({"text": text}, importance=0.9)
@@ -42,7 +42,7 @@ def fill(space: MemoryManager) -> None:
 
 
 def undo_a_mistake(space: MemoryManager) -> None:
-    """Free the wrong thing, see what is missing, and go back."""
+    """Free the wrong object, find out what is missing, and restore it."""
     good = space.last_lsn
     space.free_object("goal")
     space.run_gc()
@@ -54,7 +54,7 @@ def undo_a_mistake(space: MemoryManager) -> None:
 
 
 def refuse(space: MemoryManager) -> None:
-    """A budget is a budget; the error says who holds it."""
+    """Exceed the budget; the error names the tenant that uses it."""
     try:
         while True:
             space.store({"text": "x" * 4000}, pin=True, tenant="hoarder")

@@ -1,9 +1,8 @@
-"""Three agents talk. Everybody hears what is said aloud, and remembers it in a memory of its own.
+"""Three agents in a conversation. Each hears what the others say and has its own memory.
 
     python examples/multi_agent_conversation.py
 
-Their lines are written down below. With a model behind an OpenAI-compatible server they find their
-own words:
+Their lines are scripted below. To let a model write them, use an OpenAI-compatible server:
 
     pip install 'memoryspace[openai]'
     MEMORYSPACE_MODEL_URL=http://localhost:11434/v1 MEMORYSPACE_MODEL=qwen3:8b python examples/...
@@ -67,13 +66,13 @@ CAT: tuple[Line, ...] = (
 
 
 def friend(name: str, role: str, *lines: Line) -> ReActAgent:
-    """Return an agent with a memory of its own."""
+    """Return an agent with its own memory."""
     play = PLAY.format(name=name, role=role)
     return ReActAgent(name, play, model_of(*lines), OpenAIMultiAgentFormatter())
 
 
 def model_of(*lines: Line) -> ChatModelBase:
-    """Return a model that says these lines, or a real one where its address is given."""
+    """Return a scripted model, or a real one if ``MEMORYSPACE_MODEL_URL`` is set."""
     url = os.environ.get("MEMORYSPACE_MODEL_URL")
     if url is None:
         return ScriptedModel(*lines)

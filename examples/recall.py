@@ -1,4 +1,4 @@
-"""Find what was said: who, when and what, in two languages, and learn why it was found."""
+"""Recall: search messages by words, speaker and time in two languages, with explanations."""
 
 from datetime import UTC, datetime
 
@@ -6,7 +6,7 @@ from memoryspace.retrieval import Entry, Only, Recall
 
 
 def at(day: str) -> float:
-    """Return a day as seconds since 1970."""
+    """Return a date as seconds since the epoch."""
     return datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp()
 
 

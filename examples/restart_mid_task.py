@@ -1,11 +1,11 @@
-"""A process is killed in the middle of a tool call; another one goes on from the folder.
+"""A process dies in the middle of a tool call; another one continues from the folder.
 
     python examples/restart_mid_task.py
 
-The agent surveys four fields. In the third one the power fails: the process ends without a word.
-The next process finds the conversation with a call that nobody answered, closes it, and goes on
-where the first one stopped. What the agent does is written down below; with a model behind an
-OpenAI-compatible server it decides itself:
+The agent surveys four fields. At the third one the power fails and the process exits at once. The
+next process finds the conversation with an unanswered tool call, repairs it, and continues where
+the first one stopped. The agent's steps are scripted below. To let a model decide, use an
+OpenAI-compatible server:
 
     pip install 'memoryspace[openai]'
     MEMORYSPACE_MODEL_URL=http://localhost:11434/v1 MEMORYSPACE_MODEL=qwen3:8b python examples/...
@@ -35,7 +35,7 @@ POWER_FAILURE = 70  # the exit code of the first process
 
 
 def main() -> None:
-    """Run the example: one process that dies, and one that goes on."""
+    """Run the example: one process that dies, and one that continues."""
     with TemporaryDirectory() as folder:
         print("--- the first process ---")
         first = run(folder)
@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def run(folder: str) -> int:
-    """Run this script as a process of its own, which works on the task."""
+    """Run this script as a separate process that works on the task."""
     command = [sys.executable, __file__, "work", folder]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     print(done.stdout, end="")
@@ -55,7 +55,7 @@ def run(folder: str) -> int:
 
 
 async def work(folder: Path) -> None:
-    """Begin the task, or go on with it."""
+    """Start the task, or continue it."""
     async with SpaceMemory(folder / "memory", "survey", "ann") as memory:
         agent = agent_of(memory, folder)
         known = await memory.size()
@@ -70,7 +70,7 @@ async def work(folder: Path) -> None:
 
 
 def agent_of(memory: SpaceMemory, folder: Path) -> ReActAgent:
-    """Return an agent that surveys fields, of which one has a bad cable."""
+    """Return an agent that surveys fields, one of which has a faulty cable."""
     cable = folder / "cable burnt"
 
     async def survey(field: str) -> str:
@@ -96,7 +96,7 @@ def agent_of(memory: SpaceMemory, folder: Path) -> ReActAgent:
 
 
 def next_step(prompt: list[dict[str, Any]]) -> Line:
-    """Do what the model does offline: survey what has no result yet, then answer."""
+    """Act as the offline model: survey the fields without a result, then answer."""
     lost = [each for each in prompt if "There is no result" in str(each.get("content"))]
     if lost and prompt[-1] is lost[-1]:
         print("  (a call without a result: it was interrupted)")
@@ -110,7 +110,7 @@ def next_step(prompt: list[dict[str, Any]]) -> Line:
 
 
 def model_of(line: Line) -> ChatModelBase:
-    """Return a model that does this at each step, or a real one where its address is given."""
+    """Return a scripted model, or a real one if ``MEMORYSPACE_MODEL_URL`` is set."""
     url = os.environ.get("MEMORYSPACE_MODEL_URL")
     if url is None:
         return ScriptedModel(*[line] * 10)

@@ -1,8 +1,8 @@
-"""One database, several services and processes: each sees what the others have written.
+"""One database shared by several services and processes: each sees what the others write.
 
     pip install 'memoryspace[sql]'
 
-A SQLite file here; with PostgreSQL, MySQL, MariaDB or Redis nothing but the address differs.
+This uses a SQLite file. For PostgreSQL, MySQL, MariaDB or Redis, only the address changes.
 """
 
 import asyncio
@@ -33,18 +33,18 @@ async def main() -> None:
 
 
 async def texts(service: MemoryService, query: str) -> list[str]:
-    """Return what a search finds, as text."""
+    """Return the texts that a search finds."""
     return [hit.memory.text for hit in await service.search(USER, query, neighbours=False)]
 
 
 async def read_each_other(desk: MemoryService, phone: MemoryService) -> None:
-    """A search sees every write that was acknowledged, whoever made it."""
+    """A search sees every acknowledged write of any process."""
     await desk.add_memory(USER, ["I live in Rome"])
     print("said at the desk, found on the phone:", await texts(phone, "Rome"))
 
 
 async def race(desk: MemoryService, phone: MemoryService) -> None:
-    """Two change the same version at once: one succeeds, the other is told so."""
+    """Two concurrent updates of one version: one succeeds, the other raises."""
     [memory] = (await desk.page(USER)).memories
     changes = [
         service.update(USER, memory.id, f"I live in {city}", version=memory.version)
@@ -56,7 +56,7 @@ async def race(desk: MemoryService, phone: MemoryService) -> None:
 
 
 async def write_at_once(desk: MemoryService, phone: MemoryService) -> int:
-    """Nothing is lost when both write to one session at the same time."""
+    """Concurrent writes to one session lose nothing."""
     await asyncio.gather(
         *(
             service.add_memory(USER, [f"number {number}"], "numbers")
@@ -68,11 +68,11 @@ async def write_at_once(desk: MemoryService, phone: MemoryService) -> int:
 
 
 async def in_another_process(url: str) -> str:
-    """Run this file as another process that knows only its environment; return what it says."""
+    """Run this file as another process, configured by its environment; return its output."""
     options = {
         "MEMORY_BACKEND": "sql",
         "MEMORY_SQL_BIND": url,
-        "MEMORY_SQL_EMBEDDER": "none",  # words are enough for it, and it is ready sooner
+        "MEMORY_SQL_EMBEDDER": "none",  # word search is enough here, and starts faster
     }
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -87,7 +87,7 @@ async def in_another_process(url: str) -> str:
 
 
 async def visit() -> None:
-    """What the other process does: the environment says which service it is."""
+    """Run in the other process: open the service that the environment names."""
     service = await MemoryServiceFactory.create()
     try:
         print("the other process finds", await service.count(USER), "memories")

@@ -1,4 +1,4 @@
-"""Learning from attempts: lessons of tasks that are kept while they help, guidelines for tools."""
+"""Learning from runs: lessons for tasks, kept as long as they help, and guidelines for tools."""
 
 import asyncio
 import json
@@ -20,12 +20,12 @@ async def main() -> None:
 
 
 def asked(task: str) -> dict[str, Any]:
-    """Return what the user asked for."""
+    """Return a user message."""
     return {"role": "user", "content": task}
 
 
 def called(tool: str, answer: str, **arguments: Any) -> list[dict[str, Any]]:
-    """Return a tool call and its answer, as messages of OpenAI's form."""
+    """Return a tool call and its result as OpenAI messages."""
     function = {"name": tool, "arguments": json.dumps(arguments)}
     call = {"id": f"call-{tool}", "type": "function", "function": function}
     return [
@@ -51,7 +51,7 @@ SALT = [asked("Season the soup with salt."), *called("add_salt", "ok", spoons=9)
 
 
 async def learn(tasks: TaskMemoryService) -> None:
-    """One attempt fails, another succeeds: one lesson says what to do and what to avoid."""
+    """Add a failed and a successful run; one lesson says what to do and what to avoid."""
     await tasks.add_trajectory(USER, HASTY, score=0.0, session_id="monday")
     await tasks.add_trajectory(USER, CAREFUL, score=1.0, session_id="tuesday")
     await tasks.add_trajectory(USER, SALT, score=1.0, session_id="wednesday")
@@ -60,7 +60,7 @@ async def learn(tasks: TaskMemoryService) -> None:
 
 
 async def use(tasks: TaskMemoryService) -> None:
-    """Lessons come where they concern the task; whoever uses one says whether it helped."""
+    """Retrieve the lessons that concern a task, and record whether they helped."""
     lessons = await tasks.search(USER, "Book a table in a restaurant for Sunday")
     print("lessons for a similar task:", len(lessons))
     print("lessons for one never seen:", len(await tasks.search(USER, "Translate this poem")))
@@ -76,7 +76,7 @@ async def use(tasks: TaskMemoryService) -> None:
 
 
 async def watch_tools(tools: ToolMemoryService) -> None:
-    """Calls of a tool become figures and guidelines; a call recorded twice counts once."""
+    """Turn tool calls into statistics and guidelines; a call recorded twice counts once."""
     calls = [search_flights(day, limit=20) for day in range(1, 6)]
     calls += [search_flights(day, limit=500) for day in (6, 7)]
     await tools.add_tool_call_results(USER, calls)
@@ -86,7 +86,7 @@ async def watch_tools(tools: ToolMemoryService) -> None:
 
 
 def search_flights(day: int, *, limit: int) -> ToolCallResult:
-    """Return a call of a tool that takes at most 100 results, and how it went."""
+    """Return a call, with its outcome, of a tool that returns at most 100 results."""
     is_allowed = limit <= 100
     return ToolCallResult(
         tool_name="search_flights",

@@ -1,4 +1,4 @@
-"""Marks, a summary and a saved state: what an agent's working memory does in one conversation."""
+"""Working memory in one conversation: marks, a summary, and a saved state."""
 
 import asyncio
 from tempfile import TemporaryDirectory
@@ -19,7 +19,7 @@ async def main() -> None:
         print("a hint for this step only:", msg.get_text_content())
     print("hints removed after use:", await memory.delete_by_mark("hint"))
 
-    # The conversation grows; what is old is summed up and marked instead of thrown away.
+    # The conversation grows; old messages are summarised and marked instead of deleted.
     await memory.add([Msg("assistant", f"Reading {day} done.", "assistant") for day in range(1, 8)])
     old = [msg.id for msg in await memory.get_memory()][:-2]
     await memory.update_compressed_summary("Alice wants a report; readings 1 to 5 are done.")

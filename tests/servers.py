@@ -176,7 +176,9 @@ class MariaDB(Server):
             return bool(connection.recv(64))  # it greets whoever connects
 
     def _place(self) -> list[str]:
-        place = [f"--datadir={self.folder / 'data'}"]
+        temporary = self.folder / "tmp"  # a server that starts empties what it takes for its own
+        temporary.mkdir(exist_ok=True)
+        place = [f"--datadir={self.folder / 'data'}", f"--tmpdir={temporary}"]
         return [*place, "--user=root"] if AS_ROOT else place
 
     @staticmethod

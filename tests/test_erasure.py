@@ -69,7 +69,7 @@ async def test_a_sqlite_file_has_no_log_after_a_user_is_deleted_and_says_what_it
         assert left.is_complete
         assert not left.is_physical
         assert [(each.where, each.until) for each in left.remains] == [
-            (f"unused parts of pages in {tmp_path / 'memory.db'}", "scrub() writes it anew")
+            (f"unused parts of pages in {tmp_path / 'memory.db'}", "scrub() rewrites it")
         ]
         await service.scrub()
         assert (await service.verify_erasure("goneuser")).is_physical
@@ -216,7 +216,7 @@ async def test_a_database_server_says_where_bytes_stay(
             assert (left.is_complete, left.is_physical) == (True, False)
             assert any(log in each.where for each in left.remains)
             assert files_with(server.folder, SECRET)
-            with pytest.raises(InvalidInput, match="its own to rewrite"):
+            with pytest.raises(InvalidInput, match="can rewrite its files"):
                 await service.scrub()
 
 
@@ -251,7 +251,7 @@ async def _until_idle(client: Redis) -> None:
 
 def test_a_redis_that_does_not_tell_is_not_vouched_for() -> None:
     [left] = remains_of({})
-    assert "does not tell" in left.until
+    assert "does not say" in left.until
     started = {"aof_enabled": 1, "rdb_changes_since_last_save": 0, "aof_current_size": 9}
     rewritten = {**started, "aof_last_bgrewrite_status": "ok", "aof_last_rewrite_time_sec": 0}
     assert remains_of({**started, "aof_base_size": 9})  # it was so when it started
@@ -279,7 +279,7 @@ async def test_a_store_that_tells_nothing_is_not_vouched_for() -> None:
     async with service_maker("tablestore") as make, make() as service:
         left = await service.verify_erasure("ann")
         assert left.is_complete
-        assert left.remains[0].until == "it does not tell"
+        assert left.remains[0].until == "unknown"
 
 
 async def test_a_service_that_was_not_started_scrubs_nothing(tmp_path: Path) -> None:

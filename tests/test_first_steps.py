@@ -103,13 +103,13 @@ async def test_a_store_opened_by_a_plain_address_works() -> None:
 @pytest.mark.parametrize(
     ("address", "says"),
     [
-        ("", "not the address of a database"),
-        ("no address at all, secret", "not the address of a database"),
-        ("postgresql://u:secret@host:port/db", "not the address of a database"),
+        ("", "not a database address"),
+        ("no address at all, secret", "not a database address"),
+        ("postgresql://u:secret@host:port/db", "not a database address"),
         ("oracle://u:secret@host/db", r"begins with one of sqlite://.* got oracle://$"),
         ("redis://:secret@host", r"begins with one of sqlite://.* got redis://$"),
         ("postgresql+psycopg2://u:secret@host/db", r"'psycopg2'.*postgresql://"),
-        ("sqlite+pysqlite:///secret.db", r"'pysqlite' .* asyncio; write sqlite://"),
+        ("sqlite+pysqlite:///secret.db", r"'pysqlite' .* asyncio; use sqlite://"),
         ("mysql+nonsense://u:secret@host/db", r"'nonsense'.*mysql://"),
     ],
 )

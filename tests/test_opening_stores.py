@@ -55,10 +55,10 @@ async def test_what_was_put_at_an_address_is_found_there(place: str, tmp_path: P
     ("address", "words"),
     [
         ("", "is empty"),
-        ("mongodb://host", "no store is known by 'mongodb'"),
-        ("localhost:6379", "no store is known by 'localhost'"),
-        ("https://memory.example", "a server's"),
-        ("memory:other", "no store is known by 'memory'"),
+        ("mongodb://host", "unknown store 'mongodb'"),
+        ("localhost:6379", "unknown store 'localhost'"),
+        ("https://memory.example", "the address of a server"),
+        ("memory:other", "unknown store 'memory'"),
     ],
 )
 def test_what_is_no_address_says_so(address: str, words: str) -> None:
@@ -72,9 +72,21 @@ def test_a_password_is_in_no_error() -> None:
     assert "hunter2" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("address", "printed"),
+    [
+        ("memory:", "MemoryStore(last_seq=0)"),
+        ("postgres://ann:hunter2@host/db", "SQLStore(postgresql)"),
+        ("redis://:hunter2@host", "RedisStore(prefix='memoryspace:service:', ttl=None)"),
+    ],
+)
+def test_a_store_prints_what_it_is_without_its_password(address: str, printed: str) -> None:
+    assert repr(open_store(address)) == printed
+
+
 def test_a_file_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "notes.db").write_text("")
-    with pytest.raises(InvalidInput, match="for a SQLite database write sqlite:///"):
+    with pytest.raises(InvalidInput, match="for a SQLite database use sqlite:///"):
         open_store(tmp_path / "notes.db")
 
 

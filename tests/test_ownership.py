@@ -206,7 +206,7 @@ async def test_a_redis_client_that_was_passed_in_stays_open() -> None:
     assert await client.ping()
     assert await memory.size() == 1
     await client.aclose()
-    with pytest.raises(ValueError, match="give it alone"):
+    with pytest.raises(ValueError, match="pass it without a pool"):
         RedisMemory(client=client, decode_responses=True)
 
 

@@ -1,4 +1,4 @@
-"""Stores for records: one contract, several backends."""
+"""Stores for records: one contract, and backends in RAM, a folder, SQL, Redis and Tablestore."""
 
 from __future__ import annotations
 

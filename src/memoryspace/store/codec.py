@@ -1,8 +1,7 @@
-"""Records as JSON text, for the shelves that write to a wire.
+"""JSON encoding of records, for the backends that serialise them.
 
-Only JSON types are written (a tuple as a list). Anything else is an error before anything is
-stored, not a string that used to be a date. Reading builds a ``Msg`` or plain data, never an
-object named by the data.
+Only JSON types are encoded (a tuple becomes a list). Anything else, such as a date, raises before
+anything is stored. Decoding builds a ``Msg`` or plain data, never an object named by the data.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ _encode_escaped = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def dump(data: Any) -> str:
-    """Return JSON text that any shelf and any UTF-8 connection can carry."""
+    """Return JSON text that every backend and every UTF-8 connection can carry."""
     try:
         _check(data)
         text = _encode(data)
         text.encode()
-    except UnicodeEncodeError:  # half of a surrogate pair: only the escaped form can be sent
+    except UnicodeEncodeError:  # a lone surrogate: only its escaped form can be sent
         text = _encode_escaped(data)
     except (TypeError, ValueError, RecursionError) as error:
         raise NotSerializable(
@@ -44,7 +43,10 @@ def dump(data: Any) -> str:
 
 
 def _check(data: Any, depth: int = 0) -> None:
-    """JSON would turn the key 1 into "1", and two keys into one; depth may be too much to read."""
+    """Raise ``TypeError`` for keys that are not strings and for nesting too deep to decode.
+
+    JSON would turn the key 1 into "1", and so two keys into one.
+    """
     if type(data) in _PLAIN:
         return
     if depth > MAX_DEPTH:
@@ -52,7 +54,7 @@ def _check(data: Any, depth: int = 0) -> None:
     if isinstance(data, dict):
         for key, value in data.items():
             if not isinstance(key, str):
-                raise TypeError(f"the key {key!r} is no str")
+                raise TypeError(f"the key {key!r} is not a str")
             if type(value) not in _PLAIN:
                 _check(value, depth + 1)
     elif isinstance(data, list | tuple):
@@ -61,22 +63,22 @@ def _check(data: Any, depth: int = 0) -> None:
 
 
 def parse(text: str | bytes) -> Any:
-    """Return the data of JSON text. What is wrong with it is said without showing it."""
+    """Decode JSON text. Errors describe the problem without showing the text."""
     try:
         return _decode(text)
     except (msgspec.DecodeError, UnicodeError):
-        pass  # NaN, Infinity and lone surrogates are valid for the standard library alone
+        pass  # only the standard library accepts NaN, Infinity and lone surrogates
     except RecursionError as error:
         raise CorruptData(f"{len(text)} characters nested too deep") from error
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         where = f" at {error.pos}" if isinstance(error, json.JSONDecodeError) else ""
-        raise CorruptData(f"{len(text)} characters that are no JSON{where}") from error
+        raise CorruptData(f"{len(text)} characters that are not JSON{where}") from error
 
 
 def dump_value(record: Record) -> str:
-    """Return a record's value as JSON text; a message in the form of ``Msg.to_dict``."""
+    """Encode a record's value as JSON text; a message as ``Msg.to_dict`` gives it."""
     value = record.value
     try:
         return dump(value.to_dict() if isinstance(value, Msg) else value)
@@ -85,10 +87,10 @@ def dump_value(record: Record) -> str:
 
 
 def size_of(record: Record) -> int:
-    """Return how many bytes a record is as text: its value, and what does not follow from it."""
+    """Return the size of a record in bytes: its value, and its text and origin if stored."""
     try:
         value = dump_value(record)
-    except NotSerializable:  # in RAM it may stand all the same
+    except NotSerializable:  # a store in RAM may hold it anyway
         value = repr(record.value)
     own = "" if record.text == text_of(record.value) else record.text
     origin = dump_origin(record.origin) or ""
@@ -96,17 +98,17 @@ def size_of(record: Record) -> int:
 
 
 def parse_value(kind: str, text: str | bytes) -> Value:
-    """Return the value written by ``dump_value`` for a record of this kind."""
+    """Decode what ``dump_value`` returned for a record of this kind."""
     if kind == MESSAGE:
         try:
             return _message(_decode_said(text))
         except (msgspec.DecodeError, UnicodeError):
-            pass  # unusual or broken: the slower way knows which
+            pass  # unusual or broken: the slower path decides
     return value_from(kind, parse(text))
 
 
 class _Said(Struct, gc=False):
-    """A message as most are: decoded by msgspec alone, with no dict in between."""
+    """A message in its usual form, which msgspec decodes without an intermediate dict."""
 
     id: str
     name: str
@@ -133,9 +135,9 @@ def _message(said: _Said) -> Msg:
 
 
 def value_from(kind: str, data: Any) -> Value:
-    """Return a record's value from its parsed JSON."""
+    """Build a record's value from decoded JSON."""
     if kind != MESSAGE:
-        return data  # type: ignore[no-any-return]  # JSON is what non-messages are made of
+        return data  # type: ignore[no-any-return]  # values other than messages are JSON
     if not isinstance(data, dict):
         raise CorruptData(f"a message must be an object, got {type(data).__name__}")
     try:
@@ -145,41 +147,41 @@ def value_from(kind: str, data: Any) -> Value:
 
 
 def dump_origin(origin: Origin | None) -> str | None:
-    """Return an origin as JSON text, or ``None``."""
+    """Encode an origin as JSON text; return ``None`` for ``None``."""
     if origin is None:
         return None
     return dump({"author": origin.author, "derived_from": list(origin.derived_from)})
 
 
 def parse_origin(text: str | None) -> Origin | None:
-    """Return the origin written by ``dump_origin``."""
+    """Decode what ``dump_origin`` returned."""
     return None if text is None else origin_from(parse(text))
 
 
 def origin_from(data: Any) -> Origin | None:
-    """Return a record's origin from its parsed JSON, or ``None``."""
+    """Build a record's origin from decoded JSON; return ``None`` for ``None``."""
     if data is None:
         return None
     try:
         return msgspec.convert(data, Origin)
     except msgspec.ValidationError as error:
-        raise CorruptData("its origin does not read back") from error
+        raise CorruptData("its origin cannot be decoded") from error
 
 
 def pack_marks(marks: frozenset[str]) -> str:
-    """Return the marks in one order, each with a separator on both sides; nothing for none."""
+    """Join sorted marks with a separator around each; return an empty string for no marks."""
     if not marks:
         return ""
     return MARK_SEPARATOR + MARK_SEPARATOR.join(sorted(marks)) + MARK_SEPARATOR
 
 
 def unpack_marks(packed: str) -> frozenset[str]:
-    """Return what ``pack_marks`` packed."""
+    """Split what ``pack_marks`` joined."""
     if not packed:
         return _NO_MARKS
     return frozenset(packed.strip(MARK_SEPARATOR).split(MARK_SEPARATOR))
 
 
 def clean_text(text: str) -> str:
-    """Return search text without the two things a database column may refuse."""
+    """Return text without null characters and lone surrogates, which some databases reject."""
     return text.replace("\0", " ").encode("utf-8", "replace").decode()

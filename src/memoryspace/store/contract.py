@@ -1,19 +1,21 @@
-"""The store contract: a few verbs, each of them atomic, each of them about one tenant.
+"""The store contract: a small set of atomic operations, each on the records of one user.
 
-* ``append`` keeps a record once per session: a known id is skipped and its marks are united with
-  the new ones. It returns the ids it really added.
-* ``select`` answers in conversation order, whatever order things were marked in.
-* ``replace`` removes what matches and appends the given records, in one step; with ``if_found``
-  only where something matches, so that of two who change the same record one is told it was late.
-* ``mark`` and ``delete`` count and return what they really changed.
-* ``changes`` tells what came and went since it was last asked, whichever process did it.
-* ``users`` names, page by page, everybody who has a living record: who is there all the while is
-  named once. ``usage`` tells how much one of them has.
-* A record past its ``expires_at`` is gone for every verb.
-* What callers do to values before or after a call never reaches the store.
-* A stored record that no longer reads back is reported (event ``record_corrupt``) and skipped.
+* ``append`` stores a record once per session. If the id exists already, the record is skipped and
+  its marks are merged into the stored one. It returns the ids that were added.
+* ``select`` returns records in conversation order, regardless of when they were marked.
+* ``replace`` removes the matching records and appends the given ones in one step. With
+  ``if_found`` it does nothing unless a record matches, so only one of two concurrent writers that
+  change the same record succeeds.
+* ``mark`` and ``delete`` report only what they changed.
+* ``changes`` returns what was added and removed since the previous call, by any process.
+* ``users`` lists, page by page, every user that has a live record. A user present throughout the
+  listing appears exactly once. ``usage`` returns how much one user has stored.
+* A record past its ``expires_at`` does not exist for any operation.
+* Values are isolated: changing one before or after a call never changes the store.
+* A stored record that cannot be decoded is reported (event ``record_corrupt``) and skipped.
 
-Writing needs a session; reading, marking, counting and deleting may span a user's sessions.
+Writing requires a session. Reading, marking, counting and deleting can span all of a user's
+sessions.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ from ..verbs import Observed
 from .codec import size_of
 from .users import USERS_AT_ONCE, Usage, UserPage
 
-RECORDS_AT_ONCE = 500  # that are read to be weighed
+RECORDS_AT_ONCE = 500  # read per call to measure usage
 
 logger = logging.getLogger(__name__)
 
@@ -45,12 +47,16 @@ T = TypeVar("T")
 
 
 class Changes(Struct, frozen=True):
-    """What happened to a user's records since a state that was seen before.
+    """The changes to a user's records since an earlier state.
 
-    ``records`` came since; ``kept`` names, for each session in which anything but appending
-    happened, all that is there now as id → seq; ``gone`` are sessions that have no records left.
-    Whoever drops what ``kept`` does not name and then takes in ``records`` is up to date.
-    ``state`` is opaque: hand it back to learn what happens from here on.
+    To catch up, drop the records of the sessions in ``kept`` that it does not list, drop the
+    sessions in ``gone``, then add ``records``.
+
+    Attributes:
+        state: An opaque token. Pass it to the next ``changes`` call.
+        records: The records added since the earlier state.
+        kept: For each session changed by more than appends, its current records as id → seq.
+        gone: The sessions that have no records left.
     """
 
     state: Any
@@ -60,9 +66,20 @@ class Changes(Struct, frozen=True):
 
 
 class Store(Observed, Closing, ABC):
-    """A shelf that records stand on. ``memoryspace.testing`` checks one against this contract.
+    """The abstract base of all store backends.
 
-    Its verbs are operations: whoever listens to ``events`` hears of each call.
+    Implement the six abstract methods, and ``close`` if there is anything to close. The other
+    methods have defaults that a backend may override to be faster; only ``users`` has none.
+    ``memoryspace.testing`` checks a backend against this contract. Every call emits an
+    ``operation`` event on ``events``.
+
+    Args:
+        clock: Returns the current time in seconds since the epoch.
+        events: The stream to emit events on; a new one by default.
+
+    Example:
+        >>> async with open_store("memory:") as store:
+        ...     await store.append(Scope("alice", "s1"), [Record("r1", "Tea.", kind="note")])
     """
 
     operations = "store"
@@ -73,56 +90,84 @@ class Store(Observed, Closing, ABC):
 
     @property
     def is_durable(self) -> bool | None:
-        """Whether what was acknowledged outlives this process, and a crash of the machine.
+        """Whether acknowledged writes survive this process and a crash of the machine.
 
-        ``None`` where only the server that keeps it can tell.
+        ``None`` if only the server knows.
         """
         return None
 
     @abstractmethod
     async def append(self, scope: Scope, records: Sequence[Record]) -> list[str]:
-        """Add records at the end of a session; return the ids that were new."""
+        """Append records to a session.
+
+        Args:
+            scope: The user and session to write to.
+            records: The records; one with a known id only adds its marks to the stored record.
+
+        Returns:
+            The ids that were added.
+
+        Raises:
+            InvalidInput: The scope has no session, or a record is invalid.
+            NotSerializable: The backend cannot encode a value.
+        """
 
     @abstractmethod
     async def select(self, scope: Scope, where: Where = EVERYTHING) -> list[Record]:
-        """Return the matching records in conversation order."""
+        """Return the matching records in conversation order.
+
+        Args:
+            scope: The user, and optionally one session; without one, all sessions are searched.
+            where: Which records to return.
+        """
 
     async def values(self, scope: Scope, where: Where = EVERYTHING) -> list[Value]:
-        """Return only the values of the matching records, which a shelf may do faster."""
+        """Return only the values of the matching records. Some backends do this faster."""
         return [record.value for record in await self.select(scope, where)]
 
     @abstractmethod
     async def replace(
         self, scope: Scope, where: Where, records: Sequence[Record], *, if_found: bool = False
     ) -> list[str]:
-        """Remove the matching records and append the given ones; return the ids added.
+        """Remove the matching records and append the given ones, in one atomic step.
 
-        With ``if_found`` nothing happens unless a living record matches: compare and set.
+        Args:
+            scope: The user and session to write to.
+            where: Which records to remove.
+            records: The records to append.
+            if_found: Do nothing unless a live record matches (compare-and-set).
+
+        Returns:
+            The ids that were added.
+
+        Raises:
+            InvalidInput: The scope has no session, or a record is invalid.
+            NotSerializable: The backend cannot encode a value.
         """
 
     @abstractmethod
     async def mark(
         self, scope: Scope, where: Where, *, add: Collection[str] = (), remove: Collection[str] = ()
     ) -> int:
-        """Take marks off and put marks on the matching records; return how many changed."""
+        """Remove marks from the matching records, then add marks; return how many changed."""
 
     @abstractmethod
     async def delete(self, scope: Scope, where: Where = EVERYTHING) -> list[str]:
-        """Remove the matching records; return their ids."""
+        """Delete the matching records and return their ids."""
 
     @abstractmethod
     async def count(self, scope: Scope, where: Where = EVERYTHING) -> int:
         """Return how many records match."""
 
     async def sessions(self, user: str) -> list[str]:
-        """Return the names of the user's sessions that have living records, sorted."""
+        """Return the names of the user's sessions that have live records, sorted."""
         return sorted({session_in(record) for record in await self.select(Scope(user))})
 
     async def changes(self, user: str, state: Any = None) -> Changes:
-        """Tell what happened to a user's records since ``state``; without one, all is new.
+        """Return what changed in a user's records since ``state``.
 
-        Marks put on or taken off a stored record are not told: it has the same seq as before.
-        This one simply tells everything. A shelf that knows more tells less.
+        Without a state, every record is new. Changed marks are not reported: the record keeps its
+        seq. This default returns all records every time; backends override it to return less.
         """
         records = await self.select(Scope(user))
         kept: dict[str, dict[str, int]] = {}
@@ -132,19 +177,27 @@ class Store(Observed, Closing, ABC):
         return Changes(frozenset(kept), records, kept, known - kept.keys())
 
     async def users(self, *, cursor: str | None = None, limit: int = USERS_AT_ONCE) -> UserPage:
-        """Return up to ``limit`` users who have living records, in an order of the shelf's own.
+        """Return one page of the users that have live records, in the backend's own order.
 
-        Begin without a cursor and go on with the page's until it is ``None``: a page may be short,
-        or empty, before the end. Nobody is passed over because others come or go meanwhile.
+        A page can be short or empty before the end. Users that come or go between two calls never
+        cause another one to be skipped.
+
+        Args:
+            cursor: The cursor of the previous page; ``None`` to start. The last page has none.
+            limit: How many users to return at most.
+
+        Raises:
+            InvalidInput: The cursor or the limit is invalid.
+            NotImplementedError: The backend cannot list its users.
         """
-        raise NotImplementedError(f"{type(self).__name__} does not tell its users")
+        raise NotImplementedError(f"{type(self).__name__} does not list its users")
 
     async def usage(self, user: str) -> Usage:
-        """Return how many records a user has, in how many sessions, and their bytes.
+        """Return how many records and sessions a user has, and their size in bytes.
 
-        This one reads them, some at a time. A shelf that knows more reads less.
+        This default reads all records in batches; backends override it to read less.
         """
-        found, size, last = 0, 0, 0  # seqs begin above that
+        found, size, last = 0, 0, 0  # every seq is above 0
         sessions: set[str] = set()
         while page := await self.select(Scope(user), Where(after=last, limit=RECORDS_AT_ONCE)):
             found, last = found + len(page), page[-1].seq
@@ -153,9 +206,9 @@ class Store(Observed, Closing, ABC):
         return Usage(found, len(sessions), size)
 
     def report_corrupt(self, scope: Scope, record_id: str, error: Exception) -> None:
-        """Say that a stored record does not read back; the caller goes on without it."""
+        """Log and emit that a stored record cannot be decoded; the caller skips it."""
         logger.warning(
-            "record %r of user %r, session %r cannot be read and was skipped: %s",
+            "skipped record %r of user %r, session %r, which cannot be decoded: %s",
             record_id,
             scope.user,
             scope.session,
@@ -165,20 +218,22 @@ class Store(Observed, Closing, ABC):
 
 
 def session_of(scope: Scope) -> str:
-    """Return the session to write to."""
+    """Return the session to write to; raise ``InvalidInput`` if the scope has none."""
     if scope.session is None:
-        raise InvalidInput(f"writing for user {scope.user!r} needs a session; the scope names none")
+        raise InvalidInput(
+            f"writing for user {scope.user!r} needs a session; pass Scope(user, session)"
+        )
     return scope.session
 
 
 def session_in(record: Record) -> str:
-    """Return the session a stored record stands in."""
-    assert record.session is not None  # the store has given it
+    """Return the session of a stored record."""
+    assert record.session is not None  # set by the store
     return record.session
 
 
 def admit(records: Sequence[Record]) -> list[Record]:
-    """Check the ids and marks of new records; of those with one id keep the first, marks united."""
+    """Validate new records; merge those with the same id into the first, with all marks."""
     if len(records) == 1:
         return [check_new(records[0])]
     admitted: dict[str, Record] = {}
@@ -192,7 +247,7 @@ def admit(records: Sequence[Record]) -> list[Record]:
 
 
 def limited(found: list[T], where: Where) -> list[T]:
-    """Return the page that ``where`` asks for of records in order."""
+    """Return the page of ordered records that ``where`` selects."""
     if where.limit is None:
         return found
     first, end = page_of(len(found), where.limit, where)
@@ -200,7 +255,7 @@ def limited(found: list[T], where: Where) -> list[T]:
 
 
 def page_of(total: int, limit: int, where: Where) -> tuple[int, int]:
-    """Return from which to before which of so many matching records the page goes."""
+    """Return the start and end index of the page among ``total`` matching records."""
     if where.newest:
         end = max(0, total - where.skip)
         return max(0, end - limit), end
@@ -208,13 +263,13 @@ def page_of(total: int, limit: int, where: Where) -> tuple[int, int]:
 
 
 def check_new(record: Record) -> Record:
-    """Return a record that every store can take, its marks as plain strings."""
+    """Validate a new record and return it with its marks as plain strings."""
     check_id("record id", record.id)
     if record.kind is not MESSAGE:
         check_id("kind", record.kind)
     if isinstance(record.value, Msg) is not (record.kind == MESSAGE):
         raise InvalidInput(
-            f"record {record.id!r}: a Msg is of kind {MESSAGE!r} and nothing else is, "
+            f"record {record.id!r}: a Msg must have kind {MESSAGE!r}, and nothing else may; "
             f"got a {type(record.value).__name__} of kind {record.kind!r}"
         )
     if not is_number(record.created_at) or not is_number(record.importance):

@@ -1,6 +1,6 @@
-"""``MemoryStore``: the shelf in RAM, and the contract in its most readable form.
+"""``MemoryStore``: the backend in RAM, and the most readable implementation of the contract.
 
-Values are frozen when they come in; nothing is encoded.
+Values are frozen when they are stored. Nothing is encoded.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from .sessions import Sessions
 from .users import USERS_AT_ONCE, UserPage
 from .vectors import Kept, Place, check_space, check_vectors
 
-# (last change other than an append, last seq): while it is the same, so is the session.
+# (last change other than an append, last seq): as long as it is equal, the session is unchanged.
 Revision: TypeAlias = tuple[int, int]
 
 _NOTHING = Where(ids=frozenset())
-_NEVER: Revision = (0, 0)  # that of a session that does not exist
+_NEVER: Revision = (0, 0)  # of a session that does not exist
 
 
 class Followed(NamedTuple):
-    """What happened to a session since a revision.
+    """The changes to a session since a revision.
 
-    ``changed`` are the seqs of records that were removed or marked, each with the record if it is
-    still there; None if that is not known any more, and everything has to be read again.
+    ``changed`` holds the seq of each record that was removed or marked, with the record if it still
+    exists. It is ``None`` if the changes are no longer known; then read the whole session again.
     """
 
     revision: Revision
@@ -43,18 +43,31 @@ class Followed(NamedTuple):
 
 
 class MemoryStore(Store):
-    """Records in this process's memory. Safe to share between threads and event loops."""
+    """A store in this process's memory. Safe to share between threads and event loops.
+
+    Args:
+        clock: Returns the current time in seconds since the epoch.
+        events: The stream to emit events on; a new one by default.
+
+    Example:
+        >>> store = MemoryStore()
+        >>> await store.append(Scope("alice", "s1"), [Record("r1", "Tea.", kind="note")])
+        ['r1']
+    """
 
     def __init__(self, *, clock: Clock = time.time, events: EventStream | None = None) -> None:
         super().__init__(clock=clock, events=events)
         self._sessions: Sessions[Record] = Sessions()
         self._last_seq = 0
-        # One lock: every verb runs whole under it, so each is atomic to every other thread.
+        # Every operation holds this lock from start to end, so it is atomic for other threads.
         self._lock = threading.RLock()
+
+    def __repr__(self) -> str:
+        return f"MemoryStore(last_seq={self._last_seq})"
 
     @property
     def is_durable(self) -> bool:
-        """It ends with the process."""
+        """Always ``False``: the records end with the process."""
         return False
 
     async def append(self, scope: Scope, records: Sequence[Record]) -> list[str]:
@@ -125,7 +138,7 @@ class MemoryStore(Store):
         return found
 
     async def remains(self) -> tuple[Remainder, ...]:
-        """Return nothing: what is deleted from RAM is in no file."""
+        """Return nothing: records deleted from RAM are in no file."""
         return ()
 
     async def drop_vectors(self, user: str, space: str) -> int:
@@ -155,7 +168,7 @@ class MemoryStore(Store):
         name = session_of(scope)
         new = admit(records)
         values = [_frozen(record.value) for record in new]
-        with self._lock:  # from here on nothing can fail: all of it happens
+        with self._lock:  # nothing below can fail, so the change is all or nothing
             removed = [] if where is _NOTHING else self._remove(scope, where)
             if not new or (if_found and not removed):
                 return []
@@ -168,7 +181,7 @@ class MemoryStore(Store):
             ]
 
     def append_all_now(self, scope: Scope, records: Sequence[Record]) -> None:
-        """Append messages, every one of them: under a fresh id where its own is taken."""
+        """Append every message, with a fresh id where its own is taken."""
         name = session_of(scope)
         new = [check_new(record) for record in records]
         values = [_frozen(record.value) for record in new]
@@ -183,7 +196,7 @@ class MemoryStore(Store):
                 self._put(session, name, record, value)
 
     def read_now(self, scope: Scope, where: Where) -> tuple[Revision, list[Record]]:
-        """Return a session's revision and, of that very moment, the matching records."""
+        """Return a session's revision and its matching records, read at the same moment."""
         with self._lock:
             found = self.select_now(scope, where)
             session = self._sessions.find(scope.user, session_of(scope))
@@ -191,7 +204,7 @@ class MemoryStore(Store):
             return revision, found
 
     def follow_now(self, scope: Scope, known: Revision) -> Followed:
-        """Tell what happened to a session since a revision of it; its messages are shared."""
+        """Return what changed in a session since a revision. The messages are shared."""
         with self._lock:
             session = self._sessions.find(scope.user, session_of(scope))
             if session is None:
@@ -203,7 +216,10 @@ class MemoryStore(Store):
             )
 
     def _put(self, session: Session[Record], name: str, record: Record, value: Value) -> bool:
-        """The one door for new records: gives the seq, or unites the marks of a known one."""
+        """Store a new record under the next seq, or merge its marks into a known one.
+
+        All writes of new records go through here.
+        """
         known = session.records.get(record.id)
         if known is not None:
             self._remark(session, known, record.marks, frozenset())
@@ -249,7 +265,7 @@ def _anew(record: Record, value: Value) -> tuple[Record, Value]:
 
 
 def _handed_out(record: Record) -> Record:
-    """A frozen message or a text can be shared; a dict or list is copied for each reader."""
+    """Return a record that a reader may change: messages and texts shared, the rest copied."""
     if isinstance(record.value, Msg | str):
         return record
     return change(record, value=copy_parts(record.value))

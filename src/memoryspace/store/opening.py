@@ -1,4 +1,4 @@
-"""``open_store``: the store at an address, wherever that is."""
+"""``open_store``: create the store backend that an address names."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ..events import EventStream
 from .contract import Clock, Store
 from .memory import MemoryStore
 
-REDIS_PREFIX = "memoryspace:service:"  # of all keys of long-term memory in a Redis server
+REDIS_PREFIX = "memoryspace:service:"  # of every key of long-term memory in Redis
 
 _MEMORY = "memory:"
 _REDIS = ("redis", "rediss", "unix")
-# Kinds of databases, with the extra that brings what is needed.
+# Kinds of databases, each with the extra that installs its driver.
 _DATABASES = {
     "sqlite": "sql",
     "postgresql": "postgres",
@@ -25,7 +25,7 @@ _DATABASES = {
     "mysql": "mysql",
     "mariadb": "mysql",
 }
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")  # two letters at least: C:\ is a folder
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")  # at least two letters: C:\ is a folder
 
 Address = str | PathLike[str]
 
@@ -33,12 +33,29 @@ Address = str | PathLike[str]
 def open_store(
     address: Address, *, clock: Clock = time.time, events: EventStream | None = None
 ) -> Store:
-    """Return a store at an address; who opened it closes it.
+    """Return the store at an address. The caller closes it.
 
-    ``memory:`` is this process's memory. ``sqlite:///…``, ``postgresql://…`` (or ``postgres://…``),
-    ``mysql://…`` and ``mariadb://…`` are databases, ``redis://…``, ``rediss://…`` and ``unix://…``
-    Redis servers. Anything else is a folder, which one process at a time owns. Nothing is connected
-    or created before it is used.
+    Nothing is connected or created before the first use.
+
+    Args:
+        address: ``memory:`` for this process's memory; ``sqlite:///…``, ``postgresql://…`` (or
+            ``postgres://…``), ``mysql://…`` or ``mariadb://…`` for a database; ``redis://…``,
+            ``rediss://…`` or ``unix://…`` for a Redis server. Anything else is a folder, which one
+            process at a time can open.
+        clock: Returns the current time in seconds since the epoch.
+        events: The stream to emit events on; a new one by default.
+
+    Returns:
+        The store: an async context manager that closes itself.
+
+    Raises:
+        InvalidInput: The address is empty, a file, or has an unknown scheme.
+        MissingExtra: The package that the backend needs is not installed.
+        TypeError: The address is neither a string nor a path.
+
+    Example:
+        >>> async with open_store("sqlite:///memory.db") as store:
+        ...     print(await store.count(Scope("alice")))
     """
     if not isinstance(address, str):
         return _folder(address, clock, events)
@@ -63,14 +80,14 @@ def _folder(address: Address, clock: Clock, events: EventStream | None) -> Store
     if not isinstance(address, str | PathLike):
         raise TypeError(
             f"a store's address must be a str or a path, got {type(address).__name__}; "
-            "a store that is open is given as it is"
+            "pass a store that is already open directly"
         )
     if not str(address).strip():
-        raise InvalidInput("the address of a store is empty; name a folder, or write 'memory:'")
+        raise InvalidInput("the address of the store is empty; pass a folder or 'memory:'")
     folder = Path(address).expanduser()
     if folder.exists() and not folder.is_dir():
         raise InvalidInput(
-            f"{folder} is a file, not a folder; for a SQLite database write sqlite:///{folder}"
+            f"{folder} is a file, not a folder; for a SQLite database use sqlite:///{folder}"
         )
     from .space import SpaceStore
 
@@ -81,7 +98,7 @@ def _database(address: str, scheme: str, clock: Clock, events: EventStream | Non
     _check_installed("sqlalchemy", _DATABASES[scheme.partition("+")[0]])
     from .sql import SQLStore
 
-    url = scheme + address[len(scheme) :]  # whichever letters it was written in
+    url = scheme + address[len(scheme) :]  # the scheme in lower case
     return SQLStore(url, clock=clock, events=events)
 
 
@@ -94,11 +111,11 @@ def _redis(address: str, clock: Clock, events: EventStream | None) -> Store:
 
 def _unknown(scheme: str) -> InvalidInput:
     if scheme in ("http", "https"):
-        return InvalidInput(f"an address that begins with {scheme}: is a server's, not a store's")
+        return InvalidInput(f"{scheme}: begins the address of a server, not of a store")
     known = ", ".join((*_DATABASES, *_REDIS))
     return InvalidInput(
-        f"no store is known by {scheme!r}: an address is 'memory:', a folder, or begins with one "
-        f"of {known}, and '://'; a folder of such a name is given as a Path"
+        f"unknown store {scheme!r}: an address is 'memory:', a folder, or begins with one of "
+        f"{known}, followed by '://'; pass a folder of that name as a Path"
     )
 
 

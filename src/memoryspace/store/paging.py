@@ -1,8 +1,8 @@
-"""A page of what several sessions hold, found by rank: what is passed over is never looked at.
+"""Paging over the entries of several sessions by rank, without visiting the skipped entries.
 
-Each session is in order of seq, so how many of its entries stand before a seq is a bisection. The
-seq of the n-th of all is found by halving the range of seqs; sessions that lie wholly on one side
-of it are counted once and left alone.
+Each session is ordered by seq, so a bisection counts its entries below a seq. A binary search over
+the range of seqs finds the seq of the n-th entry overall. Sessions that lie entirely on one side
+are counted once and dropped from the search.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from .contract import page_of
 
 
 class InOrder(Protocol):
-    """What has a place in the order of a store."""
+    """Anything with a position in a store's order."""
 
     @property
     def seq(self) -> int:
-        """Its place."""
+        """Its position."""
 
 
 P = TypeVar("P", bound=InOrder)
@@ -29,8 +29,8 @@ P = TypeVar("P", bound=InOrder)
 by_seq = attrgetter("seq")
 
 
-class Run(Generic[P]):
-    """One session's entries in order of seq, within the bounds of a choice, some left out."""
+class SessionRun(Generic[P]):
+    """The entries of one session ordered by seq, within the bounds of ``where``, minus some."""
 
     def __init__(self, entries: Sequence[P], left_out: Collection[int], where: Where) -> None:
         self._entries = entries
@@ -42,16 +42,16 @@ class Run(Generic[P]):
 
     @property
     def first(self) -> int:
-        """The seq of the first entry, also of one that is left out."""
+        """The seq of the first entry, including those left out."""
         return self._entries[self._start].seq
 
     @property
     def last(self) -> int:
-        """The seq of the last entry, also of one that is left out."""
+        """The seq of the last entry, including those left out."""
         return self._entries[self._end - 1].seq
 
     def below(self, seq: int) -> int:
-        """Return how many entries stand before a seq."""
+        """Return how many entries have a lower seq."""
         place = bisect_left(self._entries, seq, self._start, self._end, key=by_seq)
         return place - self._start - bisect_left(self._left_out, seq)
 
@@ -66,8 +66,8 @@ class Run(Generic[P]):
         return self._start < self._end and self.first <= seq <= self.last
 
 
-def page(runs: Collection[Run[P]], limit: int, where: Where) -> list[P]:
-    """Return the page that ``where`` asks for of all the runs, in order."""
+def page(runs: Collection[SessionRun[P]], limit: int, where: Where) -> list[P]:
+    """Return the page of all runs that ``where`` selects, in order."""
     runs = [run for run in runs if len(run)]
     start, end = page_of(sum(map(len, runs)), limit, where)
     if start >= end:
@@ -78,8 +78,8 @@ def page(runs: Collection[Run[P]], limit: int, where: Where) -> list[P]:
     return found
 
 
-def _seq_at(runs: Collection[Run[P]], rank: int) -> int:
-    """Return the seq that so many of the entries stand before."""
+def _seq_at(runs: Collection[SessionRun[P]], rank: int) -> int:
+    """Return the seq of the entry at a rank."""
     low, high = min(run.first for run in runs), max(run.last for run in runs)
     passed = 0  # entries of runs that end before ``low``
     while low < high:

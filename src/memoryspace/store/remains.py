@@ -1,9 +1,9 @@
-"""What is left of deleted records below a store: an optional power of stores.
+"""Traces of deleted records below a store: an optional capability of backends.
 
-A deleted record is gone at once for everybody who asks. Its bytes may still stand where a backend
-keeps them for a while: in a log, in pages that are yet to be used again, in a snapshot. A store
-that has this power tells where, and what ends it. Where it tells nothing, nothing is left in what
-the backend itself writes; of backups, replicas and a disk's own free blocks no store can know.
+A deleted record is gone at once for every reader. Its bytes can remain for a while where the
+backend keeps them: in a log, in unused pages, in a snapshot. A store with this capability reports
+where, and what removes them. If it reports nothing, nothing is left in the files that the backend
+itself writes. Backups, replicas and free disk blocks are beyond what a store can know.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from ..portable import Portable
 
 
 class Remainder(Portable, frozen=True):
-    """A place where bytes of what was deleted may still stand, and until when they do."""
+    """A place where bytes of deleted records may remain, and the event that removes them."""
 
     where: str
     until: str
 
 
-UNKNOWN = Remainder("whatever this store keeps below its records", "it does not tell")
+UNKNOWN = Remainder("whatever this store keeps below its records", "unknown")
 
 
 @runtime_checkable
 class TellsRemains(Protocol):
-    """The power of a store to tell what is left of what was deleted."""
+    """A store that can report what remains of deleted records."""
 
     async def remains(self) -> tuple[Remainder, ...]:
-        """Remove what can be removed at once; return where something may still be."""
+        """Remove what can be removed now; return where something may remain."""
         ...

@@ -1,7 +1,7 @@
-"""One session's entries in RAM: a dict in conversation order, and what finds them quickly.
+"""The in-memory index of one session: entries in conversation order, with lookups by mark and kind.
 
-Adding, finding and removing one costs the same at any size. Lists of them, to turn pages by, are
-made when first asked for. An entry is a record, or anything else with the same few fields.
+Adding, finding and removing an entry takes the same time at any size. The sorted lists for paging
+are built on first use. An entry is a record, or anything else with the same fields.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Generic, Protocol, TypeVar
 
 from ..record import Where
-from .paging import Run, by_seq
+from .paging import SessionRun, by_seq
 
 
-class Entry(Protocol):
-    """What an index needs to know of a record: its fields of the same names, to be read."""
+class SessionEntry(Protocol):
+    """The fields of a record that an index reads."""
 
-    # ruff: noqa: D102  # the names say it
+    # ruff: noqa: D102  # the names are self-explanatory
     @property
     def id(self) -> str: ...
     @property
@@ -34,33 +34,33 @@ class Entry(Protocol):
     def expires_at(self) -> float | None: ...
 
 
-E = TypeVar("E", bound=Entry)
+E = TypeVar("E", bound=SessionEntry)
 
-MAX_LOGGED = 256  # changes; whoever has missed more of them looks at everything again
+MAX_LOGGED = 256  # changes; a reader that missed more reads everything again
 
 
 class ChangeLog:
-    """The newest changes other than appends: of which entries they were."""
+    """The most recent changes other than appends, each with the entry it changed."""
 
     def __init__(self, change: int) -> None:
-        self._begin = change  # what came later is here
+        self._begin = change  # every later change is logged
         self._changes: deque[tuple[int, str, int]] = deque()
 
-    def note(self, change: int, entry: Entry) -> None:
-        """Add a change of an entry."""
+    def note(self, change: int, entry: SessionEntry) -> None:
+        """Log a change of an entry."""
         if len(self._changes) == MAX_LOGGED:
             self._begin = self._changes.popleft()[0]
         self._changes.append((change, entry.id, entry.seq))
 
     def after(self, change: int) -> list[tuple[str, int]] | None:
-        """Return the id and seq of what changed after a change; None if not all of it is known."""
+        """Return the id and seq of entries changed after ``change``; None if some were dropped."""
         if change < self._begin:
             return None
         return [(id_, seq) for number, id_, seq in self._changes if number > change]
 
 
 class Session(Generic[E]):
-    """One session's entries in conversation order, and which of them carry which mark."""
+    """The entries of one session in conversation order, indexed by mark and kind."""
 
     def __init__(self, changes: Iterator[int]) -> None:
         self.records: dict[str, E] = {}
@@ -70,12 +70,12 @@ class Session(Generic[E]):
         self._of_kind: Counter[str] = Counter()
         self._marked: defaultdict[str, set[str]] = defaultdict(set)
         self._due: list[tuple[float, str]] = []
-        self._lists: dict[str | None, list[E]] = {}  # of a kind, or of all, in order
+        self._lists: dict[str | None, list[E]] = {}  # by kind, None for all; in order
         self._log: ChangeLog | None = None
         self.vectors: dict[str, dict[str, bytes]] = {}  # id → space → vector
 
     def add(self, entry: E) -> None:
-        """Put an entry at the end."""
+        """Append an entry."""
         self.records[entry.id] = entry
         for entries in self._lists_of(entry):
             entries.append(entry)
@@ -87,13 +87,13 @@ class Session(Generic[E]):
             heapq.heappush(self._due, (entry.expires_at, entry.id))
 
     def sort(self) -> None:
-        """Bring entries that were added in any order into conversation order."""
+        """Sort entries that were added in arbitrary order."""
         self.records = {entry.id: entry for entry in sorted(self.records.values(), key=by_seq)}
         self.last_seq = max((entry.seq for entry in self.records.values()), default=0)
         self.forget_lists()
 
     def remove(self, entry_id: str) -> None:
-        """Take an entry out."""
+        """Remove an entry."""
         entry = self.records.pop(entry_id)
         for entries in self._lists_of(entry):
             del entries[bisect_left(entries, entry.seq, key=by_seq)]
@@ -103,7 +103,7 @@ class Session(Generic[E]):
         self._changed(entry)
 
     def remark(self, entry: E, marked: E) -> None:
-        """Let an entry be the same with other marks."""
+        """Replace an entry with the same one under other marks."""
         self._unmark(entry.id, entry.marks - marked.marks)
         for mark in marked.marks - entry.marks:
             self._marked[mark].add(entry.id)
@@ -113,28 +113,29 @@ class Session(Generic[E]):
         self._changed(entry)
 
     def expire(self, now: float) -> None:
-        """Take out whose time is over."""
+        """Remove the expired entries."""
         while self._due and self._due[0][0] <= now:
             due, entry_id = heapq.heappop(self._due)
             entry = self.records.get(entry_id)
-            if entry is not None and entry.expires_at == due:  # else removed and added anew
+            if entry is not None and entry.expires_at == due:  # else it was removed and added again
                 self.remove(entry_id)
 
     def count(self, kind: str | None, now: float) -> int:
-        """Return how many entries there are, of one kind or of all."""
+        """Return the number of entries, of one kind or of all."""
         self.expire(now)
         return len(self.records) if kind is None else self._of_kind[kind]
 
     def choose(self, where: Where, now: float) -> list[E]:
         """Return the matching entries in conversation order."""
         self.expire(now)
-        matches: Callable[[E], bool] = where.matches  # type: ignore[assignment]  # needs these fields alone
+        matches: Callable[[E], bool] = where.matches  # type: ignore[assignment]  # reads only these fields
         return [entry for entry in self._candidates(where) if matches(entry)]
 
     def changed_after(self, change: int, now: float) -> list[tuple[int, E | None]] | None:
-        """Return the seq of each entry that was changed since, and the entry if it is still there.
+        """Return the seq of each entry changed after ``change``, and the entry if it still exists.
 
-        None if that is not known: it is noted from the first call of this on, and not for ever.
+        Return None if the changes are unknown: logging starts with the first call, and old changes
+        are dropped.
         """
         self.expire(now)
         if self._log is None:
@@ -143,19 +144,19 @@ class Session(Generic[E]):
         return None if changed is None else [(seq, self._at(id_, seq)) for id_, seq in changed]
 
     def after(self, seq: int) -> list[E]:
-        """Return what came after a seq, in conversation order."""
+        """Return the entries after a seq, in conversation order."""
         return [*self._newest_down_to(seq)][::-1]
 
-    def run(self, where: Where, now: float) -> Run[E]:
-        """Return what a page is cut out of, if neither ids nor marks are asked for."""
+    def run(self, where: Where, now: float) -> SessionRun[E]:
+        """Return the entries to page over, for a ``where`` without ids and marks."""
         self.expire(now)
         marked = {id_ for mark in where.without for id_ in self._marked.get(mark, ())}
         unwanted = (self.records[entry_id] for entry_id in marked)
         left_out = [each.seq for each in unwanted if where.kind in (None, each.kind)]
-        return Run(self._list_of(where.kind), left_out, where)
+        return SessionRun(self._list_of(where.kind), left_out, where)
 
     def forget_lists(self) -> None:
-        """Make the lists anew when they are next needed."""
+        """Drop the sorted lists; they are rebuilt when next needed."""
         self._lists.clear()
 
     def _changed(self, entry: E) -> None:
@@ -176,7 +177,7 @@ class Session(Generic[E]):
         return self._lists[kind]
 
     def _lists_of(self, entry: E) -> list[list[E]]:
-        """Return the lists that an entry stands in, of those that are made."""
+        """Return the existing lists that contain an entry."""
         if not self._lists:
             return []
         return [self._lists[kind] for kind in (None, entry.kind) if kind in self._lists]
@@ -188,7 +189,7 @@ class Session(Generic[E]):
                 del self._marked[mark]
 
     def _candidates(self, where: Where) -> Iterable[E]:
-        """Return the fewest entries that may match, in conversation order."""
+        """Return the smallest known set of entries that can match, in conversation order."""
         if where.ids is not None:
             return self._in_order(where.ids)
         if where.marks:

@@ -1,4 +1,4 @@
-"""Who is in which session: the index that shelves in this process keep in RAM."""
+"""The in-memory index of users, sessions and entries, for backends that live in this process."""
 
 from __future__ import annotations
 
@@ -15,40 +15,40 @@ from .session import E, Session
 from .users import UserNames, UserPage, checked_limit, cursor_after, user_before
 from .vectors import Place
 
-FEW = 64  # to be removed at once; with more of them, lists are made anew when next needed
+FEW = 64  # removals that update the lists in place; more of them rebuild the lists when needed
 
 
-class Seen(Struct, frozen=True):
-    """What was there when somebody looked: of which index, and each session's revision."""
+class IndexState(Struct, frozen=True):
+    """A state that ``Changes`` starts from: which index, and the revision of each session."""
 
     index: object
     revisions: dict[str, tuple[int, int]]
 
 
 class News(Struct, Generic[E], frozen=True):
-    """What ``Changes`` tells, with entries in place of records."""
+    """``Changes``, with entries instead of records."""
 
-    state: Seen
+    state: IndexState
     entries: list[E]
     kept: dict[str, dict[str, int]]
     gone: frozenset[str]
 
 
 class Sessions(Generic[E]):
-    """Users, their sessions, and the entries in them. Not thread-safe."""
+    """Users, their sessions, and the entries of each session. Not thread-safe."""
 
     def __init__(self) -> None:
         self._users: dict[str, dict[str, Session[E]]] = {}
-        self._names = UserNames()  # of the users, in order
-        self._changes = count(1)  # never repeats, also not for a session that comes again
-        self._identity = object()  # revisions mean nothing to another index
+        self._names = UserNames()  # of the users, sorted
+        self._changes = count(1)  # never repeats, even if a session is deleted and created again
+        self._identity = object()  # revisions are meaningless to another index
 
     def find(self, user: str, name: str) -> Session[E] | None:
-        """Return a session that exists."""
+        """Return a session, or None if it does not exist."""
         return self._users.get(user, {}).get(name)
 
     def open(self, user: str, name: str) -> Session[E]:
-        """Return a session, new if need be."""
+        """Return a session; create it if it does not exist."""
         sessions = self._users.get(user)
         if sessions is None:
             sessions = self._users[user] = {}
@@ -59,8 +59,8 @@ class Sessions(Generic[E]):
         return session
 
     def of(self, user: str, entry: E) -> Session[E]:
-        """Return the session that an entry stands in."""
-        assert entry.session is not None  # every entry was put into one
+        """Return the session of an entry."""
+        assert entry.session is not None  # every stored entry has one
         return self._users[user][entry.session]
 
     def choose(self, scope: Scope, where: Where, now: float) -> list[E]:
@@ -74,13 +74,13 @@ class Sessions(Generic[E]):
         return limited(found, where)
 
     def count(self, scope: Scope, where: Where, now: float) -> int:
-        """Return how many entries match; of whole sessions or kinds, without looking at them."""
+        """Return how many entries match, without visiting them for whole sessions or kinds."""
         if where.is_only_kind:
             return sum(each.count(where.kind, now) for each in self._within(scope))
         return len(self.choose(scope, where, now))
 
     def size(self, scope: Scope, where: Where) -> int:
-        """Return about how many entries have to be looked at to choose some."""
+        """Estimate how many entries ``choose`` has to visit."""
         if where.ids is not None:
             return len(where.ids)
         sessions = self._within(scope)
@@ -88,8 +88,8 @@ class Sessions(Generic[E]):
             return where.limit + len(sessions)
         return sum(len(each.records) for each in sessions)
 
-    def size_since(self, user: str, state: Seen | None) -> int:
-        """Return about how many entries have to be looked at to tell what happened since."""
+    def size_since(self, user: str, state: IndexState | None) -> int:
+        """Estimate how many entries ``since`` has to visit."""
         known = {} if state is None or state.index is not self._identity else state.revisions
         return sum(
             1
@@ -101,7 +101,7 @@ class Sessions(Generic[E]):
     def standing_at(
         self, user: str, places: Iterable[Place], now: float
     ) -> Iterator[tuple[Place, Session[E]]]:
-        """Yield those places at which that very version of an entry is, with its session."""
+        """Yield the places whose version of an entry is current, each with its session."""
         for place in places:
             session = self.find(user, place.session)
             if session is None:
@@ -112,15 +112,15 @@ class Sessions(Generic[E]):
                 yield place, session
 
     def living(self, user: str, now: float) -> list[Session[E]]:
-        """Return the sessions of a user that have entries, without those that have expired."""
+        """Return the user's sessions that have live entries."""
         return [session for _, session in self._living(user, now)]
 
     def names(self, user: str, now: float) -> list[str]:
-        """Return the sessions of a user that have entries, sorted."""
+        """Return the names of the user's sessions that have live entries, sorted."""
         return sorted(name for name, _ in self._living(user, now))
 
     def users(self, cursor: str | None, limit: int, now: float) -> UserPage:
-        """Return a page of the users who have entries."""
+        """Return a page of the users that have live entries."""
         behind = self._names.after(user_before(cursor))
         looked_at = list(islice(behind, checked_limit(limit)))
         found = tuple(user for user in looked_at if any(True for _ in self._living(user, now)))
@@ -128,12 +128,12 @@ class Sessions(Generic[E]):
         return UserPage(found, None if is_last else cursor_after(looked_at[-1]))
 
     def entries(self, user: str, now: float) -> Iterator[E]:
-        """Yield all entries of a user, session by session."""
+        """Yield all live entries of a user, session by session."""
         for _, session in self._living(user, now):
             yield from session.records.values()
 
-    def since(self, user: str, state: Seen | None, now: float) -> News[E]:
-        """Tell what happened since a state of this index; any other state knew nothing of it."""
+    def since(self, user: str, state: IndexState | None, now: float) -> News[E]:
+        """Return what changed since a state. For a state of another index, everything is new."""
         known = {} if state is None else state.revisions
         is_ours = state is not None and state.index is self._identity
         entries: list[E] = []
@@ -146,10 +146,10 @@ class Sessions(Generic[E]):
             revisions[name] = (session.last_change, session.last_seq)
         entries.sort(key=by_seq)
         gone = frozenset(known.keys() - revisions.keys())
-        return News(Seen(self._identity, revisions), entries, kept, gone)
+        return News(IndexState(self._identity, revisions), entries, kept, gone)
 
     def remove(self, user: str, entries: Collection[E]) -> None:
-        """Remove entries, and sessions and users that have none left."""
+        """Remove entries, and the sessions and users that become empty."""
         sessions = self._users.get(user, {})
         if len(entries) > FEW:
             for session in sessions.values():
@@ -163,7 +163,7 @@ class Sessions(Generic[E]):
             self._names.remove(user)
 
     def take(self, scope: Scope, now: float) -> list[E]:
-        """Remove whole sessions, however long they are; return what was in them, in order."""
+        """Remove whole sessions at once; return their entries in order."""
         sessions = self._users.get(scope.user, {})
         names = list(sessions) if scope.session is None else [scope.session]
         taken = [sessions.pop(name) for name in names if name in sessions]
@@ -184,7 +184,7 @@ class Sessions(Generic[E]):
         return () if session is None else (session,)
 
     def _living(self, user: str, now: float) -> Iterator[tuple[str, Session[E]]]:
-        """Yield the sessions that have entries: one whose entries have all expired has none."""
+        """Yield the sessions that have entries after the expired ones are removed."""
         for name, session in self._users.get(user, {}).items():
             if session.count(None, now):
                 yield name, session

@@ -1,4 +1,4 @@
-"""Who has something in a store, page after page, and how much."""
+"""The users of a store: pages of their names, cursors, and how much each has stored."""
 
 from __future__ import annotations
 
@@ -12,14 +12,19 @@ from ..record import check_id
 
 USERS_AT_ONCE = 100
 MOST_USERS_AT_ONCE = 1000
-_BUCKET = 512  # names in a list of their own: a new one moves no more than these
+_BUCKET = 512  # names per list: inserting one moves no more than twice as many
 
 
 class Usage(Portable, frozen=True):
-    """What a user has: living records, the sessions they stand in, and their bytes as stored.
+    """How much a user has stored.
 
-    Bytes are those of the records themselves, indexes and marks aside; they compare between users
-    of one store. A service also tells how many ``vectors`` are kept beside them, and their bytes.
+    Attributes:
+        records: The number of live records.
+        sessions: The number of sessions with live records.
+        bytes: The size of the records, without indexes and marks. Comparable between the users of
+            one store, not between stores.
+        vectors: The number of stored vectors. Only services report it.
+        vector_bytes: The size of the vectors. Only services report it.
     """
 
     records: int = 0
@@ -30,20 +35,20 @@ class Usage(Portable, frozen=True):
 
 
 class UserPage(Portable, frozen=True):
-    """Some users who have something. ``cursor`` leads to the next page; ``None`` at the end."""
+    """A page of users. Pass ``cursor`` to get the next page; it is ``None`` on the last one."""
 
     users: tuple[str, ...]
     cursor: str | None = None
 
 
 class UserNames:
-    """Names of users in order, each once, in lists short enough to be changed quickly."""
+    """A sorted set of user names, split into lists short enough for fast inserts."""
 
     def __init__(self) -> None:
         self._buckets: list[list[str]] = []
 
     def add(self, name: str) -> None:
-        """Take in a name that is not there."""
+        """Add a name that is not in the set."""
         if not self._buckets:
             self._buckets.append([name])
             return
@@ -55,7 +60,7 @@ class UserNames:
             del bucket[_BUCKET:]
 
     def remove(self, name: str) -> None:
-        """Take out a name that is there."""
+        """Remove a name that is in the set."""
         place = bisect_right(self._buckets, name, key=_first) - 1
         bucket = self._buckets[place]
         del bucket[bisect_left(bucket, name)]
@@ -63,7 +68,7 @@ class UserNames:
             del self._buckets[place]
 
     def after(self, name: str) -> Iterator[str]:
-        """Yield the names behind one, in order."""
+        """Yield the names after a name, in order."""
         place = max(0, bisect_right(self._buckets, name, key=_first) - 1)
         for bucket in self._buckets[place:]:
             yield from bucket[bisect_right(bucket, name) :]
@@ -75,21 +80,21 @@ def cursor_after(user: str) -> str:
 
 
 def user_before(cursor: str | None) -> str:
-    """Return the user that ``cursor_after`` was given, or without a cursor nobody."""
+    """Return the user that a cursor encodes, or an empty string without a cursor."""
     if cursor is None:
         return ""
     try:
         padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)
         user = check_id("user id", urlsafe_b64decode(padded).decode())
-    except (AttributeError, ValueError):  # wrong ids and wrong encodings are such, too
+    except (AttributeError, ValueError):  # invalid ids and encodings are ValueErrors
         user = ""
     if cursor_after(user) != cursor or not user:
-        raise InvalidInput(f"no cursor of a page of users: {cursor!r}; begin without one")
+        raise InvalidInput(f"invalid cursor for a page of users: {cursor!r}; begin without one")
     return user
 
 
 def checked_limit(limit: int) -> int:
-    """Return how many users a page may name."""
+    """Return the limit if a page may be that long; raise ``InvalidInput`` otherwise."""
     if type(limit) is not int or not 0 < limit <= MOST_USERS_AT_ONCE:
         raise InvalidInput(f"a page has 1 to {MOST_USERS_AT_ONCE} users, got limit={limit!r}")
     return limit

@@ -1,12 +1,11 @@
-"""Vectors beside records: an optional power of stores.
+"""Vectors stored beside records: an optional capability of backends.
 
-What an embedder made of a record is kept with it, so that no other process has to make it again. A
-vector is bytes to a store, under the name of the space it belongs to (the embedder's name), and
-belongs to one version of a record: that of its ``seq``. It is kept only while that version is
-there. Whatever removes the record, a deletion, a replacement or its expiry, removes its vectors in
-the same step, so none can be written for a record that is gone.
+A record's embedding is stored with it, so that no other process computes it again. To a store, a
+vector is bytes under the name of a space (the embedder's name). It belongs to one version of a
+record, identified by ``seq``, and is deleted in the same step as that version, by a deletion, a
+replacement or expiry. So no vector can be written for a record that is gone.
 
-Vectors are a cache: losing one costs the work of making it again, nothing else.
+Vectors are a cache: a lost one only has to be computed again.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ MAX_VECTOR_BYTES = 1 << 16
 
 
 class Place(NamedTuple):
-    """Where one version of a user's record stands."""
+    """The location of one version of a user's record."""
 
     session: str
     id: str
@@ -32,7 +31,7 @@ class Place(NamedTuple):
 
 
 class Kept(Struct, frozen=True):
-    """How many vectors of a space there are, and how many bytes they take together."""
+    """The number of vectors in a space, and their total size in bytes."""
 
     count: int
     size: int
@@ -40,38 +39,38 @@ class Kept(Struct, frozen=True):
 
 @runtime_checkable
 class KeepsVectors(Protocol):
-    """The power of a store to keep vectors. ``memoryspace.testing`` checks one against this."""
+    """A store that can keep vectors. ``memoryspace.testing`` has its contract suite."""
 
     async def vectors(self, user: str, space: str, places: Collection[Place]) -> dict[int, bytes]:
-        """Return the vectors of those records that are there and have one, by their seq."""
+        """Return the stored vectors of the records that still exist, by seq."""
         ...
 
     async def put_vectors(self, user: str, space: str, vectors: Mapping[Place, bytes]) -> int:
-        """Keep vectors of records that are still there, in place of older ones; return how many."""
+        """Store or replace vectors of records that still exist; return how many were stored."""
         ...
 
     async def vector_spaces(self, user: str) -> dict[str, Kept]:
-        """Return what is kept of a user, by space."""
+        """Return how many vectors a user has, by space."""
         ...
 
     async def drop_vectors(self, user: str, space: str) -> int:
-        """Forget all vectors of a user in a space; return how many there were."""
+        """Delete all vectors of a user in a space; return how many there were."""
         ...
 
 
 def place_of(record: Record) -> Place:
-    """Return where a stored record stands."""
+    """Return the location of a stored record."""
     return Place(session_in(record), record.id, record.seq)
 
 
 def check_space(user: str, space: str) -> None:
-    """Refuse what no store could keep vectors under."""
+    """Raise ``InvalidInput`` unless the user id and the name of the space are valid."""
     check_id("user id", user)
     check_id("vector space", space)
 
 
 def check_vectors(user: str, space: str, vectors: Mapping[Place, bytes]) -> None:
-    """Refuse what cannot be kept; that a record is there is for the store to see."""
+    """Raise unless all vectors can be stored. The store checks whether the records exist."""
     check_space(user, space)
     for place, vector in vectors.items():
         if not isinstance(vector, bytes):
@@ -79,5 +78,5 @@ def check_vectors(user: str, space: str, vectors: Mapping[Place, bytes]) -> None
         if not 0 < len(vector) <= MAX_VECTOR_BYTES:
             raise InvalidInput(
                 f"the vector of record {place.id!r} has {len(vector)} bytes; "
-                f"from 1 to {MAX_VECTOR_BYTES} can be kept"
+                f"a vector must have 1 to {MAX_VECTOR_BYTES}"
             )

@@ -1,4 +1,8 @@
-"""For those who build on memoryspace: the contracts as checks, and small tools for tests."""
+"""Contract suites for custom backends, and tools for tests.
+
+Each contract is a tuple of checks: functions that raise ``AssertionError`` if a backend breaks the
+contract. They need no test framework.
+"""
 
 from __future__ import annotations
 

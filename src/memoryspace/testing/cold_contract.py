@@ -1,4 +1,4 @@
-"""The contract of a cold storage as checks: plain functions, each taking a new, empty storage.
+"""The contract of cold storage engines: functions that check a new, empty storage.
 
 for check in COLD_CONTRACT:
     with make_storage() as storage:
@@ -214,7 +214,7 @@ def _error_of(call: Callable[..., object], *given: Any) -> tuple[type[BaseExcept
         call(*given)
     except Exception as error:
         return type(error), str(error)
-    raise AssertionError("this must raise an error")
+    raise AssertionError("the call must raise an error")
 
 
 COLD_CONTRACT: list[ColdCheck] = [

@@ -1,10 +1,10 @@
-"""The contract of working memory as checks, each taking a function that makes a memory.
+"""The contract of working memory: coroutines that check memories made by a factory.
 
     for check in MEMORY_CONTRACT:
         await check(make_memory)
 
-``make_memory(user_id, session_id)`` must return a memory over the same data each time: calling it
-again with the same ids is what a restart is.
+``make_memory(user_id, session_id)`` must return a memory on the same data each time: the checks
+simulate a restart by calling it again with the same ids.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def says(*texts: str) -> list[Msg]:
 
 
 def ids(messages: list[Msg]) -> list[str]:
-    """Return the ids of messages, in their order."""
+    """Return the ids of messages in order."""
     return [msg.id for msg in messages]
 
 
@@ -350,7 +350,7 @@ async def _assert_raises(kind: type[Exception], call: Awaitable[object]) -> None
         await call
     except kind:
         return
-    raise AssertionError(f"this must raise {kind.__name__}")
+    raise AssertionError(f"the call must raise {kind.__name__}")
 
 
 MEMORY_CONTRACT: list[MemoryCheck] = [

@@ -1,4 +1,4 @@
-"""``ScriptedModel``: a chat model that says what it was told to, and knows what it was asked."""
+"""``ScriptedModel``: a chat model that returns prepared answers and records its calls."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..message import ContentBlock
 from ..model import Answer, ChatModelBase, ChatResponse, ToolChoice
 from ..model.base import StructuredModel
 
-# A text, blocks, a whole response, an error to be raised, or what makes one of these of a prompt.
+# A text, blocks, a whole response, an error to raise, or a function of the prompt that returns one.
 Line: TypeAlias = (
     str
     | list[ContentBlock]
@@ -23,7 +23,7 @@ Line: TypeAlias = (
 
 @dataclass(frozen=True)
 class ScriptedCall:
-    """What a model was asked."""
+    """The arguments of one call to a ``ScriptedModel``."""
 
     messages: list[dict[str, Any]]
     tools: list[dict[str, Any]] | None
@@ -32,9 +32,22 @@ class ScriptedCall:
 
 
 class ScriptedModel(ChatModelBase):
-    """Answers with one line of the script after another; ``ModelFailed`` when it is over.
+    """A chat model that returns one prepared answer after another.
 
-    With ``stream`` an answer grows block by block, each text in two pieces.
+    ``calls`` records what it was asked.
+
+    Args:
+        *lines: The answers: texts, blocks, whole responses, errors to raise, or functions of the
+            prompt that return one of these.
+        stream: Stream each answer block by block, each text in two chunks.
+        model_name: The name of the model.
+
+    Raises:
+        ModelFailed: On a call, if there are no lines left.
+
+    Example:
+        >>> model = ScriptedModel("Hello!", ModelFailed("down"))
+        >>> response = await model([{"role": "user", "content": "Hi"}])
     """
 
     def __init__(self, *lines: Line, stream: bool = False, model_name: str = "scripted") -> None:
@@ -49,10 +62,10 @@ class ScriptedModel(ChatModelBase):
         tool_choice: ToolChoice | None = None,
         structured_model: StructuredModel | None = None,
     ) -> Answer:
-        """Say the next line."""
+        """Return the next answer."""
         self.calls.append(ScriptedCall(messages, tools, tool_choice, structured_model))
         if not self.lines:
-            raise ModelFailed(f"the script of {self.name!r} is over; give it another line")
+            raise ModelFailed(f"the script of {self.name!r} has no lines left; add another")
         response = _response(self.lines.pop(0), messages)
         return _streamed(response) if self.stream else response
 

@@ -1,10 +1,10 @@
-"""The contract of a memory service as checks: plain coroutines, each taking a maker of services.
+"""The contract of memory services: coroutines that check services made by a factory.
 
     for check in SERVICE_CONTRACT:
         await check(make_service)
 
-``make_service(**options)`` must return a service over the same data each time, not started, and
-pass on ``settings`` and ``deriver``. Each check works for users of its own, in any order.
+``make_service(**options)`` must return a service on the same data each time, not started, and pass
+on ``settings`` and ``deriver``. Each check uses its own users, so they can run in any order.
 """
 
 from __future__ import annotations
@@ -311,7 +311,7 @@ async def check_secrets_can_be_masked_or_refused(make: ServiceMaker) -> None:
         if isinstance(service, StandsOnStore):
             kept += str(await service.store.select(Scope(user)))
         assert "Tulip!929" not in kept
-        assert "'door_code': 4821" not in kept  # ids and times may have such digits
+        assert "'door_code': 4821" not in kept  # ids and times may contain these digits
         assert masked.text == "my pw is •••"
         assert masked.metadata["n"] == 4
         assert not masked.holds_secret

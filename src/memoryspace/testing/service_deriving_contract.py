@@ -1,5 +1,7 @@
-"""The part of the service contract about deriving: one service may have several derivers, and
-several services, each with its own, may stand on one store.
+"""The part of the service contract about derivation.
+
+One service may have several derivers, and several services with their own derivers may share one
+store.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from .service_tools import ServiceCheck, ServiceMaker, fresh_user, refuses, said
 
 
 class _Echo:
-    """Derives a memory of its kind from each that was said, while it ``is_up``."""
+    """Derives a memory of its kind from each message, while it ``is_up``."""
 
     is_quick = True
 
@@ -40,7 +42,7 @@ class _Echo:
 
 
 class _Picky(_Echo):
-    """Wants to know only of what names it."""
+    """Concerned only with messages that contain its name."""
 
     def concerns(self, memories: Sequence[MemoryItem], details: Mapping[str, Any]) -> bool:
         return any(self.name in memory.text for memory in memories)

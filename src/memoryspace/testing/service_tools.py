@@ -1,4 +1,4 @@
-"""What checks of a memory service are made with."""
+"""Helpers shared by the checks of the service contract."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ ServiceCheck = Callable[[ServiceMaker], Awaitable[None]]
 
 
 def fresh_user() -> str:
-    """Return a user nobody else has."""
+    """Return a new unique user."""
     return f"user-{new_id()}"
 
 
 def said(text: str, role: Literal["user", "assistant"] = "user", **fields: Any) -> Message:
-    """Return a message of one text."""
+    """Return a message with one text."""
     return Message(role=role, content=[TextContent(text=text)], **fields)
 
 
@@ -30,7 +30,7 @@ def texts(found: list[Any]) -> list[str]:
 
 
 async def refuses(call: Awaitable[Any], *words: str, kind: type[Exception] = InvalidInput) -> None:
-    """Check that a call fails, and says these words."""
+    """Check that a call raises an error whose message contains these words."""
     try:
         await call
     except kind as error:

@@ -1,10 +1,10 @@
-"""The store contract as checks: plain coroutines, each taking a function that makes a store.
+"""The store contract: coroutines that check stores made by a factory.
 
     for check in STORE_CONTRACT:
         await check(make_store)
 
-``make_store(**options)`` must return a store over the same data each time and pass on ``clock``.
-Each check works for users of its own, so one database serves them all, and in any order.
+``make_store(**options)`` must return a store on the same data each time and pass on ``clock``.
+Each check uses its own users, so they can share one database and run in any order.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The younger half of the store contract: pages, compare and set, and following what changes.
+"""The part of the store contract about pages, compare-and-set and ``changes``.
 
 The checks are part of ``STORE_CONTRACT``.
 """
@@ -15,12 +15,12 @@ from .tools import ManualClock, fresh_scope
 
 
 def note(id_: str, *marks: str, kind: str = "note", expires_at: float | None = None) -> Record:
-    """Return a record that is no message."""
+    """Return a record that is not a message."""
     return Record(id_, {"said": id_}, id_, frozenset(marks), kind, expires_at=expires_at)
 
 
 def at(found: Record) -> Where:
-    """Return what names this very version of a record."""
+    """Return a condition that matches exactly this version of a record."""
     return Where(ids=frozenset({found.id}), after=found.seq - 1, before=found.seq + 1)
 
 
@@ -269,7 +269,7 @@ async def _check_pages(store: Store, scope: Scope, condition: Where) -> None:
 
 
 async def _fill_sessions(store: Store, user: str) -> None:
-    """Fill sessions of one kind, of two, of mostly another, in turn and one after the other."""
+    """Fill sessions with one, two, or mostly other kinds, interleaved and consecutively."""
     for number in range(12):
         await store.append(Scope(user, "one"), [note(new_id())])
         marks = ["hidden"] if number % 3 == 0 else ["x"] if number % 3 == 1 else []

@@ -1,4 +1,4 @@
-"""What the checks of the store contract are written with."""
+"""Helpers shared by the checks of the store contract."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ StoreCheck = Callable[[StoreMaker], Awaitable[None]]
 
 
 class Mirror:
-    """A copy of a user's records that is kept up to date by ``changes`` alone."""
+    """A copy of a user's records, updated only from ``changes``."""
 
     def __init__(self) -> None:
         self.state: object = None
         self._sessions: dict[str, dict[int, Record]] = {}
 
     async def catch_up(self, store: Store, user: str) -> Changes:
-        """Ask what happened, and let it happen here."""
+        """Read the changes and apply them."""
         changes = await store.changes(user, self.state)
         for name in changes.gone:
             self._sessions.pop(name, None)
@@ -35,7 +35,7 @@ class Mirror:
         return changes
 
     def held(self, now: float = 0.0) -> list[tuple[int, str, str]]:
-        """Return what is held and has not expired, in order: seq, session and id."""
+        """Return seq, session and id of the records that have not expired, in order."""
         every = [each for session in self._sessions.values() for each in session.values()]
         living = [each for each in every if each.expires_at is None or each.expires_at > now]
         return sorted((each.seq, session_in(each), each.id) for each in living)
@@ -50,19 +50,19 @@ def record(text: str = "hello", *marks: str, id: str | None = None) -> Record:
 
 
 def records(count: int) -> list[Record]:
-    """Return so many records of new messages."""
+    """Return ``count`` records of new messages."""
     return [record(f"message {number}") for number in range(count)]
 
 
 def ids(found: list[Record]) -> list[str]:
-    """Return the ids of records, in their order."""
+    """Return the ids of records in order."""
     return [each.id for each in found]
 
 
 async def assert_refused(call: Awaitable[object]) -> None:
-    """Await a call that must be refused."""
+    """Await a call and check that it raises ``InvalidInput``."""
     try:
         await call
     except InvalidInput:
         return
-    raise AssertionError("this must be refused with InvalidInput")
+    raise AssertionError("the call must raise InvalidInput")

@@ -1,4 +1,4 @@
-"""Checks of the store contract: who has something in a store, and how much."""
+"""The part of the store contract about users and usage."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BAD_CURSORS = ["", "!", "=", "YQ==", "A", "YW4\n", "é", "AA", "_____w"]
 
 
 async def walk(store: Store, ours: str, limit: int = MOST_USERS_AT_ONCE) -> list[str]:
-    """Return all users whose names begin so, of all pages; there may be others in the store."""
+    """Return the users of all pages whose names begin with ``ours``; the store may have others."""
     found: list[str] = []
     cursor = None
     while True:
@@ -96,7 +96,7 @@ async def check_usage_counts_what_a_user_has(make: StoreMaker) -> None:
     await store.append(Scope(user, "t"), [big])
     both = await store.usage(user)
     assert (both.records, both.sessions) == (2, 2)
-    assert 3000 <= both.bytes - small.bytes <= 8000  # text may stand in a record twice
+    assert 3000 <= both.bytes - small.bytes <= 8000  # a record may contain the text twice
     await store.mark(Scope(user), Where(), add={"x"})
     await store.append(Scope(user, "t"), [big])
     assert await store.usage(user) == both

@@ -1,9 +1,9 @@
-"""The power to keep vectors as checks, for stores that have it: see ``store.vectors``.
+"""The contract of stores that keep vectors: see ``store.vectors``.
 
     for check in VECTORS_CONTRACT:
         await check(make_store)
 
-``make_store`` is that of ``STORE_CONTRACT``.
+``make_store`` is the same as for ``STORE_CONTRACT``.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ ODD_BYTES = [b"\0", b"\xff" * 400, bytes(range(256)), b"3\0abc", b"\r\n$-1\r\n",
 
 
 def power_of(store: Store) -> KeepsVectors:
-    """Return the store as one that keeps vectors."""
+    """Return the store as ``KeepsVectors``."""
     assert isinstance(store, KeepsVectors), "this store keeps no vectors"
     return store
 
 
 async def stored(store: Store, scope: Scope, new: Sequence[Record]) -> list[Place]:
-    """Append records and return where they stand."""
+    """Append records and return their locations."""
     await store.append(scope, new)
     names = frozenset(each.id for each in new)
     return [place_of(each) for each in await store.select(scope, Where(ids=names))]
 
 
 def numbered(places: Sequence[Place]) -> dict[Place, bytes]:
-    """Return a vector for each place, each another."""
+    """Return a different vector for each place."""
     return {place: f"vector of {number}".encode() for number, place in enumerate(places)}
 
 
 def by_seq(vectors: dict[Place, bytes]) -> dict[int, bytes]:
-    """Return vectors as a store does."""
+    """Return vectors by seq, as a store does."""
     return {place.seq: vector for place, vector in vectors.items()}
 
 
 async def everything(store: Store, user: str, space: str = SPACE) -> dict[int, bytes]:
-    """Return all vectors of a user's living records."""
+    """Return all vectors of a user's live records."""
     places = [place_of(each) for each in await store.select(Scope(user))]
     return await power_of(store).vectors(user, space, places)
 
@@ -223,7 +223,7 @@ async def check_what_cannot_be_kept_is_refused(make: StoreMaker) -> None:
         await power.put_vectors(scope.user, SPACE, {place: "text"})  # type: ignore[dict-item]
     except (TypeError, InvalidInput):
         return
-    raise AssertionError("a text is no vector")
+    raise AssertionError("a text was accepted as a vector")
 
 
 async def check_thousands_of_vectors_in_one_call(make: StoreMaker) -> None:

@@ -1,4 +1,4 @@
-"""Sending scripts: waiting for a connection, trying again, and errors in our terms."""
+"""Running scripts on a Redis server: connection limits, retries, and error translation."""
 
 from __future__ import annotations
 
@@ -30,11 +30,12 @@ from ...loops import PerLoop
 T = TypeVar("T")
 MAX_ATTEMPTS = 10
 BACKOFF_SECONDS = 0.005
-# A change may be sent once more so long after the first time, and its answer is remembered longer:
-# what the second sending spends on the way must not outlast the server's memory of the first.
+# Within this time a change may be sent again. Its answer is stored for longer, so that a second
+# request that is slow to arrive still finds the answer to the first.
 REPEATED_WITHIN = 20.0
 REMEMBERED = 120
-# What a verb's script is made of, each part on those before: a server reads all of it every time.
+# The parts of each script. A part may use those before it. The server parses the whole script every
+# time, so each has only what it needs.
 _CHOOSING = ("keys", "choosing", "paging", "lifetime")
 PARTS = {
     "append": ("keys", "lifetime", "adding", "once"),
@@ -54,14 +55,14 @@ PARTS = {
     "drop_vectors": ("keys", "vectors"),
 }
 
-_seats: WeakKeyDictionary[ConnectionPool, PerLoop[asyncio.Semaphore]] = WeakKeyDictionary()
+_slots: WeakKeyDictionary[ConnectionPool, PerLoop[asyncio.Semaphore]] = WeakKeyDictionary()
 
 
 Send = Callable[..., Awaitable[Any]]
 
 
 async def read(client: Redis, verb: str, keys: list[str], arguments: Sequence[str | bytes]) -> Any:
-    """Run the script of a verb that changes nothing."""
+    """Run a read-only script."""
     send = partial(send_raw, client)
     return await call(lambda: _run_script(send, verb, keys, arguments), repeatable=True)
 
@@ -73,32 +74,32 @@ async def change(
     arguments: Sequence[str | bytes],
     clock: Callable[[], float] = time.monotonic,
 ) -> Any:
-    """Run the script of a verb that changes something; it happens once, whatever is lost.
+    """Run a script that changes data. The change happens once, even if a reply is lost.
 
-    The second of the keys is where the script remembers its answer. A change whose reply is lost is
-    sent once more and finds the answer there, unless so much time has passed that it might be
-    forgotten: then it is not sent again.
+    The script stores its answer under the second key. If the reply is lost, the script is sent once
+    more and finds that answer. It is not sent again after ``REPEATED_WITHIN`` seconds, when the
+    answer might be gone.
     """
-    send = _InTime(client, clock)
+    send = _LimitedSender(client, clock)
     return await call(lambda: _run_script(send, verb, keys, arguments), repeatable=True)
 
 
 async def send_raw(client: Redis, *command: Any) -> Any:
-    """Send a command and return its reply as bytes, whatever the client is set to.
+    """Send a command and return its reply as bytes, regardless of the client's settings.
 
-    Decoding all of a reply at once would let one broken record hide the others.
+    If the client decoded a whole reply at once, one broken record would hide all others.
     """
     send: Send = client.execute_command
     return await send(*command, **{NEVER_DECODE: True})
 
 
 async def send_once(client: Redis, *command: Any) -> Any:
-    """The same, without the client's own retries, which know nothing of what they repeat."""
-    return await _InTime(client, time.monotonic)(*command)
+    """Like ``send_raw``, without the client's own retries, which could repeat a change."""
+    return await _LimitedSender(client, time.monotonic)(*command)
 
 
-class _InTime:
-    """Sends commands, each once, until some time after the first."""
+class _LimitedSender:
+    """Sends commands without retries, and only for a limited time after the first one."""
 
     def __init__(self, client: Redis, clock: Callable[[], float]) -> None:
         self._client = client
@@ -109,9 +110,9 @@ class _InTime:
         pool: Any = self._client.connection_pool
         connection = await pool.get_connection()
         try:
-            now = self._clock()  # after connecting, which may have taken its time
+            now = self._clock()  # after connecting, which may have been slow
             if now > self._latest:
-                raise RedisConnectionError("the connection came too late to ask once more")
+                raise RedisConnectionError("connected too late to send the command again")
             self._latest = min(self._latest, now + REPEATED_WITHIN)
             await connection.send_command(*command)
             parse: Send = self._client.parse_response
@@ -123,7 +124,7 @@ class _InTime:
 async def _run_script(
     send: Send, verb: str, keys: list[str], arguments: Sequence[str | bytes]
 ) -> Any:
-    """Run a verb's script; a server that does not know it yet is sent the whole of it."""
+    """Run a script by its digest; send the source if the server does not have it yet."""
     source, digest = _script(verb)
     rest = (len(keys), *keys, *arguments)
     try:
@@ -132,18 +133,18 @@ async def _run_script(
         return await send("EVAL", source, *rest)
 
 
-def seat(pool: ConnectionPool) -> asyncio.Semaphore:
-    """Return what keeps our own calls from asking a pool for more connections than it has."""
-    if pool not in _seats:
-        _seats[pool] = PerLoop(partial(asyncio.Semaphore, pool.max_connections))
-    return _seats[pool].get()
+def connection_slot(pool: ConnectionPool) -> asyncio.Semaphore:
+    """Return the semaphore that limits our calls to the number of connections in a pool."""
+    if pool not in _slots:
+        _slots[pool] = PerLoop(partial(asyncio.Semaphore, pool.max_connections))
+    return _slots[pool].get()
 
 
 async def call(send: Callable[[], Awaitable[T]], *, repeatable: bool) -> T:
-    """Send a command, waiting while the server or the pool is busy.
+    """Send a command; retry with backoff while the server or the pool is busy.
 
-    A lost connection is tried once more if the command may be repeated: a pooled connection may be
-    dead because the server was restarted since it was last used.
+    If ``repeatable``, also retry once after a lost connection: the server may have restarted since
+    a pooled connection was last used.
     """
     may_be_lost = repeatable
     for attempt in range(1, MAX_ATTEMPTS + 1):
@@ -163,17 +164,21 @@ async def call(send: Callable[[], Awaitable[T]], *, repeatable: bool) -> T:
 
 
 def _translated(error: Exception) -> StoreError | None:
-    """Return the error in our terms, or ``None`` for what is not Redis's."""
+    """Return the matching ``StoreError``, or ``None`` if the error is not from Redis."""
     if isinstance(error, MaxConnectionsError | BusyLoadingError) or _runs_a_script(error):
-        return StoreBusy(f"Redis stayed too busy to answer: {error}")
+        return StoreBusy(f"Redis stayed busy: {error}; try again later")
     if isinstance(error, RedisConnectionError | RedisTimeoutError | OSError) or _left_over(error):
         return StoreUnavailable(
-            f"Redis cannot be reached: {error}; what was sent may or may not have happened, "
-            f"try again when it can"
+            f"Redis cannot be reached: {error}; the call may or may not have happened, "
+            f"try again when the server is back"
         )
     if "unknown command" in str(error).lower():
-        return StoreError(f"this server runs no scripts ({error}); fakeredis needs fakeredis[lua]")
-    return StoreError(f"Redis refused: {error}") if isinstance(error, RedisError) else None
+        return StoreError(
+            f"this server cannot run scripts ({error}); fakeredis needs fakeredis[lua]"
+        )
+    return (
+        StoreError(f"Redis refused the command: {error}") if isinstance(error, RedisError) else None
+    )
 
 
 def _runs_a_script(error: Exception) -> bool:
@@ -181,7 +186,7 @@ def _runs_a_script(error: Exception) -> bool:
 
 
 def _left_over(error: Exception) -> bool:
-    """Tell whether a connection was opened in an event loop that is closed by now."""
+    """Return whether the connection belongs to an event loop that is closed."""
     return isinstance(error, RuntimeError) and "loop is closed" in str(error)
 
 

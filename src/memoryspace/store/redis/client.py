@@ -1,4 +1,4 @@
-"""Opening a Redis client the way AgentScope v1's classes take their addresses."""
+"""Redis clients from the constructor arguments that AgentScope v1's classes take."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ def client_for(
     address: dict[str, Any],
     options: dict[str, Any],
 ) -> Redis:
-    """Return the given client, or a new one on the given pool or, without one, on the address."""
+    """Return the given client, or a new one on the given pool or, without a pool, the address."""
     if client is None and connection_pool is not None and options:
-        raise InvalidInput(f"a pool brings its own options; give it {[*options]} instead")
+        raise InvalidInput(f"a pool has its own options; set {[*options]} on the pool instead")
     if client is None:
         return Redis(
             connection_pool=connection_pool, **{"decode_responses": True, **address, **options}
         )
     if connection_pool is not None or options:
-        raise InvalidInput("a client brings its own connections: give it alone, without options")
+        raise InvalidInput("a client has its own connections: pass it without a pool and options")
     return client

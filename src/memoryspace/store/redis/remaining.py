@@ -1,4 +1,4 @@
-"""What Redis keeps of deleted keys, and for how long: in its files, by what it tells of them."""
+"""Traces of deleted keys in Redis's files, according to ``INFO persistence``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from ..remains import Remainder
 
 _UNTOLD = Remainder(
-    "Redis's files, if it writes any", "this server does not tell (INFO persistence)"
+    "Redis's files, if it writes any", "unknown: this server does not say (INFO persistence)"
 )
 _LOG = Remainder("Redis's append-only file", "it is rewritten (BGREWRITEAOF)")
 _SNAPSHOT = Remainder("Redis's snapshot, if one was ever saved", "the next one is saved (BGSAVE)")
@@ -17,7 +17,7 @@ _BUSY = ("in_progress", "scheduled")
 
 
 def remains_of(persistence: Mapping[str, Any]) -> tuple[Remainder, ...]:
-    """Return what is left, by what ``INFO persistence`` says."""
+    """Return where deleted data may remain, given the reply of ``INFO persistence``."""
     if "rdb_changes_since_last_save" not in persistence or "aof_enabled" not in persistence:
         return (_UNTOLD,)
     found = []
@@ -30,7 +30,7 @@ def remains_of(persistence: Mapping[str, Any]) -> tuple[Remainder, ...]:
 
 
 def _is_rewritten(persistence: Mapping[str, Any]) -> bool:
-    """Tell whether the log was rewritten since the server started, and nothing added since."""
+    """Return whether the log was rewritten since the server started and has not grown since."""
     is_busy = any(int(persistence.get(f"aof_rewrite_{each}", 0)) for each in _BUSY)
     has_ended = int(persistence.get("aof_last_rewrite_time_sec", -1)) >= 0
     if is_busy or not has_ended or persistence.get("aof_last_bgrewrite_status") != "ok":

@@ -1,4 +1,4 @@
-"""``RedisStore``: records in Redis. Every verb is one script, so every verb is atomic."""
+"""``RedisStore``: records in Redis. Every operation is one script, and therefore atomic."""
 
 from __future__ import annotations
 
@@ -32,42 +32,55 @@ from ..contract import Changes, Clock, Store, admit, session_of
 from ..remains import Remainder
 from ..users import USERS_AT_ONCE, Usage, UserPage, checked_limit, cursor_after, user_before
 from ..vectors import Kept, Place, check_space, check_vectors
-from .calls import REMEMBERED, call, change, read, seat, send_raw
+from .calls import REMEMBERED, call, change, connection_slot, read, send_raw
 from .remaining import remains_of
 from .wire import (
     as_pattern,
     escaped,
     header_and_body,
+    identity_of,
     kept_of,
     pieces_of,
     record_of,
     request_for,
     states_of,
     unescaped,
-    whose,
 )
 
 T = TypeVar("T")
 COUNTER = "memoryspace:seq"
 ANSWERS = "memoryspace:answer:"
-SCANNED = 1000  # keys that are looked at in one call
-MAX_RECORDS = 100_000  # in one call; a server takes no more than a million arguments
+SCANNED = 1000  # keys visited per call
+MAX_RECORDS = 100_000  # per call; a server accepts at most a million arguments
 
-NOBODY = Scope("nobody")  # whom a request about all users is about
+NOBODY = Scope("nobody")  # the scope of requests about all users
 CHANGING = {"append", "replace", "mark", "delete"}
-VECTORS_AT_ONCE = 500  # in one script, so that others need not wait long
+VECTORS_AT_ONCE = 500  # per script, so that other clients do not wait long
 MAX_TTL = 10 * 365 * 24 * 60 * 60
 
 
 class RedisStore(Store):
-    """Records in a Redis server (not a cluster: one script may touch all of a user's sessions).
+    """A store in a Redis server.
 
-    ``client`` is a ``redis.asyncio.Redis``, which stays the caller's, or a URL, in which case the
-    client is this store's own. ``ttl`` seconds after its last use a session is gone.
+    Clusters are not supported: one script may touch all of a user's sessions. If the reply to a
+    change is lost, the store sends it again and it still happens only once: the server stores its
+    answer for two minutes. The client's own retries are not used for changes. The server must not
+    evict keys (``maxmemory-policy noeviction``, its default), or sessions may lose parts.
 
-    A change whose reply is lost is sent once more and happens once: the server remembers what it
-    answered for two minutes. The client's own retries are not used for changes. The server must not
-    evict keys (``maxmemory-policy noeviction``, its default), or a session may lose a part.
+    Args:
+        client: A ``redis.asyncio.Redis``, which the caller closes, or a URL, for which the store
+            creates a client and closes it.
+        prefix: A prefix for every key.
+        ttl: Delete a session this many seconds after its last use; ``None`` to keep it.
+        clock: Returns the current time in seconds since the epoch.
+        events: The stream to emit events on; a new one by default.
+
+    Raises:
+        InvalidInput: The ``ttl`` is out of range.
+
+    Example:
+        >>> async with RedisStore("redis://localhost:6379/0", ttl=86_400) as store:
+        ...     await store.append(Scope("alice", "s1"), [Record("r1", "Tea.", kind="note")])
     """
 
     def __init__(
@@ -85,16 +98,19 @@ class RedisStore(Store):
         self.prefix = prefix
         self.ttl = ttl
 
+    def __repr__(self) -> str:
+        return f"RedisStore(prefix={self.prefix!r}, ttl={self.ttl})"
+
     @property
     def ttl(self) -> int | None:
-        """Seconds an untouched session is kept; ``None`` for ever. May be changed at any time."""
+        """How many seconds an unused session is kept; ``None`` for ever. Can be changed anytime."""
         return self._ttl
 
     @ttl.setter
     def ttl(self, seconds: int | None) -> None:
         if seconds is not None and (type(seconds) is not int or not 0 < seconds <= MAX_TTL):
             raise InvalidInput(
-                f"a ttl is a whole number of seconds from 1 to {MAX_TTL}, got {seconds!r}"
+                f"ttl must be a whole number of seconds from 1 to {MAX_TTL}, got {seconds!r}"
             )
         self._ttl = seconds
 
@@ -142,7 +158,7 @@ class RedisStore(Store):
         return UserPage(tuple(map(unescaped, _texts(names))), onward)
 
     async def usage(self, user: str) -> Usage:
-        """Return what a user has, looking at a part of a session at a time."""
+        """Return how much a user has stored, reading each session in parts."""
         records, size, sessions = 0, 0, await self.sessions(user)
         for session in sessions:
             last = b"-1"
@@ -153,14 +169,14 @@ class RedisStore(Store):
         return Usage(records, len(sessions), size)
 
     async def remains(self) -> tuple[Remainder, ...]:
-        """Tell where the server may hold bytes of what was deleted, by what it says."""
+        """Return where the server may still hold bytes of deleted records."""
         ask: Callable[[], Awaitable[dict[str, Any]]] = partial(self.client.info, "persistence")
-        async with seat(self.client.connection_pool):
+        async with connection_slot(self.client.connection_pool):
             try:
                 return remains_of(await call(ask, repeatable=True))
             except StoreUnavailable:
                 raise
-            except StoreError:  # it may be forbidden to ask
+            except StoreError:  # the client may not be allowed to ask
                 return remains_of({})
 
     async def changes(self, user: str, state: Any = None) -> Changes:
@@ -189,7 +205,7 @@ class RedisStore(Store):
         return kept
 
     async def vector_spaces(self, user: str) -> dict[str, Kept]:
-        sizes: dict[str, dict[tuple[str, bytes], int]] = {}  # a walk may tell one twice
+        sizes: dict[str, dict[tuple[str, bytes], int]] = {}  # a scan may return one twice
         async for session, said in self._walk("list_vectors", user):
             for record_id, space, size in _batches(said, 3):
                 sizes.setdefault(space.decode(), {})[session, record_id] = int(size)
@@ -201,14 +217,14 @@ class RedisStore(Store):
         return sum([len(dropped) async for _, dropped in walk])
 
     async def close(self) -> None:
-        """Close the client if this store made it; it connects anew when used again."""
+        """Close the client if this store created it. It reconnects when used again."""
         if self._owns_client:
             await self.client.aclose()
 
     async def _walk(
         self, verb: str, user: str, **more: Any
     ) -> AsyncIterator[tuple[str, list[bytes]]]:
-        """Go through the vectors of each session of a user, part by part."""
+        """Scan the vectors of each of a user's sessions in parts."""
         for session in await self.sessions(user):
             cursor = "0"
             while True:
@@ -220,7 +236,7 @@ class RedisStore(Store):
                     break
 
     async def _list_users(self) -> None:
-        """List the users of a store that had no list of them: once, walking through all keys."""
+        """Build the list of users, once, by scanning all keys of a store that has no list yet."""
         if await self._run("listing", NOBODY, EVERYTHING):
             return
         head, tail = f"{self.prefix}user_id:", ":sessions"
@@ -241,7 +257,7 @@ class RedisStore(Store):
             try:
                 found.append(record_of(piece))
             except (CorruptData, ValueError) as error:
-                self.report_corrupt(*whose(user, piece), error)
+                self.report_corrupt(*identity_of(user, piece), error)
         return found
 
     async def _run(
@@ -252,7 +268,7 @@ class RedisStore(Store):
         arguments: Sequence[str | bytes] = (),
         **more: Any,
     ) -> Any:
-        """Run one script on one request."""
+        """Run the script of one operation."""
         request = {
             "prefix": self.prefix,
             "name": escaped(scope.user),
@@ -269,13 +285,13 @@ class RedisStore(Store):
             keys.append(f"{self.prefix}{ANSWERS}{new_id()}")
             request["remembered"] = REMEMBERED
             send = change
-        async with seat(self.client.connection_pool):
+        async with connection_slot(self.client.connection_pool):
             return await send(self.client, verb, keys, [dump(request), *arguments])
 
 
 def _arguments(records: Sequence[Record]) -> list[str]:
     if len(records) > MAX_RECORDS:
-        raise InvalidInput(f"{len(records)} records at once are too many: {MAX_RECORDS} at most")
+        raise InvalidInput(f"one call takes at most {MAX_RECORDS} records, got {len(records)}")
     arguments: list[str] = []
     for record in records:
         try:

@@ -1,4 +1,4 @@
-"""Records as Redis holds them: a small header the scripts read, and a body they never look into."""
+"""The Redis encoding of records: a small header for the scripts, and a body they do not read."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ from ..codec import (
     value_from,
 )
 
-BETWEEN = "\x1e"  # between records, or ids and their places
+BETWEEN = "\x1e"  # separates records, or ids and seqs
 _DEFAULTS = Record("", "")
-_SPECIAL = re.compile(r"[*?\[\]^\\-]")  # in the patterns that keys are looked for by
+_SPECIAL = re.compile(r"[*?\[\]^\\-]")  # in key patterns
 
 
 def escaped(id_: str) -> str:
-    """Return an id as a part of a key: no two ids, however they are joined, make the same key."""
+    """Escape an id for use in a key, so that different ids never form the same key."""
     return id_.replace("%", "%25").replace(":", "%3A")
 
 
 def unescaped(part: str) -> str:
-    """Return the id that ``escaped`` was given."""
+    """Undo ``escaped``."""
     return part.replace("%3A", ":").replace("%25", "%")
 
 
 def as_pattern(text: str) -> str:
-    """Return a pattern that matches this very text."""
+    """Return a pattern that matches exactly this text."""
     return _SPECIAL.sub(r"\\\g<0>", text)
 
 
 def header_and_body(record: Record) -> tuple[str, str]:
-    """Return a record as the two arguments the scripts take for it."""
+    """Return the two script arguments that describe a record."""
     header = {"id": record.id, "kind": record.kind, "marks": pack_marks(record.marks)}
     if record.expires_at is not None:
         header["expires_at"] = repr(float(record.expires_at))
@@ -50,7 +50,7 @@ def header_and_body(record: Record) -> tuple[str, str]:
 
 
 def request_for(where: Where) -> dict[str, Any]:
-    """Return the given fields as the scripts take them: numbers that may be big as text."""
+    """Return the fields of ``where`` for the scripts, with large numbers as text."""
     request: dict[str, Any] = {}
     if where.ids is not None:
         request["ids"] = list(where.ids)
@@ -70,19 +70,19 @@ def request_for(where: Where) -> dict[str, Any]:
 
 
 def pieces_of(replies: Iterable[bytes]) -> Iterator[str]:
-    """Yield what the select script says of each record."""
+    """Yield the part of the select script's reply that describes each record."""
     for reply in replies:
         yield from reply.decode("utf-8", "surrogateescape").split(BETWEEN)
 
 
 def record_of(piece: str) -> Record:
-    """Return the record of a piece; ``CorruptData`` if it does not read back."""
+    """Decode a record; raise ``CorruptData`` if that is not possible."""
     place, id_, marks, stored = piece.split("\n", 3)
     seq, _, session = place.partition(" ")
     kind, _, body = stored.partition("\0")
     data = parse(body)
     if not isinstance(data, dict) or "value" not in data:
-        raise CorruptData(f"{len(body)} characters that are no record")
+        raise CorruptData(f"{len(body)} characters that are not a record")
     value = value_from(kind, data["value"])
     get = data.get
     text = get("text")
@@ -103,7 +103,7 @@ def record_of(piece: str) -> Record:
 
 
 def states_of(flat: Sequence[bytes]) -> dict[str, tuple[str, str]]:
-    """Return the stamp and last seq of each session, of what the changes script says of now."""
+    """Return the stamp and last seq of each session from the reply of the changes script."""
     texts = iter([each.decode() for each in flat])
     return {
         session: (stamp, last) for session, stamp, last in zip(texts, texts, texts, strict=True)
@@ -111,7 +111,7 @@ def states_of(flat: Sequence[bytes]) -> dict[str, tuple[str, str]]:
 
 
 def kept_of(listed: Iterable[tuple[bytes, bytes]]) -> dict[str, dict[str, int]]:
-    """Return what sessions hold, of what the changes script says of each."""
+    """Return the records of each session, id → seq, from the reply of the changes script."""
     kept = {}
     for session, joined in listed:
         flat = joined.decode().split(BETWEEN)
@@ -120,8 +120,8 @@ def kept_of(listed: Iterable[tuple[bytes, bytes]]) -> dict[str, dict[str, int]]:
     return kept
 
 
-def whose(user: str, piece: str) -> tuple[Scope, str]:
-    """Return the scope and id of a piece, as far as they can be told."""
+def identity_of(user: str, piece: str) -> tuple[Scope, str]:
+    """Return the scope and id of a record that cannot be decoded, as far as they are readable."""
     place, _, rest = piece.partition("\n")
     session = unescaped(place.partition(" ")[2])
     return Scope(user, session or None), rest.partition("\n")[0]

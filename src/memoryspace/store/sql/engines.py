@@ -1,4 +1,4 @@
-"""What must be known once per pool: whether the tables are there, and whose turn it is."""
+"""State shared by all stores on one connection pool: the schema, and the order of writers."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ from .schema import MYSQL_FAMILY, metadata, records, schema_in, sessions, vector
 
 logger = logging.getLogger(__name__)
 
-SCHEMA_LOCK = 0x6D656D6F  # "memo": any number that all our processes agree on
+SCHEMA_LOCK = 0x6D656D6F  # "memo": the same number in all our processes
 SCHEMA_LOCK_SECONDS = 60
 
 _OVERWRITES = "memoryspace: overwrites what it deletes"
 
 
 class PoolState:
-    """Shared by every store on one pool."""
+    """The state that all stores on one pool share."""
 
     def __init__(self) -> None:
         self.has_schema = False
-        self.scrubbed: object = None  # how a SQLite file looked when it was last written anew
-        self._turn = PerLoop(asyncio.Lock)  # those who wait are served in the order they came
+        self.scrubbed: object = None  # the state of a SQLite file after its last rewrite
+        self._turn = PerLoop(asyncio.Lock)  # first come, first served
 
     def turn(self, engine: AsyncEngine, *, writing: bool) -> AbstractAsyncContextManager[object]:
-        """Wait for this process's turn where the database would only answer "locked".
+        """Return the lock to hold where the database itself would only answer "locked".
 
-        SQLite has one writer, and polling for its lock is unfair and slow. A database in memory
-        has one connection altogether, so there readers wait as well.
+        SQLite has one writer, and polling for its lock is unfair and slow. A database in memory has
+        a single connection, so its readers wait too.
         """
         if has_one_connection(engine) or (writing and engine.dialect.name == "sqlite"):
             return self._turn.get()
         return nullcontext()
 
     async def ensure_schema(self, engine: AsyncEngine) -> None:
-        """Create what is missing, once; any number of processes may do so at the same time."""
+        """Create missing tables and columns, once. Safe in any number of processes at a time."""
         if self.has_schema:
             return
         async with (
@@ -59,10 +59,10 @@ class PoolState:
         self.has_schema = True
 
     async def ensure_schema_for(self, guest: AsyncSession, connection: AsyncConnection) -> None:
-        """Create what is missing without committing the host's work.
+        """Create missing tables without committing the caller's transaction.
 
-        Tables that the host's own transaction made may vanish with it, so they are asked for again.
-        MySQL commits before it creates a table; there a connection of our own does it.
+        Tables created in the caller's transaction can be rolled back with it, so they are checked
+        again. MySQL commits before it creates a table, so there a separate connection does it.
         """
         if self.has_schema:
             return
@@ -82,25 +82,25 @@ _made_tables: WeakSet[AsyncSession] = WeakSet()
 
 
 def state_of(engine: AsyncEngine) -> PoolState:
-    """Return the state that all stores on this engine, and on copies of it, share."""
+    """Return the state shared by all stores on this engine and on copies of it."""
     return _states.setdefault(engine.sync_engine.pool, PoolState())
 
 
 def session_turn(session: AsyncSession) -> asyncio.Lock:
-    """Return the lock under which a caller's session is used: it can do one thing at a time."""
+    """Return the lock for a caller's session, which cannot run two calls at a time."""
     return _session_turns.setdefault(session, PerLoop(asyncio.Lock)).get()
 
 
 def has_one_connection(engine: AsyncEngine) -> bool:
-    """Tell whether all share one connection, as they must for a SQLite database in memory."""
+    """Return whether the pool has a single connection, as for a SQLite database in memory."""
     return isinstance(engine.sync_engine.pool, StaticPool)
 
 
 async def take_write_lock(on: AsyncConnection) -> None:
-    """Begin a SQLite transaction that may write.
+    """Begin a SQLite transaction that can write.
 
-    Python's driver begins one only at the first change. By then another process may have written,
-    and what was read before would be out of date.
+    Python's driver begins one only at the first change. By then another process may have written
+    and made earlier reads outdated.
     """
     raw = await on.get_raw_connection()
     if raw.driver_connection is not None and not raw.driver_connection.in_transaction:
@@ -108,23 +108,24 @@ async def take_write_lock(on: AsyncConnection) -> None:
 
 
 async def checkpoint(engine: AsyncEngine) -> None:
-    """Move what is in SQLite's log into its file, as far as nobody is reading it."""
+    """Move SQLite's write-ahead log into the database file, as far as readers allow."""
     if engine.dialect.name == "sqlite" and not has_one_connection(engine):
         async with engine.connect() as connection:
             await _try_driver(connection, "PRAGMA wal_checkpoint(PASSIVE)")
 
 
 async def _use_write_ahead_log(connection: AsyncConnection) -> None:
-    """Let a SQLite file's readers and writer not block each other, and commit three times faster.
+    """Switch a SQLite file to write-ahead logging, permanently.
 
-    It stays so for the file. Where it cannot be done, all works as before, only slower.
+    Readers and the writer then do not block each other, and commits are three times as fast. If it
+    is not possible, everything works, only slower.
     """
     if connection.dialect.name == "sqlite":
         await _try_driver(connection, "PRAGMA journal_mode=WAL")
 
 
 async def overwrite_deleted(connection: AsyncConnection) -> None:
-    """Let SQLite overwrite what this connection deletes; it is asked once for each."""
+    """Make SQLite overwrite deleted data on this connection. Sent once per connection."""
     made = connection.sync_connection
     if connection.dialect.name == "sqlite" and made is not None and _OVERWRITES not in made.info:
         made.info[_OVERWRITES] = True
@@ -139,7 +140,7 @@ async def _try_driver(connection: AsyncConnection, pragma: str) -> None:
 
 
 async def ask_driver(connection: AsyncConnection, pragma: str) -> list[Any]:
-    """Ask past SQLAlchemy, which may have been told to begin a transaction first."""
+    """Run a pragma on the driver: SQLAlchemy may be configured to begin a transaction first."""
     driver = (await connection.get_raw_connection()).driver_connection
     return list(await driver.execute_fetchall(pragma))  # type: ignore[union-attr]  # aiosqlite's
 
@@ -150,14 +151,14 @@ async def _create_tables(connection: AsyncConnection) -> None:
 
 
 def _is_complete(connection: Connection) -> bool:
-    """Tell whether the tables are there, in the form they have today."""
+    """Return whether all tables exist with all their columns."""
     found, schema = inspect(connection), schema_in(connection)
     has_tables = all(found.has_table(table.name, schema) for table in (records, sessions, vectors))
     return has_tables and not _missing_columns(connection)
 
 
 def _add_missing_columns(connection: Connection) -> None:
-    """Bring a database of an earlier release up to date. What is in it stays as it is."""
+    """Upgrade the tables of an earlier release. Existing data stays as it is."""
     quoted = connection.dialect.identifier_preparer
     schema = schema_in(connection)
     table = quoted.quote(sessions.name)
@@ -192,7 +193,7 @@ async def _named_lock(connection: AsyncConnection, name: str) -> AsyncIterator[N
     take = text("SELECT GET_LOCK(:name, :seconds)")
     taken = await connection.execute(take, {"name": name, "seconds": SCHEMA_LOCK_SECONDS})
     if taken.scalar_one() != 1:
-        raise StoreBusy("others have been creating the tables for too long; try again")
+        raise StoreBusy("another process is still creating the tables; try again")
     try:
         yield
     finally:

@@ -1,7 +1,7 @@
-"""An engine from an address: any usual way of writing one, and a clear word if it cannot be used.
+"""SQLAlchemy engines from the usual forms of a database address.
 
-``postgres://``, ``postgresql://``, ``mysql://``, ``mariadb://`` and ``sqlite://`` mean the driver
-that the package's own extra brings. An address that names a driver keeps it.
+``postgres://``, ``postgresql://``, ``mysql://``, ``mariadb://`` and ``sqlite://`` select the driver
+that the package's extra installs. An address that names a driver keeps it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from ...errors import InvalidInput, MissingExtra
 
-# What an address begins with → (dialect, driver, the extra that brings the driver)
+# scheme → (dialect, driver, the extra that installs the driver)
 _DRIVERS = {
     "sqlite": ("sqlite", "aiosqlite", "sql"),
     "postgres": ("postgresql", "asyncpg", "postgres"),
@@ -24,7 +24,7 @@ _BEGINNINGS = ", ".join(f"{name}://" for name in _DRIVERS)
 
 
 def open_engine(address: str) -> AsyncEngine:
-    """Make an engine that speaks to this address. Nothing is connected yet."""
+    """Create an engine for an address without connecting; raise if its driver is unusable."""
     url = _with_driver(_parsed(address))
     family, _, driver = url.drivername.partition("+")
     _, own_driver, extra = _DRIVERS[family]
@@ -34,28 +34,28 @@ def open_engine(address: str) -> AsyncEngine:
         if driver == own_driver:
             raise MissingExtra(driver, extra) from error
         raise InvalidInput(
-            f"the driver {driver!r} of this address is not installed: install it, or write "
+            f"the driver {driver!r} of this address is not installed: install it, or use "
             f"{family}:// and run: pip install 'memoryspace[{extra}]'"
         ) from error
     except (InvalidRequestError, NoSuchModuleError) as error:
         raise InvalidInput(
             f"the driver {driver!r} of this address cannot be used with asyncio; "
-            f"write {family}:// for the driver that can"
+            f"use {family}:// for one that can"
         ) from error
 
 
 def _parsed(address: str) -> URL:
-    """Read an address. It may hold a password, so an error does not show it."""
+    """Parse an address. It may contain a password, so errors do not show it."""
     try:
         url = make_url(address)
     except (ArgumentError, ValueError):
         raise InvalidInput(
-            "this is not the address of a database; write it like "
+            "this is not a database address; the form is "
             "postgresql://user:password@host/name or sqlite:///file.db"
         ) from None
     if url.get_backend_name() not in _DRIVERS:
         raise InvalidInput(
-            f"an address of a database begins with one of {_BEGINNINGS}; "
+            f"a database address begins with one of {_BEGINNINGS}; "
             f"got {url.drivername.partition('+')[0]}://"
         )
     return url

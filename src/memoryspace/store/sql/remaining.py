@@ -1,8 +1,8 @@
-"""What databases keep of deleted rows, and for how long.
+"""Traces of deleted rows in databases.
 
-SQLite overwrites deleted rows, but its pages may hold older copies of them from when rows were
-moved, and its log holds pages as they were. The log is emptied here; a file is free of copies once
-it was written anew (``scrub``). Servers keep dead rows and logs by rules of their own.
+SQLite overwrites deleted rows, but its pages may contain older copies from when rows were moved,
+and its log contains earlier versions of pages. ``remains_of`` empties the log; ``scrub`` rewrites
+the file, which removes the copies. Servers keep dead rows and logs by their own rules.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ from .engines import ask_driver, has_one_connection, state_of
 from .schema import MYSQL_FAMILY, records, sessions, vectors
 
 TABLES = ", ".join(table.name for table in (records, sessions, vectors))
-PATIENCE = 200  # milliseconds that others are waited for
+PATIENCE = 200  # milliseconds to wait for other connections
 
 _POSTGRES_ROWS = Remainder(
     f"dead rows in PostgreSQL's tables ({TABLES}) and their indexes",
-    f"VACUUM FULL {TABLES}; a plain VACUUM only lets their room be used again",
+    f"VACUUM FULL {TABLES}; a plain VACUUM only makes their space reusable",
 )
 _POSTGRES_LOG = "its segments are recycled, some checkpoints later"
 _INNODB_ROWS = Remainder(
-    f"freed room in the files of {TABLES}, and the undo log",
+    f"freed space in the files of {TABLES}, and the undo log",
     f"OPTIMIZE TABLE {TABLES}, once the server has purged its undo log",
 )
-_INNODB_LOG = Remainder("InnoDB's redo log", "as many changes more as it has room for")
+_INNODB_LOG = Remainder("InnoDB's redo log", "it is overwritten by later changes")
 
 
 class Scrubbed(NamedTuple):
-    """A SQLite file as it was when it was last written anew; whoever writes, changes it."""
+    """The state of a SQLite file after its last rewrite. Every later write changes it."""
 
     size: int
     changed: int
 
 
 async def remains_of(engine: AsyncEngine) -> tuple[Remainder, ...]:
-    """Empty SQLite's log; tell what any database may still hold."""
+    """Empty SQLite's log; return where a database may still hold deleted data."""
     dialect = engine.dialect.name
     if dialect == "sqlite":
         return await _remains_in_file(engine)
@@ -55,10 +55,10 @@ async def remains_of(engine: AsyncEngine) -> tuple[Remainder, ...]:
 
 
 async def scrub(engine: AsyncEngine) -> None:
-    """Write a SQLite file anew, so that it holds nothing but what is there."""
+    """Rewrite a SQLite file, so that it contains no deleted data."""
     if engine.dialect.name != "sqlite":
         raise InvalidInput(
-            f"the files of {engine.dialect.name} are its own to rewrite; remains() tells how"
+            f"only {engine.dialect.name} itself can rewrite its files; remains() says how"
         )
     state = state_of(engine)
     await state.ensure_schema(engine)
@@ -66,9 +66,9 @@ async def scrub(engine: AsyncEngine) -> None:
         try:
             await ask_driver(connection, "VACUUM")
         except sqlite3.OperationalError as error:
-            raise StoreBusy(f"the file was not written anew: {error}; try again") from error
+            raise StoreBusy(f"the file could not be rewritten: {error}; try again") from error
         if not await _empty_log(connection):
-            raise StoreBusy("others read the file, so its log could not be emptied; try again")
+            raise StoreBusy("the log could not be emptied while others read the file; try again")
         file = await _file_of(connection)
         state.scrubbed = None if file is None else _looks(file)
 
@@ -81,19 +81,20 @@ async def _remains_in_file(engine: AsyncEngine) -> tuple[Remainder, ...]:
         file = await _file_of(connection)
         if file is None:
             return ()
-        if state.scrubbed != _looks(file):  # before the log that proves it is emptied
+        # Compare before the log is emptied: its contents prove a later write.
+        if state.scrubbed != _looks(file):
             state.scrubbed = None
         found = []
         if not await _empty_log(connection):
-            until = "those who read or write the file now are done, and this is asked again"
+            until = "current readers and writers are done and remains() is called again"
             found.append(Remainder(f"SQLite's log, {file}-wal", until))
         if state.scrubbed is None:
-            found.append(Remainder(f"unused parts of pages in {file}", "scrub() writes it anew"))
+            found.append(Remainder(f"unused parts of pages in {file}", "scrub() rewrites it"))
         return tuple(found)
 
 
 async def _empty_log(connection: AsyncConnection) -> bool:
-    """Move the log into the file and cut it to nothing; tell whether nobody was in the way."""
+    """Move the log into the file and truncate it; return whether no connection prevented it."""
     [(patience,)] = await ask_driver(connection, "PRAGMA busy_timeout")
     await ask_driver(connection, f"PRAGMA busy_timeout={PATIENCE}")
     try:
@@ -112,7 +113,7 @@ async def _file_of(connection: AsyncConnection) -> Path | None:
 
 
 def _looks(file: Path) -> Scrubbed | None:
-    """Return what of a file changes whenever somebody writes; ``None`` if its log holds some."""
+    """Return what changes with every write to a file; ``None`` if its log has unmerged writes."""
     log = file.with_name(f"{file.name}-wal")
     if log.exists() and log.stat().st_size:
         return None
@@ -125,7 +126,7 @@ async def _postgres_log(connection: AsyncConnection) -> Remainder:
     if archives in ("on", "always"):
         return Remainder(
             "PostgreSQL's write-ahead log, and its archive",
-            f"{_POSTGRES_LOG}; in the archive for as long as that is kept",
+            f"{_POSTGRES_LOG}; the archive, for as long as it is kept",
         )
     return Remainder("PostgreSQL's write-ahead log", _POSTGRES_LOG)
 
@@ -134,13 +135,13 @@ async def _binary_log(connection: AsyncConnection) -> list[Remainder]:
     if await _setting(connection, "SELECT @@log_bin") in (0, "0", "OFF", None):
         return []
     seconds = await _setting(connection, "SELECT @@binlog_expire_logs_seconds")
-    until = f"{seconds} seconds are over" if seconds else "somebody runs PURGE BINARY LOGS"
+    until = f"{seconds} seconds have passed" if seconds else "PURGE BINARY LOGS is run"
     return [Remainder("the binary log", until)]
 
 
 async def _setting(connection: AsyncConnection, query: str) -> Any:
     try:
         return (await connection.execute(text(query))).scalar()
-    except SQLAlchemyError:  # an older server, or one that does not say
+    except SQLAlchemyError:  # an older server, or no permission
         await connection.rollback()
         return None

@@ -1,4 +1,4 @@
-"""Records as rows, and rows as records."""
+"""Conversion between records and table rows."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ VALUE_COLUMNS = (_r.seq, _r.kind, _r.value)
 
 
 def row_of(scope: Scope, record: Record) -> dict[str, Any]:
-    """Return a record as the columns of its row; the place in the session is given later."""
+    """Return the columns of a record's row, except its index in the session."""
     return {
         "user_id": scope.user,
         "session_id": scope.session,
@@ -49,14 +49,14 @@ def row_of(scope: Scope, record: Record) -> dict[str, Any]:
         "importance": record.importance,
         "pinned": int(record.pinned),
         "origin": dump_origin(record.origin),
-        # not written where it can be told from the value
+        # not stored if it follows from the value
         "text": None if record.text == text_of(record.value) else clean_text(record.text),
         "value": dump_value(record),
     }
 
 
 def record_of(row: Sequence[Any]) -> Record:
-    """Return the record of a row of ``COLUMNS``; ``CorruptData`` if it does not read back."""
+    """Decode a row of ``COLUMNS``; raise ``CorruptData`` if that is not possible."""
     seq, session, id_, kind, marks, created, expires, importance, pinned, origin, text, value = row
     parsed = parse_value(kind, value)
     return Record(
@@ -76,5 +76,5 @@ def record_of(row: Sequence[Any]) -> Record:
 
 
 def value_of(row: Sequence[Any]) -> Value:
-    """Return the value of a row of ``VALUE_COLUMNS``; ``CorruptData`` if it does not read back."""
+    """Decode a row of ``VALUE_COLUMNS``; raise ``CorruptData`` if that is not possible."""
     return parse_value(row[1], row[2])

@@ -1,4 +1,4 @@
-"""The tables. Tenant and id are in every key, compared byte for byte on every database."""
+"""The database tables. User and id are in every key and compared byte by byte everywhere."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _OPTIONS: dict[str, Any] = {
 
 
 class ExactText(TypeDecorator[str]):
-    """Text that equals only itself. MySQL folds case and trailing spaces, so there it is bytes."""
+    """Text compared exactly. On MySQL it is stored as bytes: text ignores case and final spaces."""
 
     impl = String
     cache_ok = True
@@ -55,13 +55,13 @@ class ExactText(TypeDecorator[str]):
         return dialect.type_descriptor(Text() if self.length is None else String(self.length))
 
     def bind_processor(self, dialect: Dialect) -> Callable[[Any], Any] | None:
-        """Encode on the way in, on MySQL only."""
+        """Encode parameters, on MySQL only."""
         if dialect.name in MYSQL_FAMILY:
             return lambda value: value.encode() if isinstance(value, str) else value
         return None
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any] | None:
-        """Decode on the way out, on MySQL only."""
+        """Decode results, on MySQL only."""
         if dialect.name in MYSQL_FAMILY:
             return lambda value: bytes(value).decode() if value is not None else None
         return None
@@ -79,9 +79,9 @@ _LongText = Text().with_variant(mysql.LONGTEXT(), *MYSQL_FAMILY)
 
 metadata = MetaData()
 
-# next_index is where a session's next record goes. Whoever adds to a session first changes this
-# row and so holds its lock until commit: appends to one session happen one after the other.
-# changed is another number whenever a session is made or anything leaves it: see session_rows.
+# next_index is the index of a session's next record. A writer first updates this row and so holds
+# its lock until commit: appends to one session are serialised.
+# changed gets a new number when a session is created or loses a record: see session_rows.
 sessions = Table(
     "memoryspace_session",
     metadata,
@@ -110,12 +110,12 @@ records = Table(
     Column("text", _LongText),
     Column("value", _LongText, nullable=False),
     UniqueConstraint("user_id", "session_id", "id", name="memoryspace_record_id"),
-    sqlite_autoincrement=True,  # a seq is never given twice, even after the newest is deleted
+    sqlite_autoincrement=True,  # a seq is never reused, even after the newest is deleted
     **_OPTIONS,
 )
 Index("memoryspace_record_order", records.c.user_id, records.c.session_id, records.c.index)
 Index("memoryspace_record_seq", records.c.user_id, records.c.seq)
-# Few records carry marks, so it is enough to know which do.
+# Few records have marks, so a partial index of those is enough.
 Index(
     "memoryspace_record_marked",
     records.c.user_id,
@@ -132,7 +132,7 @@ Index(
     mariadb_length={"marks": 64},
 ).ddl_if(callable_=_only_on(*MYSQL_FAMILY))
 
-# A vector hangs on the record of its seq: whoever removes that, from whichever process, removes it.
+# A vector references the record of its seq and is deleted with it, by any process.
 vectors = Table(
     "memoryspace_vector",
     metadata,
@@ -153,7 +153,7 @@ Index("memoryspace_vector_user", vectors.c.user_id, vectors.c.space)
 
 @event.listens_for(vectors, "after_create")
 def _cascade_on_sqlite(target: Table, connection: Connection, **_: Any) -> None:
-    """SQLite heeds foreign keys only on connections that ask it to; a trigger, on every one."""
+    """Create a trigger: SQLite enforces foreign keys only on connections that enable them."""
     if connection.dialect.name == "sqlite":
         quoted, schema = connection.dialect.identifier_preparer, schema_in(connection)
         place = "" if schema is None else f"{quoted.quote(schema)}."
@@ -163,7 +163,7 @@ def _cascade_on_sqlite(target: Table, connection: Connection, **_: Any) -> None:
 
 
 def schema_in(connection: Connection) -> str | None:
-    """Return the schema that a host has our tables put into, if it has said so."""
+    """Return the schema that the caller maps our tables to, if any."""
     mapped = connection.get_execution_options().get("schema_translate_map")
     return None if mapped is None else mapped.get(None)
 

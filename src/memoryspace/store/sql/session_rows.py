@@ -1,9 +1,9 @@
-"""The row of a session: its lock, the end of it, and a number that changes with it.
+"""Session rows: the lock of a session, its end, and a stamp that changes with it.
 
-On a server every session has one. Whoever writes to a session changes or locks its row first, so
-its records come and go in one order for all. SQLite has one lock for everything; there only
-sessions that had more done to them than appends have a row, and a user of whom a whole session
-has gone has one without a name.
+On a server every session has a row. Writers update or lock it first, so all processes see the
+session's changes in the same order. SQLite has one lock for everything. There a session has a row
+only if something other than an append happened to it, and a user that lost a whole session has a
+row with an empty session name.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _s = sessions.c
 
 
 def fresh_stamp() -> int:
-    """Return a number that no session ever had, as far as chance goes."""
+    """Return a random number that no session has had, with near certainty."""
     return secrets.randbits(63)
 
 
 async def lock(on: AsyncConnection, scope: Scope) -> list[str]:
-    """Make other writers to these sessions wait until this transaction ends.
+    """Lock the sessions against other writers until the transaction ends.
 
-    Returns the sessions that are locked by their rows.
+    Return the sessions whose rows are locked.
     """
     if on.dialect.name == "sqlite":
         await take_write_lock(on)
@@ -43,7 +43,7 @@ async def lock(on: AsyncConnection, scope: Scope) -> list[str]:
 
 
 async def reserve(on: AsyncConnection, scope: Scope, places: int) -> int:
-    """Lock the session and return the first of so many consecutive places at its end."""
+    """Lock the session, reserve consecutive indexes at its end, and return the first."""
     if on.dialect.name == "sqlite":
         await take_write_lock(on)
         return int((await on.execute(select(END).where(*owned_by(scope)))).scalar_one())
@@ -51,15 +51,15 @@ async def reserve(on: AsyncConnection, scope: Scope, places: int) -> int:
 
 
 async def give_back(on: AsyncConnection, scope: Scope, places: int) -> None:
-    """Move the end of a session back by places that were reserved and not needed."""
-    if on.dialect.name != "sqlite":  # there the end is read off the records
+    """Return reserved indexes that are not needed."""
+    if on.dialect.name != "sqlite":  # SQLite computes the end from the records
         await _move_end(on, scope, -places)
 
 
 async def restamp(
     on: AsyncConnection, user: str, names: Iterable[str], *, may_be_empty: bool = True
 ) -> None:
-    """Note that records went from sessions that are locked; one that is empty leaves no row."""
+    """Give locked sessions that lost records a new stamp; delete the rows of empty ones."""
     for name in sorted(names):
         await _stamp(on, user, name)
         if may_be_empty and not await _has_records(on, owned_by(Scope(user, name))):
@@ -69,29 +69,29 @@ async def restamp(
 async def forget_all(
     on: AsyncConnection, scope: Scope, locked: Iterable[str], touched: set[str]
 ) -> None:
-    """Note that everything went: the rows of sessions that are locked go too."""
+    """Delete the rows of locked sessions after all their records were deleted."""
     if on.dialect.name == "sqlite":
         await _forget_in_a_file(on, scope)
         return
     gone = {*locked}
     for part in parts(gone):
         await on.execute(delete(sessions).where(*_rows_of(scope), _s.session_id.in_(part)))
-    await restamp(on, scope.user, touched - gone)  # those that began after we locked the others
+    await restamp(on, scope.user, touched - gone)  # created after the others were locked
 
 
 async def _stamp(on: AsyncConnection, user: str, name: str) -> None:
-    """Give a session another number."""
+    """Give a session a new stamp."""
     stamp = fresh_stamp()
     if on.dialect.name == "sqlite":
         row = {"user_id": user, "session_id": name, "next_index": 0, "changed": stamp}
         await on.execute(upsert(on.dialect, sessions, row, {"changed": stamp}))
-    else:  # which also locks it, if it began after we locked the others
+    else:  # this also locks a session created after the others were locked
         rows = update(sessions).where(*_rows_of(Scope(user, name)))
         await on.execute(rows.values(changed=stamp))
 
 
 async def _forget(on: AsyncConnection, user: str, name: str) -> None:
-    """Remove the row of a session that is locked and empty."""
+    """Delete the row of a locked, empty session."""
     if on.dialect.name == "sqlite":
         await _forget_in_a_file(on, Scope(user, name))
     else:
@@ -99,10 +99,10 @@ async def _forget(on: AsyncConnection, user: str, name: str) -> None:
 
 
 async def _forget_in_a_file(on: AsyncConnection, scope: Scope) -> None:
-    """Remove rows of what is empty; a row without a name says that some session is gone.
+    """Delete the rows of empty sessions; stamp the unnamed row, because a session is gone.
 
-    Sessions that were only ever appended to have no row that could go. Of a user who has nothing
-    left no row stays: whoever comes again has higher seqs than any that were seen.
+    A session that only had appends has no row, so the unnamed row has to record its deletion. A
+    user without records needs no rows: new records get higher seqs than all known ones.
     """
     user = Scope(scope.user)
     if await _has_records(on, owned_by(user)):
@@ -118,7 +118,7 @@ async def _has_records(on: AsyncConnection, condition: Condition) -> bool:
 
 
 async def _move_end(on: AsyncConnection, scope: Scope, by: int) -> int:
-    """Move the end of a session, of a new one from 0, and return it; the session is locked then."""
+    """Lock a session, move its end (0 for a new one) and return it."""
     row = {
         "user_id": scope.user,
         "session_id": scope.session,

@@ -1,4 +1,4 @@
-"""The statements records are chosen and changed by. Each one names the tenant."""
+"""SQL conditions and statements on records. Each one includes the user."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from .schema import MYSQL_FAMILY, ExactText, records
 
 Condition = list[ColumnElement[bool]]
 
-MAX_IDS_PER_STATEMENT = 5000  # fewer than the databases of today allow parameters
+MAX_IDS_PER_STATEMENT = 5000  # below the parameter limit of current databases
 FEW_IDS = 50
 SQLITE_WITH_RETURNING = (3, 35)
 
@@ -48,7 +48,7 @@ _ADD_ALONE = str(
             select(END)
             .where(_r.user_id == bindparam("user_id"), _r.session_id == bindparam("session_id"))
             .scalar_subquery(),
-        ).where(true()),  # without it SQLite takes ON CONFLICT for a join
+        ).where(true()),  # otherwise SQLite parses ON CONFLICT as a join
     )
     .on_conflict_do_nothing()
     .returning(_r.seq)
@@ -57,7 +57,7 @@ _ADD_ALONE = str(
 
 
 def owned_by(scope: Scope) -> Condition:
-    """Return the tenant's part of every condition on records."""
+    """Return the condition that records belong to a scope."""
     if scope.session is None:
         return [_r.user_id == scope.user]
     return [_r.user_id == scope.user, _r.session_id == scope.session]
@@ -69,7 +69,7 @@ def alive(now: float) -> ColumnElement[bool]:
 
 
 def matching(scope: Scope, where: Where, dialect: Dialect) -> Condition:
-    """Return the condition for all but the page and expiry."""
+    """Return the condition for ``where``, without its page and without expiry."""
     condition = owned_by(scope)
     if where.ids is not None:
         condition.append(_one_of(where.ids, dialect))
@@ -79,7 +79,7 @@ def matching(scope: Scope, where: Where, dialect: Dialect) -> Condition:
         condition.append(_r.seq > where.after)
     if where.before is not None:
         condition.append(_r.seq < where.before)
-    if where.marks:  # the first half lets the index on marked records be used
+    if where.marks:  # the first condition makes the index on marked records usable
         condition += [_r.marks != "", _carries_any(where.marks, dialect)]
     if where.without:
         condition.append(~_carries_any(where.without, dialect))
@@ -87,7 +87,7 @@ def matching(scope: Scope, where: Where, dialect: Dialect) -> Condition:
 
 
 def in_order(query: Select[Any], scope: Scope, where: Where) -> Select[Any]:
-    """Order a query and cut the page out of it; with ``newest`` the newest comes first."""
+    """Order and page a query; with ``newest`` the newest record comes first."""
     ordered = query.order_by(_place(scope, where))
     if where.limit is None:
         return ordered
@@ -97,7 +97,7 @@ def in_order(query: Select[Any], scope: Scope, where: Where) -> Select[Any]:
 def page_of(
     columns: Sequence[Column[Any]], condition: Condition, scope: Scope, where: Where
 ) -> Select[Any]:
-    """Return the query for a page. What is skipped is counted off without its values being read."""
+    """Return the query for a page. It skips records without reading their values."""
     if not where.skip:
         return in_order(select(*columns).where(*condition), scope, where)
     chosen = in_order(select(_r.seq).where(*condition), scope, where).subquery()
@@ -106,14 +106,14 @@ def page_of(
 
 
 def up_to_the_page(where: Where) -> Where:
-    """Return the choice with all that the page skips in it, for one that is made in pieces."""
+    """Return ``where`` with the skipped records included, to select in several pieces."""
     if where.limit is None:
         return where
     return change(where, limit=min(where.limit + where.skip, MAX_NUMBER), skip=0)
 
 
 def split(where: Where) -> Iterator[Where]:
-    """Cut a long list of ids into pieces that every database takes as parameters."""
+    """Split a long list of ids into pieces that every database accepts as parameters."""
     if where.ids is None or len(where.ids) <= MAX_IDS_PER_STATEMENT:
         yield where
         return
@@ -122,43 +122,44 @@ def split(where: Where) -> Iterator[Where]:
 
 
 def parts(items: Collection[Any], size: int = MAX_IDS_PER_STATEMENT) -> Iterator[list[Any]]:
-    """Yield the items in lists of a size that fits into one statement."""
+    """Yield the items in lists that fit into one statement."""
     ordered = list(items)
     for start in range(0, len(ordered), size):
         yield ordered[start : start + size]
 
 
 async def plan_for(on: AsyncConnection, where: Where) -> None:
-    """Have PostgreSQL plan for the very ids that are asked for.
+    """Make PostgreSQL plan a query for the given ids.
 
-    It hashes an array it knows. After some calls it would make one plan for any array, which
-    compares each row with each id: minutes instead of a second for forty thousand.
+    It hashes an array that is known at planning time. After a few calls it would switch to a
+    generic plan, which compares each row with each id: minutes instead of a second for 40,000 ids.
     """
     if on.dialect.name == "postgresql" and where.ids is not None and len(where.ids) > FEW_IDS:
         await on.exec_driver_sql("SET LOCAL plan_cache_mode = force_custom_plan")
 
 
 async def add_alone(on: AsyncConnection, row: dict[str, Any]) -> bool:
-    """Add one row to SQLite in one step; False if that cannot be done or its id is known.
+    """Insert one row into SQLite in one step; return False if impossible or the id is known.
 
-    SQLite is called through a thread, and each of the three or four calls SQLAlchemy makes for a
-    statement waits for it anew; the driver can do them in one.
+    SQLite runs in a thread. SQLAlchemy makes three or four calls per statement, each of which waits
+    for that thread. The driver needs only one.
     """
     if on.dialect.name != "sqlite" or sqlite3.sqlite_version_info < SQLITE_WITH_RETURNING:
         return False
     if on.sync_connection is None or on.sync_connection.get_execution_options().get(
         "schema_translate_map"
     ):
-        return False  # SQLAlchemy has to put another table's name in
+        return False  # SQLAlchemy has to substitute the table name
     driver = (await on.get_raw_connection()).driver_connection
     run_at_once = getattr(driver, "execute_fetchall", None)  # aiosqlite's
     return run_at_once is not None and bool(await run_at_once(_ADD_ALONE, row))
 
 
 def current(query: Select[Any], on: AsyncConnection) -> Select[Any]:
-    """Make a query in a host's transaction see the present.
+    """Make a query in a caller's transaction read the current data.
 
-    MySQL shows a transaction what was when it first read; ours read only once they hold the lock.
+    MySQL shows a transaction the data as of its first read. Our own transactions first read after
+    they hold the lock.
     """
     is_guest = on.in_nested_transaction() and on.dialect.name in MYSQL_FAMILY
     return query.with_for_update() if is_guest else query
@@ -167,10 +168,10 @@ def current(query: Select[Any], on: AsyncConnection) -> Select[Any]:
 async def remark(
     on: AsyncConnection, condition: Condition, add: frozenset[str], remove: frozenset[str]
 ) -> int:
-    """Change the marks of the chosen rows, one statement per different set of marks.
+    """Change the marks of the matching rows, with one statement per distinct set of marks.
 
-    The change is idempotent, so a set that turns into another of the list is not changed twice.
-    The caller holds the lock, or two changes could each overwrite the other's.
+    The change is idempotent, so a set that becomes another listed set is not changed twice. The
+    caller must hold the lock, or concurrent changes could overwrite each other.
     """
     changed = 0
     sets = current(select(_r.marks).where(*condition).distinct(), on)
@@ -184,10 +185,10 @@ async def remark(
 
 
 def upsert(dialect: Dialect, table: Table, row: dict[str, Any], changes: dict[str, Any]) -> Any:
-    """Return the statement that inserts a row or, if its key is taken, changes the one there.
+    """Return the statement that inserts a row or, if its key exists, updates it.
 
-    One statement takes the row's lock at once. Two of them, one to look and one to insert, would
-    let writers on MySQL wait for each other's gaps.
+    One statement locks the row at once. A separate query and insert would make writers on MySQL
+    wait for each other's gap locks.
     """
     if dialect.name in MYSQL_FAMILY:
         return mysql.insert(table).values(row).on_duplicate_key_update(changes)
@@ -202,7 +203,7 @@ def _place(scope: Scope, where: Where) -> ColumnElement[Any]:
 
 
 def _one_of(ids: Collection[str], dialect: Dialect) -> ColumnElement[bool]:
-    """Return the condition that the id is one of many; for PostgreSQL, of an array."""
+    """Return the condition that the id is one of ``ids``; PostgreSQL gets an array."""
     if dialect.name != "postgresql":
         return _r.id.in_(ids)
     return _r.id == any_(bindparam(None, list(ids), type_=ARRAY(Text()), unique=True))

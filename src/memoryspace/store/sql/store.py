@@ -20,8 +20,8 @@ from ..remains import Remainder
 from ..users import USERS_AT_ONCE, Usage, UserPage, checked_limit, user_before
 from ..vectors import Kept, Place, check_space, check_vectors
 from . import vectors as vector_rows
+from .changes import ChangeReader
 from .engines import has_one_connection
-from .following import Looking
 from .opening import open_engine
 from .rows import COLUMNS, VALUE_COLUMNS, record_of, row_of, value_of
 from .schema import records as table
@@ -46,18 +46,31 @@ from .transactions import Transactions
 from .users import page_of_users, usage_of
 
 T = TypeVar("T")
-ROWS_AT_ONCE = 500  # rows made while others are already forgotten keep Python's collector calm
+ROWS_AT_ONCE = 500  # small batches are freed early and trigger Python's collector less often
 
 _r = table.c
-_WENT = (_r.id, _r.session_id, _r.expires_at)
+_GONE = (_r.id, _r.session_id, _r.expires_at)
 
 
 class SQLStore(Store):
-    """Records in a relational database.
+    """A store in SQLite, PostgreSQL, MySQL or MariaDB.
 
-    ``bind`` is an engine; or a session, whose open transaction is joined (see ``transactions``); or
-    an address such as ``postgresql://user:password@host/name``, in which case the engine is this
-    store's own and disposed of by ``close``.
+    The tables are created on first use.
+
+    Args:
+        bind: An engine; or a session, whose open transaction is joined (see ``transactions``); or
+            an address such as ``postgresql://user:password@host/name``, for which the store creates
+            an engine that ``close`` disposes of.
+        clock: Returns the current time in seconds since the epoch.
+        events: The stream to emit events on; a new one by default.
+
+    Raises:
+        InvalidInput: ``bind`` is of another type, or its database is not supported.
+        MissingExtra: The database driver is not installed.
+
+    Example:
+        >>> async with SQLStore("sqlite:///memory.db") as store:
+        ...     await store.append(Scope("alice", "s1"), [Record("r1", "Tea.", kind="note")])
     """
 
     def __init__(
@@ -72,11 +85,15 @@ class SQLStore(Store):
         if isinstance(bind, str):
             bind = self._own_engine = open_engine(bind)
         self._transactions = Transactions(bind)
-        self.engine = bind if isinstance(bind, AsyncEngine) else None  # none on a caller's session
+        self.engine = bind if isinstance(bind, AsyncEngine) else None  # None for a caller's session
+
+    def __repr__(self) -> str:
+        bind = "a session" if self.engine is None else self.engine.dialect.name
+        return f"SQLStore({bind})"  # not the address, which may contain a password
 
     @property
     def is_durable(self) -> bool | None:
-        """A committed transaction is; within a caller's, only the caller knows of the commit."""
+        """Whether writes survive a crash; ``None`` on a caller's session, which commits later."""
         return None if self.engine is None else not has_one_connection(self.engine)
 
     async def append(self, scope: Scope, records: Sequence[Record]) -> list[str]:
@@ -88,7 +105,7 @@ class SQLStore(Store):
         return await self._transactions.read(lambda on: self._select(on, scope, where))
 
     async def values(self, scope: Scope, where: Where = EVERYTHING) -> list[Value]:
-        """Return only the values of the matching records: fewer columns, less to decode."""
+        """Return only the values of the matching records, reading fewer columns."""
         if where.ids is not None and len(where.ids) > MAX_IDS_PER_STATEMENT:
             return await super().values(scope, where)
         return await self._transactions.read(
@@ -105,12 +122,12 @@ class SQLStore(Store):
             if if_found:
                 await lock(on, scope)
             else:
-                await reserve(on, scope, 0)  # locks the session, also one that is new
+                await reserve(on, scope, 0)  # locks the session, even a new one
             removed, touched = await self._delete(on, scope, where)
             new = [] if if_found and not removed else rows
             added = await self._append(on, scope, new)
             if not if_found and not new:
-                touched.add(name)  # which may have been made by reserving
+                touched.add(name)  # it may have been created by reserve
             await restamp(on, scope.user, touched, may_be_empty=not new)
             return added
 
@@ -152,10 +169,10 @@ class SQLStore(Store):
         return await self._transactions.read(work)
 
     async def sessions(self, user: str) -> list[str]:
-        return await self._transactions.read(lambda on: self._look(on, user).names())
+        return await self._transactions.read(lambda on: self._reader(on, user).names())
 
     async def changes(self, user: str, state: Any = None) -> Changes:
-        return await self._transactions.read(lambda on: self._look(on, user).changes(state))
+        return await self._transactions.read(lambda on: self._reader(on, user).changes(state))
 
     async def vectors(self, user: str, space: str, places: Collection[Place]) -> dict[int, bytes]:
         check_space(user, space)
@@ -188,25 +205,29 @@ class SQLStore(Store):
         return await self._transactions.read(lambda on: usage_of(on, user, self.clock()))
 
     async def remains(self) -> tuple[Remainder, ...]:
-        """Empty SQLite's log; tell where a database may hold bytes of what was deleted."""
+        """Empty SQLite's log; return where the database may hold bytes of deleted records."""
         return await self._transactions.remains()
 
     async def scrub(self) -> None:
-        """Write a SQLite file anew, so that nothing deleted before is left in it or in its log.
+        """Rewrite a SQLite file, so that neither it nor its log contains deleted data.
 
-        It takes time in proportion to the file, in which nobody can write. A server's files are its
-        own; ``remains`` tells what rewrites these.
+        This takes time in proportion to the file's size and blocks writers. Only a server itself
+        can rewrite its files; ``remains`` says how.
+
+        Raises:
+            InvalidInput: The database is not SQLite, or the store is on a caller's session.
+            StoreBusy: Other connections prevented it; try again.
         """
         await self._transactions.scrub()
 
     async def create_tables(self) -> None:
-        """Create the tables now rather than with the first call: for a service's start."""
+        """Create the tables now instead of on first use."""
         await self._transactions.prepare()
 
     async def close(self) -> None:
-        """Leave a SQLite file complete without its log; dispose of an engine made here.
+        """Merge SQLite's log into its file; dispose of the engine if this store created it.
 
-        The store connects anew when used again.
+        The store reconnects when used again.
         """
         await self._transactions.settle()
         if self._own_engine is not None:
@@ -215,7 +236,7 @@ class SQLStore(Store):
     async def _append(
         self, on: AsyncConnection, scope: Scope, rows: list[dict[str, Any]]
     ) -> list[str]:
-        """Add rows under the session's lock, so that what is known and what is next stay true."""
+        """Insert rows under the session's lock, so that known ids and the next index stay valid."""
         if not rows:
             return []
         if len(rows) == 1 and await add_alone(on, rows[0]):
@@ -227,7 +248,7 @@ class SQLStore(Store):
         try:
             async with on.begin_nested():
                 return await self._place(on, scope, rows, known, start)
-        except IntegrityError:  # the host began before somebody else stored one of these
+        except IntegrityError:  # another process stored one of these after the caller began
             known = await self._known(on, scope, rows, is_stale=True)
             return await self._place(on, scope, rows, known, start)
 
@@ -239,11 +260,11 @@ class SQLStore(Store):
         known: set[str],
         start: int,
     ) -> list[str]:
-        """Insert the rows that are not known from ``start`` on; unite the marks of the others."""
+        """Insert the unknown rows from index ``start`` on; merge the marks of the known ones."""
         new = [row for row in rows if row["id"] not in known]
         if known:
             await give_back(on, scope, len(rows) - len(new))
-            await self._unite_marks(on, scope, [row for row in rows if row["id"] in known])
+            await self._merge_marks(on, scope, [row for row in rows if row["id"] in known])
         if new:
             placed = [{**row, "index": place} for place, row in enumerate(new, start)]
             await on.execute(insert(table), placed)
@@ -257,10 +278,10 @@ class SQLStore(Store):
         *,
         is_stale: bool = False,
     ) -> set[str]:
-        """Return which ids are stored; an expired one is removed and so no longer known.
+        """Return which ids are stored; delete the expired ones.
 
-        A read of the present locks the gaps where an id is missing, and others may want to write
-        there; so it is used only when a plain one has proved to be out of date.
+        A locking read also locks the gaps where an id is missing and blocks writers there. So it is
+        used only if a plain read has proved outdated (``is_stale``).
         """
         known: set[str] = set()
         expired: set[str] = set()
@@ -277,7 +298,7 @@ class SQLStore(Store):
             await on.execute(delete(table).where(*owned_by(scope), _r.id.in_(part)))
         return known
 
-    async def _unite_marks(
+    async def _merge_marks(
         self, on: AsyncConnection, scope: Scope, rows: list[dict[str, Any]]
     ) -> None:
         for packed in {row["marks"] for row in rows if row["marks"]}:
@@ -289,7 +310,7 @@ class SQLStore(Store):
         pieces = list(split(where))
         if len(pieces) == 1:
             return await self._fetch(on, scope, where, COLUMNS, record_of)
-        found: list[Record] = []  # each piece is in order and within the limit, the union is not
+        found: list[Record] = []  # each piece is ordered and limited, their union is not
         for piece in pieces:
             found += await self._fetch(on, scope, up_to_the_page(piece), COLUMNS, record_of)
         found.sort(key=lambda record: record.seq)
@@ -303,7 +324,7 @@ class SQLStore(Store):
         columns: Sequence[Column[Any]],
         decode: Callable[[Sequence[Any]], T],
     ) -> list[T]:
-        """Return what the matching rows decode to."""
+        """Decode the matching rows."""
         await plan_for(on, where)
         condition = [*matching(scope, where, on.dialect), alive(self.clock())]
         found = await self._read(on, scope, page_of(columns, condition, scope, where), decode)
@@ -318,9 +339,9 @@ class SQLStore(Store):
         query: Select[Any],
         decode: Callable[[Sequence[Any]], T],
     ) -> list[T]:
-        """Return what rows decode to; report and skip what does not.
+        """Decode the rows of a query; report and skip those that cannot be decoded.
 
-        The first column is ``seq``, which names a row that cannot be read.
+        The first column must be ``seq``, which identifies such a row.
         """
         result = await on.execute(query)
         found: list[T] = []
@@ -335,8 +356,8 @@ class SQLStore(Store):
             await self._report(on, scope, corrupt)
         return found
 
-    def _look(self, on: AsyncConnection, user: str) -> Looking:
-        return Looking(on, user, self.clock(), partial(self._read, on, Scope(user)))
+    def _reader(self, on: AsyncConnection, user: str) -> ChangeReader:
+        return ChangeReader(on, user, self.clock(), partial(self._read, on, Scope(user)))
 
     async def _report(
         self, on: AsyncConnection, scope: Scope, corrupt: dict[int, CorruptData]
@@ -349,9 +370,9 @@ class SQLStore(Store):
     async def _delete(
         self, on: AsyncConnection, scope: Scope, where: Where
     ) -> tuple[list[str], set[str]]:
-        """Remove matching rows; return their ids and the sessions that rows went from.
+        """Delete the matching rows; return their ids and the sessions that lost rows.
 
-        Expired ones are removed too but their ids not returned: they were gone already.
+        Expired rows are deleted too, but their ids are not returned.
         """
         removed: list[str] = []
         touched: set[str] = set()
@@ -359,18 +380,18 @@ class SQLStore(Store):
         for condition in await self._conditions(on, scope, where):
             removal = delete(table).where(*condition)
             if on.dialect.delete_returning:
-                rows = (await on.execute(removal.returning(*_WENT))).all()
+                rows = (await on.execute(removal.returning(*_GONE))).all()
             else:
-                rows = (await on.execute(select(*_WENT).where(*condition).with_for_update())).all()
+                rows = (await on.execute(select(*_GONE).where(*condition).with_for_update())).all()
                 await on.execute(removal)
             removed += [id_ for id_, _, expires in rows if expires is None or expires > now]
             touched.update(name for _, name, _ in rows)
         return removed, touched
 
     async def _conditions(self, on: AsyncConnection, scope: Scope, where: Where) -> list[Condition]:
-        """Return conditions that together choose the matching rows, each fit for one statement.
+        """Return conditions that together select the matching rows, each for one statement.
 
-        Without a limit, expired rows are among them.
+        Without a limit they include expired rows.
         """
         await plan_for(on, where)
         if where.limit is None:

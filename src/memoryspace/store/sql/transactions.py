@@ -1,11 +1,10 @@
-"""Whose transaction it is.
+"""Transactions: a store's own, or the caller's.
 
-Given an engine, every call runs in a short transaction of its own and leaves nothing checked out.
-Given an ``AsyncSession``, a call joins the caller's transaction if one is open, inside a savepoint,
-and never commits, rolls back or closes it. If none is open, the call uses the session's engine for
-a short transaction of its own: what is remembered is safe at once, and no lock or connection is
-held while an agent thinks. A session that has no engine, being bound to a connection, is always
-joined.
+On an engine, every call runs in its own short transaction and keeps no connection checked out. On
+an ``AsyncSession`` with an open transaction, a call joins that transaction inside a savepoint and
+never commits, rolls back or closes it. If none is open, the call uses the session's engine for its
+own short transaction: the data is safe at once, and no lock or connection is held while an agent
+waits for a model. A session bound to a connection has no engine and is always joined.
 """
 
 from __future__ import annotations
@@ -31,22 +30,22 @@ from .engines import (
     state_of,
     take_write_lock,
 )
+from .errors import OutcomeUnknown, has_undone_all, is_missing_table, translated
 from .remaining import remains_of, scrub
 from .schema import DIALECTS, MYSQL_FAMILY
-from .troubles import OutcomeUnknown, has_undone_all, is_missing_table, translated
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 Work: TypeAlias = Callable[[AsyncConnection], Awaitable[T]]
 
-_HOSTS = Remainder("the database of a session that was handed in", "its transaction has ended")
+_HOSTS = Remainder("the database of the caller's session", "its transaction has ended")
 
 MAX_WAIT_SECONDS = 20.0
 BACKOFF_SECONDS = 0.01
 
 
 class Transactions:
-    """Runs pieces of work on a connection, each in the right transaction."""
+    """Runs functions on a connection, each in the right transaction."""
 
     def __init__(self, bind: AsyncEngine | AsyncSession) -> None:
         if not isinstance(bind, AsyncEngine | AsyncSession):
@@ -62,11 +61,11 @@ class Transactions:
             )
 
     async def write(self, work: Work[T]) -> T:
-        """Run ``work`` so that all of it happens or none."""
+        """Run ``work`` atomically."""
         return await self._run(work, writing=True)
 
     async def read(self, work: Work[T]) -> T:
-        """Run ``work``, which changes nothing, and hold no connection afterwards."""
+        """Run ``work``, which only reads, and keep no connection afterwards."""
         return await self._run(work, writing=False)
 
     async def prepare(self) -> None:
@@ -78,12 +77,12 @@ class Transactions:
         await self.read(nothing)
 
     async def settle(self) -> None:
-        """Leave the database tidy, if it is an engine's that was passed in or made for us."""
+        """Checkpoint the database, unless the store is on a caller's session."""
         if self._session is None and self._engine is not None:
             await checkpoint(self._engine)
 
     async def remains(self) -> tuple[Remainder, ...]:
-        """Tell what the database may hold of what was deleted."""
+        """Return where the database may hold deleted data."""
         if self._engine is None or (self._session is not None and self._session.in_transaction()):
             return (_HOSTS,)
         try:
@@ -92,10 +91,10 @@ class Transactions:
             raise translated(error) or error from error
 
     async def scrub(self) -> None:
-        """Write a SQLite file anew."""
+        """Rewrite a SQLite file without deleted data."""
         if self._session is not None or self._engine is None:
             raise InvalidInput(
-                "a store on somebody's session rewrites no file; open it on the engine"
+                "a store on a session cannot rewrite the file; open it on the engine"
             )
         await scrub(self._engine)
 
@@ -109,7 +108,7 @@ class Transactions:
 
 
 async def _on_its_own(engine: AsyncEngine, work: Work[T], *, writing: bool) -> T:
-    """Run work in a transaction of its own, again if that may help."""
+    """Run work in its own transaction; retry if that can help."""
     deadline = time.monotonic() + MAX_WAIT_SECONDS
     attempt = 0
     while True:
@@ -118,17 +117,17 @@ async def _on_its_own(engine: AsyncEngine, work: Work[T], *, writing: bool) -> T
         try:
             await state.ensure_schema(engine)
             attempted = _attempt(engine, state, work, writing=writing)
-            # A cancelled call closes its connection, and with the only one goes a database in RAM.
+            # A cancelled call closes its connection. A database in RAM would be lost with it.
             return await (finish(attempted) if has_one_connection(engine) else attempted)
         except Exception as error:
             trouble = translated(error)
             if trouble is None:
                 raise
             if is_missing_table(error) and attempt == 1:
-                state.has_schema = False  # dropped, or undone with the transaction that made it
+                state.has_schema = False  # dropped, or rolled back by its creator
             elif not _may_pass(trouble, attempt, deadline):
                 raise trouble from error
-            logger.debug("attempt %d is repeated: %s", attempt, trouble)
+            logger.debug("retrying after attempt %d: %s", attempt, trouble)
         await asyncio.sleep(random.uniform(0, BACKOFF_SECONDS * 2 ** min(attempt, 6)))
 
 
@@ -148,7 +147,9 @@ async def _attempt(engine: AsyncEngine, state: PoolState, work: Work[T], *, writ
 async def _as_guest(session: AsyncSession, work: Work[T], *, writing: bool) -> T:
     connection = await session.connection()
     if _commits_each_statement(connection):
-        raise InvalidInput("this session commits each statement; nothing in it can be atomic")
+        raise InvalidInput(
+            "this session is in autocommit mode, so no call can be atomic; pass one that is not"
+        )
     state = state_of(connection.engine)
     shared = has_one_connection(connection.engine)
     try:
@@ -157,7 +158,7 @@ async def _as_guest(session: AsyncSession, work: Work[T], *, writing: bool) -> T
             if connection.dialect.name == "sqlite":
                 if not writing:
                     return await work(connection)
-                await take_write_lock(connection)  # or releasing the savepoint would commit
+                await take_write_lock(connection)  # otherwise releasing the savepoint would commit
             async with connection.begin_nested():
                 return await work(connection)
     except Exception as error:
@@ -165,7 +166,7 @@ async def _as_guest(session: AsyncSession, work: Work[T], *, writing: bool) -> T
         if trouble is None:
             raise
         if connection.dialect.name in MYSQL_FAMILY and has_undone_all(error):
-            await connection.invalidate()  # so that the host's commit cannot seem to succeed
+            await connection.invalidate()  # so that the caller's commit fails
             trouble = StoreBusy(f"{trouble}; the database has rolled back your transaction")
         raise trouble from error
 
@@ -178,16 +179,16 @@ async def _commit(transaction: AsyncTransaction) -> None:
         if not isinstance(trouble, StoreUnavailable) or isinstance(trouble, StoreBusy):
             raise
         raise OutcomeUnknown(
-            f"{trouble}; it broke while committing, so what was sent may or may not be stored: "
-            f"repeat the call, records that are there already are skipped"
+            f"{trouble}; the commit failed, so the change may or may not be stored: "
+            f"repeat the call, records that are already stored are skipped"
         ) from error
 
 
 def _may_pass(trouble: StoreError, attempt: int, deadline: float) -> bool:
-    """Tell whether another try may help: a lock is waited for, a lost connection tried anew once.
+    """Return whether a retry can help: locks until the deadline, lost connections once.
 
-    A pooled connection may be dead because the server was restarted long ago; the first failure
-    empties the pool, so the second try uses a fresh connection and tells the truth.
+    A pooled connection may be dead because the server restarted long ago. The first failure empties
+    the pool, so the second attempt uses a new connection and shows the real state.
     """
     if isinstance(trouble, StoreBusy):
         return time.monotonic() < deadline
@@ -195,7 +196,7 @@ def _may_pass(trouble: StoreError, attempt: int, deadline: float) -> bool:
 
 
 def _commits_each_statement(connection: AsyncConnection) -> bool:
-    """Tell whether a server connection is in autocommit mode (SQLite's is begun explicitly)."""
+    """Return whether a server connection is in autocommit mode. SQLite's begins explicitly."""
     if connection.dialect.name == "sqlite":
         return False
     of_engine = getattr(connection.dialect, "_on_connect_isolation_level", None)

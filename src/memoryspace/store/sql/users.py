@@ -1,4 +1,4 @@
-"""Whose records are in a database, found by going from one user to the next in the index."""
+"""The users of a database, found by skipping from one to the next in the index."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _r = records.c
 
 
 async def page_of_users(on: AsyncConnection, after: str, limit: int, now: float) -> UserPage:
-    """Return the users behind one, of so many that are looked at: what they have is passed over."""
+    """Return the users after ``after`` among the next ``limit``, without reading their records."""
     lowest = select(func.min(_r.user_id).label("name"), literal(1).label("nth"))
     found = lowest.where(_r.user_id > after).cte("found", recursive=True)
     above = select(func.min(_r.user_id)).where(_r.user_id > found.c.name).correlate(found)
@@ -31,7 +31,7 @@ async def page_of_users(on: AsyncConnection, after: str, limit: int, now: float)
 
 
 async def usage_of(on: AsyncConnection, user: str, now: float) -> Usage:
-    """Return what a user has, added up by the database."""
+    """Return how much a user has stored, summed by the database."""
     columns = (_r.value, _r.text, _r.origin)
     sizes = [func.coalesce(_bytes_of(each, on.dialect), 0) for each in columns]
     size = func.coalesce(func.sum(sizes[0] + sizes[1] + sizes[2]), 0)

@@ -1,4 +1,4 @@
-"""Vectors on a database: a row for each, which hangs on its record's."""
+"""Vectors in a database: one row each, which references the record's row."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .engines import take_write_lock
 from .schema import MYSQL_FAMILY, records, vectors
 from .statements import alive, parts
 
-AT_ONCE = 1000  # vectors in one statement
+AT_ONCE = 1000  # vectors per statement
 
 _r, _v = records.c, vectors.c
 
@@ -24,7 +24,7 @@ _r, _v = records.c, vectors.c
 async def read(
     on: AsyncConnection, user: str, space: str, places: Collection[Place], now: float
 ) -> dict[int, bytes]:
-    """Return the vectors of living records, by seq."""
+    """Return the vectors of live records, by seq."""
     wanted = {place.seq: place for place in places}
     found: dict[int, bytes] = {}
     columns = (_v.seq, _r.session_id, _r.id, _v.vector)
@@ -42,7 +42,7 @@ async def read(
 async def write(
     on: AsyncConnection, user: str, space: str, given: Mapping[Place, bytes], now: float
 ) -> int:
-    """Keep vectors of records that are there now, and cannot go before this has happened."""
+    """Store vectors of live records, which are locked against deletion until then."""
     if on.dialect.name == "sqlite":
         await take_write_lock(on)
     by_seq = {place.seq: place for place in given}
@@ -64,7 +64,7 @@ async def write(
 
 
 async def spaces(on: AsyncConnection, user: str, now: float) -> dict[str, Kept]:
-    """Return what is kept of a user's living records."""
+    """Return the number and size of a user's vectors, by space."""
     size = func.coalesce(func.sum(func.length(_v.vector)), 0)
     query = select(_v.space, func.count(), size).join(records, _r.seq == _v.seq)
     query = query.where(_v.user_id == user, alive(now)).group_by(_v.space)
@@ -72,12 +72,12 @@ async def spaces(on: AsyncConnection, user: str, now: float) -> dict[str, Kept]:
 
 
 async def drop(on: AsyncConnection, user: str, space: str) -> int:
-    """Forget all vectors of a user in a space."""
+    """Delete all vectors of a user in a space."""
     return (await on.execute(delete(vectors).where(_v.user_id == user, _v.space == space))).rowcount
 
 
 def _put(dialect: Dialect) -> Any:
-    """Return the statement that inserts a row or, if there is one, changes its vector."""
+    """Return the statement that inserts a row or, if it exists, updates its vector."""
     if dialect.name in MYSQL_FAMILY:
         adding = mysql.insert(vectors)
         return adding.on_duplicate_key_update(vector=adding.inserted.vector)
@@ -89,7 +89,7 @@ def _put(dialect: Dialect) -> Any:
 
 
 def _one_of(seq: ColumnElement[int], seqs: list[int], dialect: Dialect) -> ColumnElement[bool]:
-    """Return the condition that a seq is one of many; for PostgreSQL, of an array."""
+    """Return the condition that a seq is one of ``seqs``; PostgreSQL gets an array."""
     if dialect.name != "postgresql":
         return seq.in_(seqs)
     return seq == any_(bindparam(None, seqs, type_=ARRAY(BigInteger()), unique=True))

@@ -1,8 +1,8 @@
-"""What providers demand of a prompt, as checks.
+"""Checks of prompts against the rules of each provider.
 
-Each takes the messages of one request and raises ``AssertionError``, which says what is wrong and
-where, if the provider or one of its models would refuse them. Where models of a provider differ,
-the strictest counts. No check quotes what was said.
+Each check takes the messages of one request and raises ``AssertionError``, with the rule and the
+place, if the provider or one of its models would refuse them. If a provider's models differ, the
+strictest rule applies. Errors never quote the messages.
 """
 
 from .anthropic import check_anthropic

@@ -1,4 +1,4 @@
-"""Anthropic's messages. A system message may stand first: models send it apart."""
+"""Rules for Anthropic's messages. The first may be a system message, which models send apart."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def check_anthropic(messages: Prompt) -> None:
     turns = list(messages)
     if turns[0].get("role") == "system":
         _check_system(turns.pop(0))
-    demand(turns, "the prompt", "somebody speaks besides the system")
+    demand(turns, "the prompt", "it has more than a system message")
     for number, turn in enumerate(turns):
         expected = "assistant" if number % 2 else "user"
         demand(turn.get("role") == expected, f"turn {number}", "user and assistant take turns")
-    demand(turns[-1]["role"] == "user", "the end", "the last to speak is the user")
+    demand(turns[-1]["role"] == "user", "the end", "the last turn is the user's")
     _check_turns(turns)
 
 
@@ -60,7 +60,7 @@ def _blocks_of(where: str, turn: Mapping[str, Any]) -> list[Block]:
 
 
 def _check_results(where: str, blocks: Sequence[Block], waiting: list[str]) -> None:
-    """Results come first, answer every call of the turn before once, and nothing else."""
+    """Demand results first, exactly one for each call of the previous turn."""
     results, others = blocks[: len(waiting)], blocks[len(waiting) :]
     ids = [block.get("tool_use_id") for block in results if block.get("type") == "tool_result"]
     demand(sorted(map(str, ids)) == sorted(waiting), where, "it begins with a result for each call")
@@ -95,7 +95,7 @@ def _check_said(where: str, block: Block) -> None:
 
 
 def _check_assistant(where: str, blocks: Sequence[Block], seen: set[str]) -> list[str]:
-    demand(blocks[-1].get("type") != "thinking", where, "the last block is no thinking")
+    demand(blocks[-1].get("type") != "thinking", where, "the last block is not thinking")
     ids: list[str] = []
     for block in blocks:
         kind = block.get("type")
@@ -114,7 +114,7 @@ def _check_assistant(where: str, blocks: Sequence[Block], seen: set[str]) -> lis
 
 def _check_call(where: str, block: Block, seen: set[str]) -> None:
     check_name(where, block.get("id"), _ID)
-    demand(block["id"] not in seen, where, "every tool call has an id of its own")
+    demand(block["id"] not in seen, where, "every tool call has a unique id")
     seen.add(block["id"])
     check_name(where, block.get("name"), _TOOL_NAME)
     demand(isinstance(block.get("input"), dict), where, "the input of a call is an object")

@@ -1,4 +1,4 @@
-"""OpenAI's chat messages, and those of the providers that took their form over."""
+"""Rules for OpenAI's chat messages and for the providers that use the same form."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _ROLES = ("system", "user", "assistant", "tool")
 
 @dataclass(frozen=True)
 class _Rules:
-    """In what providers differ."""
+    """The rules in which providers differ."""
 
     part: Check | None  # None: content is text, never a list
     arguments: Check
     empty: tuple[object, ...]  # what content may be beside tool calls
-    system_first: bool  # system messages stand at the beginning, and a user message behind them
+    system_first: bool  # system messages come first, followed by a user message
     alternates: bool  # no two of the user or of the assistant in a row; the assistant is not last
 
 
@@ -88,7 +88,7 @@ def _check(messages: Prompt, rules: _Rules) -> None:
 
 def _check_answer(where: str, message: Mapping[str, Any], waiting: list[str]) -> None:
     id = message.get("tool_call_id")
-    demand(id in waiting, where, "it answers a call right before it that was not answered yet")
+    demand(id in waiting, where, "it answers an unanswered call right before it")
     waiting.remove(str(id))
     check_text(where, message.get("content"))
     demand("tool_calls" not in message, where, "only the assistant calls tools")
@@ -105,7 +105,7 @@ def _check_calls(
     for call in calls:
         demand(call.get("type") == "function", where, "a tool call is of the type function")
         check_name(where, call.get("id"), _CALL_ID)
-        demand(call["id"] not in seen, where, "every tool call has an id of its own")
+        demand(call["id"] not in seen, where, "every tool call has a unique id")
         seen.add(call["id"])
         check_name(where, call["function"].get("name"), _TOOL_NAME)
         rules.arguments(where, call["function"].get("arguments"))
@@ -131,10 +131,10 @@ def _check_content(where: str, message: Mapping[str, Any], rules: _Rules) -> Non
 def _check_order(roles: list[str], rules: _Rules) -> None:
     if rules.system_first:
         said = [role for role in roles if role != "system"]
-        demand(said[:1] == ["user"], "the beginning", "the first to speak is the user")
+        demand(said[:1] == ["user"], "the beginning", "the first turn is the user's")
         demand("system" not in roles[1:], "the prompt", "there is one system message, the first")
     if rules.alternates:
-        demand(roles[-1] != "assistant", "the end", "the last to speak is not the assistant")
+        demand(roles[-1] != "assistant", "the end", "the last turn is not the assistant's")
         for number, (one, other) in enumerate(pairwise(roles)):
             in_turns = one != other or one not in ("user", "assistant")
             demand(in_turns, f"message {number + 1}", "user and assistant take turns")
@@ -146,7 +146,7 @@ def _openai_part(where: str, part: Mapping[str, Any]) -> None:
         check_text(where, part.get("text"))
     elif kind == "image_url":
         demand(
-            is_media_url(part["image_url"].get("url")), where, "an image is on the web or inline"
+            is_media_url(part["image_url"].get("url")), where, "an image is a web address or inline"
         )
     else:
         demand(kind == "input_audio", where, "a part is a text, an image_url or an input_audio")
@@ -161,7 +161,7 @@ def _dashscope_part(where: str, part: Mapping[str, Any]) -> None:
         check_text(where, value)
     else:
         demand(kind in ("image", "audio", "video"), where, "a part is text, image, audio or video")
-        demand(is_media_url(value), where, "media is on the web or inline")
+        demand(is_media_url(value), where, "media is a web address or inline")
 
 
 def _json_object(where: str, arguments: object) -> None:

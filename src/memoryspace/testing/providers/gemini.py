@@ -1,4 +1,4 @@
-"""Gemini's contents, spelled as its REST API does (``functionCall``) or as its SDK does."""
+"""Rules for Gemini's contents, in the spelling of its REST API (``functionCall``) or its SDK."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _SPELLING = {
 def check_gemini(messages: Prompt) -> None:
     """Raise ``AssertionError`` if Gemini would refuse these contents."""
     check_json(messages)
-    demand(messages[0].get("role") == "user", "the beginning", "the first to speak is the user")
-    demand(messages[-1].get("role") == "user", "the end", "the last to speak is the user")
+    demand(messages[0].get("role") == "user", "the beginning", "the first turn is the user's")
+    demand(messages[-1].get("role") == "user", "the end", "the last turn is the user's")
     calls: list[Mapping[str, Any]] = []
     was_model = False
     for number, turn in enumerate(messages):
         where = f"turn {number} ({turn.get('role')})"
         demand(turn.get("role") in ("user", "model"), where, "role is user or model")
         is_model = turn["role"] == "model"
-        demand(not (was_model and is_model), where, "two turns of the model are one")
+        demand(not (was_model and is_model), where, "consecutive turns of the model are one turn")
         parts = _parts_of(where, turn)
         _check_answers(where, parts, calls)
         calls = [part["function_call"] for part in parts if "function_call" in part]
@@ -61,10 +61,10 @@ def _parts_of(where: str, turn: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _check_answers(
     where: str, parts: Sequence[Mapping[str, Any]], calls: Sequence[Mapping[str, Any]]
 ) -> None:
-    """Behind calls stands a turn of as many responses, in their order, and nothing else."""
+    """Demand a turn of only responses after calls, one for each call, in the same order."""
     answers = [part["function_response"] for part in parts if "function_response" in part]
     demand(len(answers) == len(calls), where, "there is a response for each call right before it")
-    demand(not answers or len(answers) == len(parts), where, "responses stand by themselves")
+    demand(not answers or len(answers) == len(parts), where, "responses are alone in a turn")
     for call, answer in zip(calls, answers, strict=True):
         is_match = all(call.get(key) == answer.get(key) for key in ("name", "id"))
         demand(is_match, where, "responses are in the order of the calls")

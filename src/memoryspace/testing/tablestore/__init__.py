@@ -1,6 +1,6 @@
-"""A Tablestore in this process: the coroutines of the asynchronous client that stores call.
+"""A Tablestore in this process, behind the methods of the asynchronous client that stores call.
 
-It is not part of ``memoryspace.testing`` itself, because it needs the extra ``tablestore``.
+It is not imported by ``memoryspace.testing``, because it needs the extra ``tablestore``.
 """
 
 from __future__ import annotations

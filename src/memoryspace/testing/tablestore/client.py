@@ -1,8 +1,8 @@
-"""``FakeTablestoreClient``: the coroutines that ``AsyncOTSClient`` has, over dicts.
+"""``FakeTablestoreClient``: the methods of ``AsyncOTSClient``, on dicts.
 
-Row operations are strongly consistent, searching is not: with ``index_lag`` a search sees what was
-written only after ``settle()``. ``fail()`` orders failures. Every call gives way to others
-before and after it is carried out, so what can interleave does.
+Row operations are strongly consistent. Searches are not: with ``index_lag``, a search sees a write
+only after ``settle()``. ``fail()`` schedules failures. Every call yields to other tasks before and
+after it runs, so that concurrent calls interleave.
 """
 
 from __future__ import annotations
@@ -46,10 +46,13 @@ class _Failure:
 
 
 class FakeTablestoreClient:
-    """An instance with no tables yet. One event loop at a time.
+    """A Tablestore instance without tables, for one event loop at a time.
 
-    ``calls`` counts what was called. ``is_closed`` tells whether somebody closed it; like the real
-    one it may be used again afterwards.
+    ``calls`` counts the calls by method. ``is_closed`` is set by ``close``; like the real client,
+    it can be used again afterwards.
+
+    Args:
+        index_lag: Make searches see a write only after ``settle()``.
     """
 
     def __init__(self, *, index_lag: bool = False) -> None:
@@ -71,25 +74,30 @@ class FakeTablestoreClient:
         skip: int = 0,
         after: bool = False,
     ) -> None:
-        """Let the next calls (only those of the coroutine ``on``) raise, such as for a lost server.
+        """Make the next calls raise.
 
-        ``skip`` of them pass first. With ``after``, a call is carried out and its answer is lost.
+        Args:
+            times: How many calls fail.
+            on: The name of the method that fails; any by default.
+            error: The error to raise; an unavailable server by default.
+            skip: How many calls succeed first.
+            after: Carry the call out, then raise: its answer is lost.
         """
         if error is None:
             error = refused("OTSServerUnavailable", "Server is not available.", 503)
         self._failures += [_Failure(error, on, skip, after=after) for _ in range(times)]
 
     def heal(self) -> None:
-        """Take back all failures that were ordered and have not come yet."""
+        """Cancel all scheduled failures."""
         self._failures.clear()
         self._failing_rows = self._passing_rows = 0
 
     def fail_rows(self, count: int, *, skip: int = 0) -> None:
-        """Let so many rows of the next batches fail, while the batches themselves succeed."""
+        """Make ``count`` rows of the next batches fail, while the batches themselves succeed."""
         self._failing_rows, self._passing_rows = count, skip
 
     def settle(self, count: int | None = None) -> int:
-        """Let the search indexes see the first ``count`` writes they have not seen, or all."""
+        """Apply the first ``count`` pending writes, or all, to the search indexes."""
         seen = self._unseen[:count]
         del self._unseen[: len(seen)]
         for table, key in seen:
@@ -103,7 +111,7 @@ class FakeTablestoreClient:
         return await self._end("list_table", list(self.tables))
 
     async def create_table(self, table_meta: Any, *_: Any, **__: Any) -> None:
-        """Make a table."""
+        """Create a table."""
         await self._begin("create_table")
         if table_meta.table_name in self.tables:
             raise refused("OTSObjectAlreadyExist", "Requested table already exists.", 409)
@@ -114,7 +122,7 @@ class FakeTablestoreClient:
         await self._end("create_table", None)
 
     async def describe_table(self, table_name: str) -> Any:
-        """Return what a table is made of."""
+        """Return the schema of a table."""
         await self._begin("describe_table")
         table = self._table(table_name)
         meta = SimpleNamespace(table_name=table_name, schema_of_primary_key=table.schema)
@@ -123,7 +131,7 @@ class FakeTablestoreClient:
         )
 
     async def delete_table(self, table_name: str) -> None:
-        """Remove a table, which must have no search index left."""
+        """Delete a table, which must have no search index."""
         await self._begin("delete_table")
         self._table(table_name)
         if self._indexes[table_name]:
@@ -132,13 +140,13 @@ class FakeTablestoreClient:
         await self._end("delete_table", None)
 
     async def create_secondary_index(self, table_name: str, *_: Any) -> None:
-        """Take note: secondary indexes are not read here."""
+        """Record a secondary index. It is never read."""
         await self._begin("create_secondary_index")
         self._table(table_name)
         await self._end("create_secondary_index", None)
 
     async def list_search_index(self, table_name: str | None = None) -> list[tuple[str, str]]:
-        """Return tables and the names of their indexes."""
+        """Return the tables and the names of their indexes."""
         await self._begin("list_search_index")
         found = [
             (table, name)
@@ -149,7 +157,7 @@ class FakeTablestoreClient:
         return await self._end("list_search_index", found)
 
     async def create_search_index(self, table_name: str, index_name: str, index_meta: Any) -> None:
-        """Make an index over a table, with the rows that are there."""
+        """Create an index over the current rows of a table."""
         await self._begin("create_search_index")
         table = self._table(table_name)
         if index_name in self._indexes[table_name]:
@@ -158,7 +166,7 @@ class FakeTablestoreClient:
         await self._end("create_search_index", None)
 
     async def delete_search_index(self, table_name: str, index_name: str) -> None:
-        """Remove an index."""
+        """Delete an index."""
         await self._begin("delete_search_index")
         self._index(table_name, index_name)
         del self._indexes[table_name][index_name]
@@ -176,7 +184,7 @@ class FakeTablestoreClient:
     async def update_row(
         self, table_name: str, row: Any, condition: Any, *_: Any
     ) -> tuple[Any, Any]:
-        """Change columns of a row."""
+        """Update columns of a row."""
         await self._begin("update_row")
         table = self._table(table_name)
         self._written(table, table.update(row.primary_key, row.attribute_columns, condition))
@@ -185,7 +193,7 @@ class FakeTablestoreClient:
     async def delete_row(
         self, table_name: str, row: Any = None, condition: Any = None, *_: Any
     ) -> tuple[Any, Any]:
-        """Remove a row."""
+        """Delete a row."""
         await self._begin("delete_row")
         table = self._table(table_name)
         primary_key = row.primary_key if isinstance(row, Row) else row
@@ -219,7 +227,7 @@ class FakeTablestoreClient:
         return await self._end("batch_get_row", BatchGetRowResponse(found))
 
     async def batch_write_row(self, request: Any) -> BatchWriteRowResponse:
-        """Write rows, each for itself: some may fail while others succeed."""
+        """Write rows independently: some may fail while others succeed."""
         await self._begin("batch_write_row")
         items = [item for table in request.items.values() for item in table.row_items]
         if len(items) > MAX_ROWS_WRITTEN or sum(map(_size, items)) > MAX_BYTES_WRITTEN:
@@ -241,7 +249,7 @@ class FakeTablestoreClient:
         column_filter: Any = None,
         **_: Any,
     ) -> tuple[Any, Any, list[Row], Any]:
-        """Return rows in the order of their keys, and the key to go on from."""
+        """Return rows in key order, and the key of the next page."""
         await self._begin("get_range")
         table = self._table(table_name)
         most = MAX_ROWS_IN_RANGE if limit is None else min(limit, MAX_ROWS_IN_RANGE)
@@ -268,13 +276,13 @@ class FakeTablestoreClient:
         routing_keys: Any = None,
         timeout_s: float | None = None,
     ) -> SearchResponse:
-        """Return rows that an index finds, as far as it has seen them."""
+        """Return the rows that an index finds among those it has seen."""
         await self._begin("search")
         index = self._index(table_name, index_name)
         return await self._end("search", index.search(search_query, columns_to_get, routing_keys))
 
     async def close(self) -> None:
-        """Take note that somebody closed the client."""
+        """Record that the client was closed."""
         self.is_closed = True
 
     async def _begin(self, name: str) -> None:
@@ -288,7 +296,7 @@ class FakeTablestoreClient:
         return answer
 
     def _raise_ordered(self, name: str, *, after: bool) -> None:
-        """Every failure counts the calls it lets pass; the first that has counted enough comes."""
+        """Count the call for every scheduled failure; raise the first that is due."""
         due = None
         for failure in self._failures:
             if failure.after is after and failure.on in (None, name):

@@ -1,4 +1,4 @@
-"""A search index: what it has seen of a table's rows, and pages of what it finds there."""
+"""A search index of the fake Tablestore: the rows it has seen, and pages of matches."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_HITS = 1000
 
 
 class SearchIndex:
-    """An index over one table. It knows only the rows it was shown."""
+    """An index over one table, limited to the rows it has seen."""
 
     def __init__(self, table: Table, meta: Any) -> None:
         self._table = table
@@ -24,7 +24,7 @@ class SearchIndex:
             self.see(key)
 
     def see(self, key: Key) -> None:
-        """Take in what a row is now, or that it is gone."""
+        """Update the index with the current state of a row, which may be deleted."""
         row = self._table.rows.get(key)
         if row is None:
             self._rows.pop(key, None)
@@ -32,7 +32,7 @@ class SearchIndex:
             self._rows[key] = {**row, **dict(self._table.primary_key(key))}
 
     def search(self, asked: Any, columns_to_get: Any, routing_keys: Any) -> SearchResponse:
-        """Return a page of what matches."""
+        """Return a page of matches."""
         limit = 10 if asked.limit is None else asked.limit
         if not 0 <= limit <= MAX_HITS:
             raise refused("OTSParameterInvalid", f"limit must be from 0 to {MAX_HITS}")

@@ -1,4 +1,4 @@
-"""What a search index does with a query: which rows match it, and how well."""
+"""Query evaluation of the fake Tablestore: which rows match, and their scores."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _SATURATION, _LENGTH = 1.2, 0.75  # of BM25
 
 
 def words_of(text: str) -> list[str]:
-    """Return the words of a text; of Chinese, Japanese and Korean, each sign."""
+    """Return the words of a text; in Chinese, Japanese and Korean, each character."""
     return _WORDS.findall(_IDEOGRAPHS.sub(r" \g<0> ", text.lower()))
 
 
 class Searching:
-    """One query over what an index has seen."""
+    """One query over the rows of an index."""
 
     def __init__(self, fields: Mapping[str, Any], rows: Mapping[Key, Columns]) -> None:
         self._fields = fields
@@ -36,11 +36,11 @@ class Searching:
         """Return the rows that match, each with its score."""
         kind = type(query).__name__
         if kind not in _KINDS:
-            raise refused("OTSParameterInvalid", f"this fake does not know {kind}")
+            raise refused("OTSParameterInvalid", f"this fake does not support {kind}")
         return _KINDS[kind](self, query)
 
     def match(self, query: Any) -> Scores:
-        """Score a field's words by BM25; any word will do."""
+        """Score the words of a field by BM25; one matching word is enough."""
         name = self._checked(query.field_name, FieldType.TEXT)
         texts = {key: words_of(row[name]) for key, row in self._rows.items() if row.get(name)}
         wanted = set(words_of(query.text))
@@ -58,7 +58,7 @@ class Searching:
         return scores
 
     def phrase(self, query: Any) -> Scores:
-        """Match words that follow each other."""
+        """Match consecutive words."""
         name = self._checked(query.field_name, FieldType.TEXT)
         wanted = f" {' '.join(words_of(query.text))} "
         return {
@@ -76,7 +76,7 @@ class Searching:
         return self._where(query.field_name, lambda value: value == query.column_value)
 
     def terms(self, query: Any) -> Scores:
-        """Match any of some values of a field."""
+        """Match any of several values of a field."""
         return self._where(query.field_name, lambda value: value in query.column_values)
 
     def exists(self, query: Any) -> Scores:
@@ -84,7 +84,7 @@ class Searching:
         return self._where(query.field_name, lambda value: True)
 
     def range(self, query: Any) -> Scores:
-        """Match values of a field from, to, or both."""
+        """Match a range of values of a field."""
 
         def fits(value: Any) -> bool:
             low, high = query.range_from, query.range_to
@@ -111,7 +111,7 @@ class Searching:
         }
 
     def nearest(self, query: Any) -> Scores:
-        """Return the nearest vectors among those that pass the filter."""
+        """Return the rows with the nearest vectors among those that pass the filter."""
         name = self._checked(query.field_name, FieldType.VECTOR)
         options = self._fields[name].vector_options
         wanted = list(query.float32_query_vector)
@@ -136,7 +136,7 @@ class Searching:
 
     def _checked(self, field: str, kind: Any = None) -> str:
         if field not in self._fields or kind not in (None, self._fields[field].field_type):
-            raise refused("OTSParameterInvalid", f"field [{field}] is not in the index, or not so")
+            raise refused("OTSParameterInvalid", f"field [{field}] is not indexed for this query")
         return field
 
 

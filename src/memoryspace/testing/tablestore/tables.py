@@ -1,7 +1,7 @@
-"""Wide-column tables as Tablestore has them: rows in the order of their keys, and conditions.
+"""The wide-column tables of the fake Tablestore: rows in key order, and conditional writes.
 
-What the service refuses is refused here too: keys and columns that are too long, values of types
-it does not have, rows that do not fit the table.
+They refuse what the service refuses: keys and columns that are too long, unsupported types, and
+rows that do not fit the table.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MAX_KEY_BYTES = 1024
 MAX_COLUMN_BYTES = 2 * 1024 * 1024
 
 Columns: TypeAlias = dict[str, Any]
-Key: TypeAlias = tuple[tuple[int, Any], ...]  # below, a value, or above: in the order of the keys
+Key: TypeAlias = tuple[tuple[int, Any], ...]  # per part: minimum, value or maximum, in sort order
 
 _COMPARE: Mapping[int, Callable[[Any, Any], bool]] = {
     ComparatorType.EQUAL: operator.eq,
@@ -38,12 +38,12 @@ _COMPARE: Mapping[int, Callable[[Any, Any], bool]] = {
 
 
 def refused(code: str, message: str, status: int = 400) -> OTSServiceError:
-    """Return the error that the service would answer with."""
+    """Return the error that the service would raise."""
     return OTSServiceError(status, code, message, "fake-request")
 
 
 class Table:
-    """One table: rows of columns, in the order of their primary keys."""
+    """One table: rows of columns, in the order of the primary keys."""
 
     def __init__(self, name: str, schema: Sequence[tuple[str, str]]) -> None:
         self.name = name
@@ -52,13 +52,13 @@ class Table:
         self._order: list[Key] = []
 
     def put(self, primary_key: Any, columns: Any, condition: Any) -> Key:
-        """Write a row in the place of any that is there."""
+        """Write a row, replacing an existing one."""
         key = self.key_of(primary_key)
         self.check(key, condition)
         return self._write(key, columns_of(columns))
 
     def update(self, primary_key: Any, changes: Mapping[str, Any], condition: Any) -> Key:
-        """Change columns of a row, which need not be there yet."""
+        """Update columns of a row; create the row if it does not exist."""
         key = self.key_of(primary_key)
         self.check(key, condition)
         new = {**self.rows.get(key, {}), **columns_of(changes.get("put", ()))}
@@ -68,7 +68,7 @@ class Table:
         return self._write(key, new)
 
     def delete(self, primary_key: Any, condition: Any) -> Key:
-        """Remove a row; one that is not there is no error."""
+        """Delete a row if it exists."""
         key = self.key_of(primary_key)
         self.check(key, condition)
         if self.rows.pop(key, None) is not None:
@@ -76,7 +76,7 @@ class Table:
         return key
 
     def between(self, start: Any, end: Any, *, is_forward: bool) -> Iterator[Key]:
-        """Yield the keys from ``start`` up (or down) to, and without, ``end``."""
+        """Yield the keys from ``start`` up (or down) to ``end``, which is excluded."""
         first, last = self.key_of(start, bound=True), self.key_of(end, bound=True)
         if is_forward:
             yield from self._order[bisect_left(self._order, first) : bisect_left(self._order, last)]
@@ -87,7 +87,7 @@ class Table:
         yield from reversed(self._order[low:high])
 
     def key_of(self, primary_key: Any, *, bound: bool = False) -> Key:
-        """Return a primary key in the form that sorts, or refuse it."""
+        """Return a primary key in its sortable form; raise if it is invalid."""
         if [name for name, _ in primary_key] != [name for name, _ in self.schema]:
             raise refused("OTSInvalidPK", "Validate PK name fail.")
         parts = []
@@ -101,11 +101,11 @@ class Table:
         return tuple(parts)
 
     def primary_key(self, key: Key) -> list[tuple[str, Any]]:
-        """Return a key as it is handed out."""
+        """Return a key in the form that the client returns."""
         return [(name, part[1]) for (name, _), part in zip(self.schema, key, strict=True)]
 
     def check(self, key: Key, condition: Any) -> None:
-        """Refuse a write whose condition does not hold."""
+        """Raise if the condition of a write does not hold."""
         if condition is None:
             return
         expected, row = condition.get_row_existence_expectation(), self.rows.get(key)
@@ -124,7 +124,7 @@ class Table:
 
 
 def holds(condition: Any, row: Columns) -> bool:
-    """Tell whether a condition on columns holds for a row."""
+    """Return whether a condition on columns holds for a row."""
     if condition.get_type() == ColumnConditionType.COMPOSITE_COLUMN_CONDITION:
         parts = [holds(each, row) for each in condition.sub_conditions]
         if condition.get_combinator() == LogicalOperator.NOT:
@@ -137,7 +137,7 @@ def holds(condition: Any, row: Columns) -> bool:
 
 
 def columns_of(columns: Any) -> Columns:
-    """Return columns as a row holds them, or refuse them."""
+    """Return columns as a row stores them; raise if they are invalid."""
     found = {}
     for name, value, *_ in columns if columns is not None else ():
         found[name] = value.decode() if isinstance(value, bytes) else value
@@ -149,7 +149,7 @@ def columns_of(columns: Any) -> Columns:
 
 
 def size_of(value: Any) -> int:
-    """Return how many bytes a value takes."""
+    """Return the size of a value in bytes."""
     if isinstance(value, str):
         return len(value.encode())
     return len(value) if isinstance(value, bytes | bytearray) else 8

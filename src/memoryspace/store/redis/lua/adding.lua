@@ -1,13 +1,13 @@
 -- Adding records.
 
--- The counter may have been lost; places must still grow, also past one that was given and deleted.
+-- The counter may have been lost. Seqs must still grow, even past a deleted one.
 local function mend_counter(at, last)
   local counter = redis.call('GET', KEYS[1])
   local known = math.max(tonumber(last or 0), counter and 0 or tonumber(redis.call('GET', at.stamp) or 0))
   if known > tonumber(counter or 0) then redis.call('SET', KEYS[1], string.format('%.0f', known)) end
 end
 
--- Add the records at ARGV[first], ARGV[first + 1] (header, body), ...; returns the new ids.
+-- Append the records at ARGV[first], ARGV[first + 1] (header, body), ...; return the new ids.
 local function append(first)
   local at, added = keys_of(request.session), {}
   expire(at)

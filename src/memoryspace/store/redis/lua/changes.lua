@@ -1,6 +1,6 @@
--- What came and went since ``known``, in which a session has its stamp and its last seq. Returns the
--- same of now, one after the other; of each session in which more happened than an append, its name
--- and all that is in it as one text; and the records that came, session by session.
+-- What changed since ``known``, which maps a session to its stamp and last seq. Returns the current
+-- stamps and last seqs as a flat list; for each session changed by more than appends, its name and
+-- its contents as one text; and the new records, session by session.
 local states, kept, found = {}, {}, {}
 
 local function look_at(session, at, last)

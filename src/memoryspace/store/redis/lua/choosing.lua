@@ -1,7 +1,7 @@
--- Which records a request is about.
+-- Selecting the records of a request.
 
--- Ids in the index under a prefix. The separator after the prefix is a zero byte, so a byte one
--- higher bounds the range.
+-- Ids in the index under a prefix. A zero byte separates the prefix from the id, so the byte one
+-- higher ends the range.
 local function ids_under(at, prefix)
   local members = redis.call('ZRANGEBYLEX', at.index, '[' .. prefix .. '\0', '(' .. prefix .. '\1')
   local skip, ids = #prefix + 2, {}
@@ -21,7 +21,7 @@ local function marked(at, marks)
   return found
 end
 
--- Tests "does this record carry any of the marks?": by looking each up for a few ids, else by set.
+-- A test whether a record has any of the marks: by lookup for few ids, by a set for many.
 local function carries(at, marks, few)
   if not few then
     local found = marked(at, marks)
@@ -50,7 +50,7 @@ local function of_other_kinds(at, kind)
   return others
 end
 
--- Tests "is this record of the kind?". Where nearly all are, the others are quicker to know.
+-- A test whether a record is of the kind. If nearly all are, it excludes the others instead.
 local function is_of(at, kind, few)
   local prefix = 'kind\0' .. kind
   local of_kind, all = count_under(at, prefix), redis.call('ZCARD', at.order)
@@ -62,7 +62,7 @@ local function is_of(at, kind, few)
   return function(id) return not others[id] end
 end
 
--- The test that a record passes for all of ``where`` but its page; for ``few`` records or for many.
+-- The test for all of ``where`` except its page, for ``few`` records or for many.
 local function test_of(at, where, few)
   local wanted = where.ids and where.marks and carries(at, where.marks, few)
   local unwanted = where.without and carries(at, where.without, few)
@@ -89,7 +89,7 @@ local function named(at, where)
   return found
 end
 
--- From which to which of so many matching records the page goes, counted from 0.
+-- The range of the page among the matching records, counted from 0.
 local function page_of(total, where)
   local first, last = where.skip, where.skip + where.limit - 1
   if where.newest then first, last = total - 1 - last, total - 1 - first end
@@ -104,12 +104,12 @@ local function limited(found, where)
   return kept
 end
 
--- The bounds of ``where`` as the commands on scores take them.
+-- The bounds of ``where`` as score ranges.
 local function bounds(where)
   return where.after and ('(' .. where.after) or '-inf', where.before and ('(' .. where.before) or '+inf'
 end
 
--- Walks a session part by part.
+-- Iterate over a session in parts.
 local function walked(at, where)
   local low, high = bounds(where)
   local passes, found, offset, part = test_of(at, where), {}, 0, 100000
@@ -124,7 +124,7 @@ local function walked(at, where)
   end
 end
 
--- Of a rare kind, each is looked up; most sessions have none of it.
+-- Look up each record of a rare kind; most sessions have none.
 local function of_rare_kind(at, where)
   local found, passes = {}, test_of(at, where, true)
   for _, id in ipairs(ids_under(at, 'kind\0' .. where.kind)) do

@@ -1,6 +1,6 @@
 return once(function()
   local removed = delete()
-  sessions() -- looks which are gone now
+  sessions() -- removes those that are now empty from the list
   keep_alive(true)
   return removed
 end)

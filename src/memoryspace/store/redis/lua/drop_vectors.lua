@@ -1,4 +1,4 @@
--- Forgets a space for a part of a session, from a cursor on; returns the next one, and the ids.
+-- Delete the vectors of a space in a part of a session; return the next cursor and the ids.
 local at, dropped = open(request.session), {}
 local part = redis.call('HSCAN', at.vectors, request.cursor, 'COUNT', request.most)
 for i = 2, #part[2], 2 do

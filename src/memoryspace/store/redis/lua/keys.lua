@@ -1,16 +1,16 @@
--- What every verb shares. KEYS[1] is the key of the store's counter; of a change, KEYS[2] that of its
--- answer. ARGV[1] is one JSON document, the request: prefix (of all keys), name (the user's), session
--- (or none), now, ttl, where, ...
+-- Shared by all scripts. KEYS[1] is the store's counter; in a change, KEYS[2] is the key of its answer.
+-- ARGV[1] is the request as JSON: prefix (of all keys), name (the user's), session (or none), now, ttl,
+-- where, ...
 --
--- A session is seven keys, so one EXPIRE each keeps it together, however many records it holds:
+-- A session is seven keys, however many records it has, so seven EXPIREs renew all of it:
 --   :records  hash   id -> its kind, a zero byte, and the record as JSON
 --   :order    zset   id by seq, which is conversation order
---   :marks    hash   id -> its marks, each between separators
---   :index    zset   "kind\0<kind>\0<id>" and "mark\0<mark>\0<id>", all of score 0, to find by prefix
+--   :marks    hash   id -> its marks, with a separator around each
+--   :index    zset   "kind\0<kind>\0<id>" and "mark\0<mark>\0<id>", all with score 0, to search by prefix
 --   :expiry   zset   id by the time it expires
---   :vectors  hash   id -> its vectors, each as its space, its length (a zero byte after each) and it
---   :stamp    string a number from the counter, another one after every change but an append
--- and a user has a set of the sessions it has. All users stand in one zset, by name.
+--   :vectors  hash   id -> its vectors, each as space, zero byte, length, zero byte, vector
+--   :stamp    string a number from the counter, a new one after every change other than an append
+-- Each user has a set of session names. One zset holds all user names.
 
 local request = cjson.decode(ARGV[1])
 local SEPARATOR = '\31'
@@ -44,7 +44,7 @@ local function unpack_marks(packed)
   return marks
 end
 
--- Write a record's marks, given as a set, and make the index agree. Returns whether they changed.
+-- Write a record's marks, given as a set, and update the index. Return whether they changed.
 local function set_marks(at, id, old, new)
   local changed, names = false, {}
   for mark in pairs(old) do
@@ -82,8 +82,8 @@ local function forget(at, id)
   redis.call('HDEL', at.vectors, id)
 end
 
--- Give a session a number it never had: it is new, or more happened than an append. It lives as long
--- as the rest, and not without it.
+-- Give a session a new stamp, because it is new or was changed by more than an append. The stamp
+-- expires with the session's other keys.
 local function restamp(at)
   if redis.call('EXISTS', at.order) == 0 then
     redis.call('DEL', at.stamp)
@@ -106,7 +106,7 @@ local function expire(at)
   restamp(at)
 end
 
--- A session that expired is still listed until somebody looks.
+-- An expired session stays listed until the list is read.
 local function is_gone(session)
   if redis.call('EXISTS', keys_of(session).order) == 1 then return false end
   if redis.call('SREM', SESSIONS, session) == 1 and redis.call('EXISTS', SESSIONS) == 0 then

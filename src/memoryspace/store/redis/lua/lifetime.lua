@@ -1,7 +1,7 @@
--- How long a session, and the list of a user's sessions, are kept.
+-- The lifetime of sessions and of the lists of sessions and users.
 
--- List a user who has a session. A list that is never read would keep names long gone, so each new
--- name looks after two others.
+-- Add a user to the list. A list that is never read would keep obsolete names, so each addition checks
+-- two others.
 local function list_user()
   if redis.call('ZADD', USERS, 0, request.name) == 0 then return end
   for _, other in ipairs(redis.call('ZRANDMEMBER', USERS, 2)) do
@@ -9,8 +9,8 @@ local function list_user()
   end
 end
 
--- List a session that exists. The list expires only if all that were listed do, and a second later
--- than they. It is looked after like that of users.
+-- Add a session to the user's list. The list expires only if all its sessions do, one second after
+-- them. It is cleaned up like the list of users.
 local function list_session(session)
   local has_ttl = request.ttl and (redis.call('EXISTS', SESSIONS) == 0 or redis.call('PTTL', SESSIONS) >= 0)
   if redis.call('SADD', SESSIONS, session) == 1 then
@@ -26,8 +26,8 @@ end
 
 local PARTS = { 'records', 'order', 'marks', 'index', 'expiry', 'vectors', 'stamp' }
 
--- Sliding expiry: whoever touches a session keeps all of it for another ttl seconds. Without a ttl,
--- writing to a session that would expire makes all of it stay.
+-- Sliding expiry: every use of a session keeps all of it for another ttl seconds. Without a ttl,
+-- writing to a session that would expire makes it permanent.
 local function keep_alive(is_writing, is_known)
   local session = request.session
   if not session or (not is_known and is_gone(session)) then return end

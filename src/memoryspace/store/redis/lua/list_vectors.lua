@@ -1,4 +1,4 @@
--- A part of a session's vectors, from a cursor on: the next cursor, and of each the space and size.
+-- List a part of a session's vectors: the next cursor, then id, space and size of each vector.
 local at, said = open(request.session), {}
 local part = redis.call('HSCAN', at.vectors, request.cursor, 'COUNT', request.most)
 for i = 2, #part[2], 2 do

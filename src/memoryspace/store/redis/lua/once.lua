@@ -1,5 +1,5 @@
--- A change happens once, however often it arrives: its answer is remembered for a while under KEYS[2],
--- a name of this one change, and whoever sends it again is told the same.
+-- Run a change once, however often it is sent: its answer is stored for a while under KEYS[2], a key
+-- unique to this change, and returned to later attempts.
 local function once(change)
   local told = redis.call('GET', KEYS[2])
   if told then return cjson.decode(told) end

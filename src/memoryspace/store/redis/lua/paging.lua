@@ -1,9 +1,9 @@
--- A page of what one session or several hold, found by rank: what is passed over is not walked.
+-- Paging over one or several sessions by rank, without visiting the skipped records.
 --
--- A run is what a page may take from a session: all within the bounds but a few, which are left out,
--- or, where few are of the kind, those few. Both are lists of { id, seq, keys } in order.
+-- A run is the part of a session that a page is taken from: all records within the bounds except a few,
+-- or, for a rare kind, only those of the kind. Both are lists of { id, seq, keys } in order.
 
--- How many of a list stand before a seq.
+-- How many records of a list have a lower seq.
 local function before_in(list, seq)
   local low, high = 0, #list
   while low < high do
@@ -60,7 +60,7 @@ local function before_in_run(run, seq)
   return redis.call('ZCOUNT', run.at.order, run.low, bound) - before_in(run.left_out, seq)
 end
 
--- The seq that ``rank`` records of one run stand before, if that can be told at once.
+-- The seq at ``rank`` in one run, if a single lookup can find it.
 local function seq_in(run, rank)
   if run.these then return run.these[rank + 1][2] end
   if #run.left_out > 0 then return nil end
@@ -68,8 +68,8 @@ local function seq_in(run, rank)
   return tonumber(redis.call('ZRANGE', run.at.order, place, place, 'WITHSCORES')[2])
 end
 
--- The seq that ``rank`` records of all runs stand before: by halving the range it may lie in. A run
--- that lies wholly before the range is counted once, one that lies behind it not at all.
+-- The seq at ``rank`` over all runs, by binary search over the range of seqs. A run entirely below the
+-- range is counted once, one entirely above it not at all.
 local function seq_at(runs, rank)
   local at_once = #runs == 1 and seq_in(runs[1], rank)
   if at_once then return at_once end
@@ -106,7 +106,7 @@ local function add_between(found, run, first, last)
   end
 end
 
--- What a session holds that may be on the page, counted and not looked at; nil if nothing.
+-- The run of a session that the page may need, counted without visiting it; nil if empty.
 local function part_of(at, where)
   expire(at)
   local all = redis.call('ZCARD', at.order)
@@ -120,7 +120,7 @@ local function part_of(at, where)
   return part
 end
 
--- The first ``enough`` of a session that match, from the end that is asked for.
+-- The first ``enough`` matching records of a session, from the requested end.
 local function nearest(at, where, enough)
   local command, from, to = 'ZRANGEBYSCORE', bounds(where)
   if where.newest then command, from, to = 'ZREVRANGEBYSCORE', to, from end
@@ -139,7 +139,7 @@ end
 
 local function by_seq(a, b) return a[2] < b[2] end
 
--- A page near the end it is counted from, where knowing all that is left out would cost more.
+-- A page near its starting end, where finding all excluded records would cost more.
 local function near_page(parts, where)
   local found = {}
   for _, part in ipairs(parts) do
@@ -179,7 +179,7 @@ local function page(where)
   return is_near and near_page(parts, where) or far_page(parts, where)
 end
 
--- All that matches, in conversation order: { {id, seq, keys}, ... }
+-- All matching records in conversation order: { {id, seq, keys}, ... }
 local function matching()
   local where, found = request.where, {}
   if where.limit and not (where.ids or where.marks) then return page(where) end

@@ -1,4 +1,4 @@
--- Keeps vectors of records that are there; returns how many. They live as long as their session.
+-- Store vectors of existing records; return how many. They expire with their session.
 local count, touched = 0, {}
 for i = 2, #ARGV, 4 do
   local at = standing(i)

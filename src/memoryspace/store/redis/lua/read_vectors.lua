@@ -1,4 +1,4 @@
--- The vectors of the places that are named, in their order; empty where there is none.
+-- The vectors of the given places, in order; an empty string where there is none.
 local found = {}
 for i = 2, #ARGV, 3 do
   local at = standing(i)

@@ -1,6 +1,6 @@
--- Removing records.
+-- Deleting records.
 
--- Everything at once needs no looking at each record.
+-- Delete a whole session without visiting each record.
 local function drop_session(at)
   expire(at)
   local ids = redis.call('ZRANGE', at.order, 0, -1)

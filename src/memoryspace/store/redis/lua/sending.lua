@@ -1,8 +1,8 @@
--- Records on their way to the client.
+-- Sending records to the client.
 --
 -- One piece per record: "<seq> <session>\n<id>\n<marks>\n<kind>\0<record>". Pieces are fetched and
--- sent in batches with a separator between them: a call or a reply costs more than what it carries.
--- No piece holds a separator: ids and marks have no control characters, and JSON escapes them.
+-- sent in batches with a separator in between: a call or a reply costs more than its contents.
+-- No piece contains the separator: ids and marks have no control characters, and JSON escapes them.
 local BATCH = 500
 local BETWEEN = '\30'
 

@@ -1,4 +1,4 @@
--- How much a part of a session is: how many records from a seq on, their bytes, and the last seq.
+-- The usage of a part of a session: the number of records after a seq, their bytes, and the last seq.
 local at = keys_of(request.session)
 expire(at)
 local part = redis.call('ZRANGEBYSCORE', at.order, '(' .. request.after, '+inf', 'WITHSCORES', 'LIMIT', 0, 1000)

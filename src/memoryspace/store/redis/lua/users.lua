@@ -1,4 +1,4 @@
--- Which of the next users in the list have records. Returns them, and the last that was looked at.
+-- Return those of the next users in the list that have records, and the last user visited.
 
 local function turn_to(user)
   request.name = user

@@ -1,6 +1,6 @@
--- Vectors of records. ARGV from 2 on names places: session, id and seq, and what else a verb needs.
+-- Vectors of records. ARGV from 2 on has places (session, id, seq) and what else a script needs.
 
--- What is kept of a record, space by space; of damaged bytes what can be read.
+-- The vectors of a record by space; from damaged bytes, as many as can be read.
 local function unpacked(value)
   local from, spaces = 1, {}
   while from <= #value do
@@ -28,7 +28,7 @@ end
 
 local function kept(at, id) return unpacked(redis.call('HGET', at.vectors, id) or '') end
 
--- The keys of a session, without what has expired; looked for once.
+-- The keys of a session after expiry, computed once per session.
 local opened = {}
 local function open(session)
   if not opened[session] then
@@ -38,7 +38,7 @@ local function open(session)
   return opened[session]
 end
 
--- The session's keys if this very version of a record stands at ARGV[i].
+-- The session's keys if the version of a record at ARGV[i] is current.
 local function standing(i)
   local at = open(ARGV[i])
   local seq = redis.call('ZSCORE', at.order, ARGV[i + 1])

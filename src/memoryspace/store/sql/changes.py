@@ -1,11 +1,11 @@
-"""What came and went since somebody looked: ``Store.changes`` on a database.
+"""``Store.changes`` on a database.
 
-On a server two transactions may commit in another order than their seqs were given, so nothing is
-told by the newest seq of all. Each session is looked at by itself: its writers wait for each other,
-and its row and its records become visible together. SQLite has one writer at a time; there the
-newest seq of a user tells what is new.
+On a server, two transactions can commit in a different order than their seqs were assigned, so the
+highest seq alone does not show what is new. Each session is compared separately: its writers wait
+for each other, and its row and its records become visible together. SQLite has one writer at a
+time, so there a user's highest seq shows what is new.
 
-The state is read before the records, so what happens in between is told now or the next time.
+The state is read before the records. A change in between is returned by this call or the next.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .schema import records, sessions
 from .session_rows import OF_ALL
 from .statements import alive, parts
 
-SESSIONS_AT_ONCE = 100  # in one condition
+SESSIONS_AT_ONCE = 100  # per condition
 
 Read: TypeAlias = Callable[
     [Select[Any], Callable[[Sequence[Any]], Record]], Awaitable[list[Record]]
@@ -35,16 +35,16 @@ _r = records.c
 _s = sessions.c
 
 
-class Place(Struct, frozen=True):
-    """A session on a server as it was seen: its row, and the seq of the last record told."""
+class SessionState(Struct, frozen=True):
+    """The known state of a session on a server: its row, and the last seq returned."""
 
     changed: int
     next_index: int
     last: int
 
 
-class Seen(Struct, frozen=True):
-    """A user in a SQLite file as it was seen, and the seq up to which all was told."""
+class FileState(Struct, frozen=True):
+    """The known state of a user in a SQLite file, and the last seq returned."""
 
     of_all: int
     stamps: dict[str, int]
@@ -52,31 +52,31 @@ class Seen(Struct, frozen=True):
     last: int
 
 
-class Looking(Struct, frozen=True):
-    """One look at one user's records."""
+class ChangeReader(Struct, frozen=True):
+    """Reads what changed in one user's records."""
 
     on: AsyncConnection
     user: str
     now: float
-    read: Read  # runs a query for records, reporting and skipping what does not decode
+    read: Read  # runs a query for records; reports and skips those that cannot be decoded
 
     async def changes(self, state: Any) -> Changes:
-        """Tell what happened since a state."""
+        """Return what changed since a state."""
         if self.on.dialect.name == "sqlite":
             return await self._in_a_file(state)
         return await self._on_a_server({} if state is None else state)
 
     async def names(self) -> list[str]:
-        """Return the user's sessions that have living records, sorted."""
+        """Return the user's sessions that have live records, sorted."""
         is_file = self.on.dialect.name == "sqlite"
         name, query = _names_in_a_file(self.user) if is_file else _names_on_a_server(self.user)
         living = exists().where(_r.user_id == self.user, _r.session_id == name, alive(self.now))
         return sorted((await self.on.execute(query.where(living))).scalars())
 
-    async def _on_a_server(self, known: dict[str, Place]) -> Changes:
+    async def _on_a_server(self, known: dict[str, SessionState]) -> Changes:
         query = select(_s.session_id, _s.changed, _s.next_index).where(_s.user_id == self.user)
         there = {
-            name: Place(changed, next_index, known[name].last if name in known else 0)
+            name: SessionState(changed, next_index, known[name].last if name in known else 0)
             for name, changed, next_index in await self.on.execute(query)
         }
         altered = [name for name in there if _is_altered(known.get(name), there[name])]
@@ -85,16 +85,16 @@ class Looking(Struct, frozen=True):
         last = {name: place.last for name, place in there.items()}
         found = await self._came({name: (known.get(name), there[name]) for name in moved}, last)
         state = {
-            name: Place(place.changed, place.next_index, last[name])
+            name: SessionState(place.changed, place.next_index, last[name])
             for name, place in there.items()
         }
         gone = (known.keys() - there.keys()) | (set(altered) - kept.keys())
         return Changes(state, found, kept, frozenset(gone))
 
     async def _came(
-        self, moved: dict[str, tuple[Place | None, Place]], last: dict[str, int]
+        self, moved: dict[str, tuple[SessionState | None, SessionState]], last: dict[str, int]
     ) -> list[Record]:
-        """Return the records that came, noting the last of each session, readable or not."""
+        """Return the new records; set the last seq of each session, including undecodable ones."""
 
         def decode(row: Sequence[Any]) -> Record:
             last[row[1]] = max(row[0], last.get(row[1], 0))
@@ -102,7 +102,7 @@ class Looking(Struct, frozen=True):
 
         if all(known is None for known, _ in moved.values()) and len(moved) == len(last):
             everything = await self._records(decode)
-            # A session that came since the state was read is not in it: it is told the next time.
+            # A session created after the state was read is returned by the next call.
             return [record for record in everything if record.session in moved]
         found: list[Record] = []
         for part in parts(moved, SESSIONS_AT_ONCE):
@@ -112,13 +112,13 @@ class Looking(Struct, frozen=True):
         found.sort(key=lambda record: record.seq)
         return found
 
-    async def _in_a_file(self, known: Seen | None) -> Changes:
+    async def _in_a_file(self, known: FileState | None) -> Changes:
         lowest, highest, stamps = await self._outline()
         of_all = stamps.pop(OF_ALL, 0)
         last = highest if known is None else max(highest, known.last)
         if known is None:
             found = await self._records(record_of, _r.seq <= last)
-            state = Seen(of_all, stamps, frozenset(map(session_in, found)), last)
+            state = FileState(of_all, stamps, frozenset(map(session_in, found)), last)
             return Changes(state, found, {}, frozenset())
         is_all = known.of_all != of_all or not 0 < lowest <= known.last
         altered = known.sessions if is_all else _differing(known.stamps, stamps)
@@ -126,10 +126,10 @@ class Looking(Struct, frozen=True):
         found = await self._records(record_of, _r.seq > known.last, _r.seq <= last)
         gone = (altered & known.sessions) - kept.keys()
         there = (known.sessions - gone) | kept.keys() | set(map(session_in, found))
-        return Changes(Seen(of_all, stamps, there, last), found, kept, gone)
+        return Changes(FileState(of_all, stamps, there, last), found, kept, gone)
 
     async def _outline(self) -> tuple[int, int, dict[str, int]]:
-        """Return the lowest and the highest seq of a user, and the numbers of its sessions."""
+        """Return the lowest and highest seq of a user, and the stamps of its sessions."""
         mine = select(_r.seq).where(_r.user_id == self.user).limit(1)
         ends = [mine.order_by(each).scalar_subquery() for each in (_r.seq, _r.seq.desc())]
         one = select(literal_column("1")).subquery()
@@ -146,7 +146,7 @@ class Looking(Struct, frozen=True):
         return await self.read(select(*COLUMNS).where(*mine).order_by(_r.seq), decode)
 
     async def _listed(self, names: Iterable[str] | None) -> dict[str, dict[str, int]]:
-        """Return what is in sessions, or in all of them; what has nothing living is left out."""
+        """Return id → seq of the live records in some sessions, or in all; omit empty sessions."""
         mine = [_r.user_id == self.user, alive(self.now)]
         query = select(_r.session_id, _r.id, _r.seq).where(*mine)
         chosen = [query] if names is None else [
@@ -159,7 +159,7 @@ class Looking(Struct, frozen=True):
         return kept
 
 
-def _is_altered(known: Place | None, there: Place) -> bool:
+def _is_altered(known: SessionState | None, there: SessionState) -> bool:
     return known is not None and known.changed != there.changed
 
 
@@ -168,8 +168,8 @@ def _differing(known: dict[str, int], there: dict[str, int]) -> frozenset[str]:
     return frozenset(name for name in names if known.get(name) != there.get(name))
 
 
-def _newer(name: str, known: Place | None, there: Place) -> ColumnElement[bool]:
-    """Return the condition for what a session has got since: places begin anew with a new row."""
+def _newer(name: str, known: SessionState | None, there: SessionState) -> ColumnElement[bool]:
+    """Return the condition for a session's new records. A new row restarts the indexes."""
     if known is None:
         return _r.session_id == name
     if _is_altered(known, there):
@@ -182,7 +182,7 @@ def _names_on_a_server(user: str) -> tuple[ColumnElement[str], Select[Any]]:
 
 
 def _names_in_a_file(user: str) -> tuple[ColumnElement[str], Select[Any]]:
-    """Return the names by going from one to the next in the index, past all that is in each."""
+    """Return the names by skipping from one to the next in the index."""
     lowest = select(func.min(_r.session_id).label("name")).where(_r.user_id == user)
     found = lowest.cte("found", recursive=True)
     above = lowest.where(_r.session_id > found.c.name).correlate(found).scalar_subquery()

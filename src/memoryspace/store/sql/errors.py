@@ -1,4 +1,4 @@
-"""What a database's errors mean for us, in words that never show what users said."""
+"""Translation of database errors into store errors. Messages never show the users' data."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from ...errors import StoreBusy, StoreError, StoreUnavailable
 
-# PostgreSQL's SQLSTATEs and MySQL's error numbers, which cannot be mistaken for each other.
+# PostgreSQL's SQLSTATEs (strings) and MySQL's error numbers.
 _BUSY = {"40001", "40P01", "55P03", 1020, 1205, 1213}  # conflicts, deadlocks, lock timeouts
 _UNREACHABLE = {"57P01", "57P02", "57P03", "53300", 1040, 1053, 1927, 2002, 2003, 2006, 2013, 2055}
 _NO_TABLE = {"42P01", 1146}
-_ROLLED_BACK = {1020, 1213}  # MySQL has undone the whole transaction, not the statement
+_ROLLED_BACK = {1020, 1213}  # MySQL rolled back the whole transaction, not only the statement
 _ENDED_BY_SIZE = {2006, 2013}
 
 
 class OutcomeUnknown(StoreUnavailable):
-    """Never repeated by us: the caller must know that it may have happened."""
+    """A commit that may have happened. Never retried: the caller has to know."""
 
 
 def translated(error: Exception) -> StoreError | None:
-    """Return the error in our terms, or ``None`` for what is not the database's.
+    """Return the matching ``StoreError``, or ``None`` if the error is not from the database.
 
-    SQLAlchemy's own words show the parameters, and those are what users said: from now on they are
-    hidden in the original error too.
+    SQLAlchemy's messages show the parameters, which are the users' data. They are hidden in the
+    original error from here on.
     """
     if isinstance(error, StoreError):
         return None
@@ -35,7 +35,7 @@ def translated(error: Exception) -> StoreError | None:
         if isinstance(each, DBAPIError):
             each.hide_parameters = True
     if isinstance(error, PoolTimeoutError):
-        return StoreBusy(f"no connection came free: {error}")
+        return StoreBusy(f"no connection became free: {error}; try again or enlarge the pool")
     if any(code in _BUSY for code in _codes(error)) or "is locked" in _said(error):
         return StoreBusy(f"the database stayed locked by other writers: {_said(error)}")
     if _is_unreachable(error):
@@ -46,12 +46,12 @@ def translated(error: Exception) -> StoreError | None:
 
 
 def is_missing_table(error: Exception) -> bool:
-    """Tell whether somebody dropped our tables, or an undone transaction took them along."""
+    """Return whether our tables are gone: dropped, or created in a transaction rolled back."""
     return any(code in _NO_TABLE for code in _codes(error)) or "no such table" in _said(error)
 
 
 def has_undone_all(error: Exception) -> bool:
-    """Tell whether the database has rolled back more than it was asked to."""
+    """Return whether the database rolled back the whole transaction by itself."""
     return any(code in _ROLLED_BACK for code in _codes(error))
 
 
@@ -65,22 +65,22 @@ def _is_unreachable(error: Exception) -> bool:
 
 
 def _unreachable(error: Exception) -> str:
-    text = f"the database cannot be reached: {_said(error)}; try again when it can"
+    text = f"the database cannot be reached: {_said(error)}; try again when it is back"
     if any(code in _ENDED_BY_SIZE for code in _codes(error)):
         text += " (a message larger than max_allowed_packet ends the connection too)"
     return text
 
 
 def _said(error: Exception) -> str:
-    """Return the driver's words, without the details that hold values."""
+    """Return the first line of the driver's message; the others may contain values."""
     words = str(error.orig if isinstance(error, DBAPIError) else error)
     return words.partition("\n")[0]
 
 
 def _codes(error: Exception) -> Iterator[Any]:
-    """Yield the codes of an error and of what led to it.
+    """Yield the codes of an error and of its causes.
 
-    A deadlock may hide behind the failure of the rollback that followed.
+    A deadlock can hide behind the rollback that failed after it.
     """
     for each in _chain(error):
         original = each.orig if isinstance(each, DBAPIError) else each
