@@ -33,7 +33,7 @@ from ....retrieval.ranking.asking import ask
 from ....retrieval.vector_arm import EmbedderStatus
 from ....store.contract import Clock
 from ....store.sql.transactions import Transactions
-from ....store.sql.troubles import is_missing_table
+from ....store.sql.errors import is_missing_table
 from ..contract import Found, Query, Searcher
 from .candidates import Choosing, speakers
 from .conditions import clause_of
