@@ -122,7 +122,7 @@ async def filled(person: dict, embedder: Embedder | None) -> Recall:
             ]  # fmt: skip
             await service.add_memory(person["id"], messages, session_id=session["session"])
         await service.search(person["id"], "hello")
-        return service.searcher._seats[person["id"]].index.recall
+        return service.searcher._slots[person["id"]].index.recall
 
 
 def looked_at(person: dict, embedder: Embedder | None) -> Iterator[Asked]:
