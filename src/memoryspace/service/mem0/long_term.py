@@ -20,7 +20,7 @@ from ...model import ChatModel
 from ...tool import ToolResponse, failed, told
 from ..long_term.base import LongTermMemoryBase
 from ..long_term.rendering import DEFAULT_TOKENS, quoted, render
-from ..long_term.service_memory import ECHO, as_messages, as_texts, in_turn
+from ..long_term.service_memory import ECHO, as_messages, as_texts, interleaved
 from ..secrets import masked, secrets_in
 from ..trust import suspicion
 from ..values.forms import text_of
@@ -189,7 +189,7 @@ class Mem0LongTermMemory(Closing, LongTermMemoryBase):
             raise InvalidInput(f"limit must be a whole number from 1 to {_MOST}, got {limit!r}")
         asked = dict.fromkeys(text for text in texts if text.strip())
         answers = await asyncio.gather(*(self._search(text, limit) for text in asked))
-        memories = {each.id: each for each in in_turn([found for found, _ in answers])}
+        memories = {each.id: each for each in interleaved([found for found, _ in answers])}
         relations = dict.fromkeys(each for _, related in answers for each in related)
         return list(memories.values())[:limit], list(relations)[:limit]
 
