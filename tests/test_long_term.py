@@ -649,3 +649,8 @@ def test_calls_in_messages_are_results_too_and_count_once() -> None:
 def test_a_service_and_a_model_exclude_each_other() -> None:
     with pytest.raises(InvalidInput, match="service= or model="):
         ReMeTaskLongTermMemory(model=object(), service=TaskMemoryService(settings=QUICK))  # type: ignore[arg-type]
+
+
+def test_a_long_term_memory_prints_whose_it_is() -> None:
+    memory = ServiceLongTermMemory(InMemoryMemoryService(settings=QUICK), "ann", "home")
+    assert repr(memory) == "ServiceLongTermMemory(user_id='ann', session_id='home')"

@@ -84,6 +84,10 @@ class ServiceLongTermMemory(LongTermMemoryBase):
         self._min_relevance = check_relevance(min_relevance)
         self._filters = {"session_id": session_id} if only_session else {}
 
+    def __repr__(self) -> str:
+        name = type(self).__name__
+        return f"{name}(user_id={self.user_id!r}, session_id={self.session_id!r})"
+
     async def record(self, msgs: list[Msg | None]) -> list[str]:
         """Store messages and return the ids of the new ones.
 

@@ -105,6 +105,10 @@ class Mem0LongTermMemory(Closing, LongTermMemoryBase):
         if suppress_mem0_logging:
             opening.quieten()
 
+    def __repr__(self) -> str:
+        names = ", ".join(f"{key}={value!r}" for key, value in self._ids.items())
+        return f"{type(self).__name__}({names})"
+
     @property
     def long_term_working_memory(self) -> Any:
         """mem0's own memory object, opened on first use."""
