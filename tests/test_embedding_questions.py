@@ -14,7 +14,7 @@ from memoryspace.embedding import TellsQuestions
 from memoryspace.retrieval import Entry, Recall, SimilarityRetriever
 from memoryspace.service.mem0.providers import EmbedderForMem0
 from memoryspace.service.search.postgres.vectors import VectorsArm
-from memoryspace.store.tablestore.embedding import Vectors
+from memoryspace.store.tablestore.embedding import Vectorizer
 
 
 class Apart:
@@ -73,7 +73,7 @@ async def test_by_a_search_in_postgres(apart: Apart) -> None:
 
 
 def test_by_a_search_in_tablestore(apart: Apart) -> None:
-    vectors = Vectors(apart, 2)
+    vectors = Vectorizer(apart, 2)
     assert vectors.of_texts(["tea"]) == [[1.0, 0.0]]
     assert vectors.of_questions(["drink"])[0] == pytest.approx([0.6, 0.8])
     assert (apart.said, apart.asked) == (["tea"], ["drink"])

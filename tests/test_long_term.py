@@ -609,7 +609,7 @@ def test_results_of_tools_are_recorded_and_found_by_name() -> None:
             "success": True,
             "time_cost": 0.5,
         }
-        with pytest.warns(UserWarning, match=r"content\[1\] is skipped"):
+        with pytest.warns(UserWarning, match=r"content\[1\] was skipped"):
             response = await ltm.record_to_memory("", [json.dumps(call), "no json"])
         assert response.text == (
             "Successfully recorded 1 tool execution result(s) and generated usage guidelines."
@@ -647,5 +647,10 @@ def test_calls_in_messages_are_results_too_and_count_once() -> None:
 
 
 def test_a_service_and_a_model_exclude_each_other() -> None:
-    with pytest.raises(InvalidInput, match="its own model"):
+    with pytest.raises(InvalidInput, match="service= or model="):
         ReMeTaskLongTermMemory(model=object(), service=TaskMemoryService(settings=QUICK))  # type: ignore[arg-type]
+
+
+def test_a_long_term_memory_prints_whose_it_is() -> None:
+    memory = ServiceLongTermMemory(InMemoryMemoryService(settings=QUICK), "ann", "home")
+    assert repr(memory) == "ServiceLongTermMemory(user_id='ann', session_id='home')"

@@ -29,9 +29,9 @@ from memoryspace.errors import (
 from memoryspace.events import EventStream
 from memoryspace.record import Scope
 from memoryspace.service.mem0 import Mem0MemoryService, calls
+from memoryspace.service.mem0.serializing import CallSerializer
 from memoryspace.service.mem0.shapes import metadata_of
-from memoryspace.service.mem0.style import Style, style_of
-from memoryspace.service.mem0.turns import Turns
+from memoryspace.service.mem0.style import CallStyle, style_of
 from memoryspace.service.schema import Message, TextContent
 from memoryspace.service.settings import ServiceSettings
 from memoryspace.service.writing.admission import Admission
@@ -88,7 +88,7 @@ async def test_metadata_of_a_user_never_say_whose_a_memory_is() -> None:
         assert (changed.text, changed.session_id) == ("tea", "default")
         assert await mem0.list_memory("bob") == []
     async with service(Scripted("Likes tea")) as mem0:
-        with pytest.raises(InvalidInput, match="'user_id' is mem0's own"):
+        with pytest.raises(InvalidInput, match="'user_id' is reserved by mem0"):
             await mem0.add_memory("ann", message("tea", metadata={"user_id": "bob"}))
 
 
@@ -267,11 +267,11 @@ async def test_a_text_that_mem0_changed_by_itself_is_what_is_read() -> None:
 async def test_what_mem0_cannot_do_is_said() -> None:
     async with service() as mem0:
         [added] = await mem0.add_memory("ann", "tea")
-        with pytest.raises(InvalidInput, match="no version"):
+        with pytest.raises(InvalidInput, match="and version"):
             await mem0.update("ann", added, "coffee", version=1)
         with pytest.raises(InvalidInput, match="importance"):
             await mem0.update("ann", added, "coffee", importance=0.9)
-        with pytest.raises(InvalidInput, match="nothing to change"):
+        with pytest.raises(InvalidInput, match="something to change"):
             await mem0.update("ann", added)
         assert [each.text for each in await mem0.history("ann", added)] == ["tea"]
 
@@ -582,11 +582,11 @@ async def test_a_cancelled_call_ends_before_the_next_begins() -> None:
     async def second() -> None:
         happened.append("second")
 
-    one = asyncio.create_task(Turns(client).take(first()))
+    one = asyncio.create_task(CallSerializer(client).run(first()))
     await has_begun.wait()
     one.cancel()
-    two = asyncio.create_task(Turns(client).take(second()))
-    three = asyncio.create_task(Turns(client).take(second()))
+    two = asyncio.create_task(CallSerializer(client).run(second()))
+    three = asyncio.create_task(CallSerializer(client).run(second()))
     for _ in range(10):
         await asyncio.sleep(0)
     three.cancel()  # while it waits for its turn
@@ -635,7 +635,7 @@ def test_a_style_is_read_off_the_signatures(
     async_mode: bool,
     expired: bool,
 ) -> None:
-    assert style_of(client) == Style(
+    assert style_of(client) == CallStyle(
         hosted=hosted,
         ids_in_filters=in_filters,
         limit=limit,
@@ -651,7 +651,7 @@ def test_what_is_no_client_is_refused() -> None:
 
     with pytest.raises(InvalidInput, match="lacks add, search"):
         style_of(object())
-    with pytest.raises(InvalidInput, match=r"search\(\) of Blocking is no coroutine"):
+    with pytest.raises(InvalidInput, match=r"search\(\) of Blocking is not a coroutine"):
         style_of(Blocking())
 
 

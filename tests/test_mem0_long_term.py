@@ -282,10 +282,15 @@ async def test_all_calls_of_a_model_run_on_one_loop() -> None:
     assert loops[0][1] != threading.get_ident()
 
 
+def test_a_long_term_memory_prints_whose_it_is() -> None:
+    memory = Mem0LongTermMemory("bot", "ann", memory=object())
+    assert repr(memory) == "Mem0LongTermMemory(agent_id='bot', user_id='ann')"
+
+
 def test_what_cannot_work_is_refused_at_once() -> None:
     with pytest.raises(ValueError, match="at least one of agent_name"):
         Mem0LongTermMemory(model=Scripted(), embedding_model=Words())
-    with pytest.raises(ValueError, match="a model and an embedding_model"):
+    with pytest.raises(ValueError, match="model= and embedding_model="):
         Mem0LongTermMemory("bot", model=Scripted())
     with pytest.raises(InvalidInput, match="ChatModel"):
         Mem0LongTermMemory("bot", model=object(), embedding_model=Words())  # type: ignore[arg-type]

@@ -300,7 +300,7 @@ async def test_troubles_are_errors_that_show_neither_key_nor_text(
                 there.troubles = [status]
                 assert not await mem0.health()
             assert await mem0.health()
-        with pytest.raises(InvalidInput, match="does not accept the key") as refused:
+        with pytest.raises(InvalidInput, match="rejected the key") as refused:
             await Mem0MemoryService(api_key="m0-wrong", host=host).start()
         assert "wrong" not in str(refused.value)
         assert refused.value.__cause__ is None

@@ -180,12 +180,10 @@ def test_what_is_no_embedding_model_is_said_to_be_none() -> None:
 
 @pytest.mark.parametrize("path", ["reme.yaml", Path("reme.yaml")])
 def test_a_configuration_of_reme_is_taken_with_a_word_on_what_is_used(path: Any) -> None:
-    with pytest.warns(
-        UserWarning, match=r"nothing of 'reme.yaml' is used.*model=.*service="
-    ) as said:
+    with pytest.warns(UserWarning, match=r"'reme.yaml' is ignored.*model=.*service=") as said:
         ReMePersonalLongTermMemory("bot", "ann", "run", None, None, path)
     assert said[0].filename == __file__
-    with pytest.warns(UserWarning, match="nothing of"):
+    with pytest.warns(UserWarning, match="is ignored"):
         ReMePersonalLongTermMemory(service=PersonalMemoryService(), reme_config_path=path)
 
 

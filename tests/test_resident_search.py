@@ -24,8 +24,8 @@ from memoryspace.events import Event
 from memoryspace.record import Record, Scope, Where
 from memoryspace.retrieval import Entry, Item, Only
 from memoryspace.service.search import Found, Query, ResidentSearcher
-from memoryspace.service.search.keeping import Text, VectorKeeper
-from memoryspace.service.search.slots import Vectors
+from memoryspace.service.search.keeping import RecordText, VectorKeeper
+from memoryspace.service.search.slots import KnownVectors
 from memoryspace.store.contract import Changes
 from memoryspace.store.vectors import Place
 
@@ -161,9 +161,9 @@ def said(dice: random.Random) -> str:
 
 
 def check(searcher: ResidentSearcher) -> None:
-    for seat in searcher._seats.values():
-        seat.index.check()
-    assert searcher._bytes == sum(seat.counted for seat in searcher._seats.values())
+    for slot in searcher._slots.values():
+        slot.index.check()
+    assert searcher._bytes == sum(slot.counted for slot in searcher._slots.values())
 
 
 async def test_the_size_of_portions_makes_no_difference() -> None:
@@ -218,7 +218,7 @@ async def test_what_stands_behind_a_late_record_is_not_embedded_again() -> None:
 
 
 async def test_what_is_being_written_down_is_known_at_once() -> None:
-    store, text = MemoryStore(), Text(Place("s", "a", 1), "tea")
+    store, text = MemoryStore(), RecordText(Place("s", "a", 1), "tea")
     keeper = VectorKeeper(store, CountingEmbedder())
     writing = keeper.keep("u", {text: np.ones(32, np.float32)})
     assert (await keeper.known("u", [text])).seqs == {1}
@@ -422,7 +422,7 @@ async def test_what_an_index_takes_is_counted_about_as_python_counts_it() -> Non
     finally:
         tracemalloc.stop()
     texts = sum(sys.getsizeof(each.text) for each in notes)  # which the store holds already
-    assert 0.5 < searcher._seats["a"].held / (taken + texts) < 2
+    assert 0.5 < searcher._slots["a"].nbytes / (taken + texts) < 2
 
 
 async def test_whoever_was_not_asked_for_longest_is_dropped_and_comes_back_when_asked() -> None:
@@ -683,9 +683,9 @@ async def test_changes_that_are_older_than_what_was_applied_are_not() -> None:
     slow = asyncio.create_task(searcher.search("u", ask("tea")))
     await store.reached.wait()
     await store.append(Scope("u", "s"), [note("b", "tea")])
-    seat = searcher._seats["u"]
+    slot = searcher._slots["u"]
     newer = await MemoryStore.changes(store, "u")
-    assert seat.brought_up_to_date(None, newer, 0.0, len, Vectors({})) == (2, (None, {}))
+    assert slot.update_and_run(None, newer, 0.0, len, KnownVectors({})) == (2, (None, {}))
     store.open.set()
     assert [found.id for found in await slow] == ["b", "a"]
     assert store.asked == 2

@@ -210,7 +210,7 @@ async def test_a_store_that_was_given_stays_open(tmp_path: Path) -> None:
 
 
 def test_search_in_the_server_needs_postgresql() -> None:
-    with pytest.raises(InvalidInput, match="needs PostgreSQL, this is MemoryStore"):
+    with pytest.raises(InvalidInput, match="needs a PostgreSQL store, got MemoryStore"):
         PersonalMemoryService(search="server")
     with pytest.raises(InvalidInput, match='"process" or "server"'):
         PersonalMemoryService(search="here")  # type: ignore[arg-type]

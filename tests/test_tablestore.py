@@ -26,7 +26,7 @@ from memoryspace.service.tablestore import (
     TablestoreStore,
     create_tablestore_client,
 )
-from memoryspace.store.tablestore.documents import Documents
+from memoryspace.store.tablestore.documents import DocumentTable
 from memoryspace.store.tablestore.rows import Layout, document_id, tenant_of
 from memoryspace.testing import STORE_CONTRACT, ManualClock, StoreCheck, capture
 from memoryspace.testing.service_contract import SERVICE_CONTRACT, ServiceCheck
@@ -52,7 +52,7 @@ def new_client(*, index_lag: bool = False) -> FakeTablestoreClient:
 
 
 def store_on(client: FakeTablestoreClient, **options: Any) -> TablestoreStore:
-    return TablestoreStore(client, Documents(client, LAYOUT), **options)
+    return TablestoreStore(client, DocumentTable(client, LAYOUT), **options)
 
 
 def service_on(client: Any, **options: Any) -> TablestoreMemoryService:
@@ -306,7 +306,7 @@ class Slow:
 
 async def test_others_may_see_a_change_before_whoever_made_it_does() -> None:
     client, scope = Slow(new_client()), Scope("ann", "s")
-    store = TablestoreStore(client, Documents(client, LAYOUT))
+    store = TablestoreStore(client, DocumentTable(client, LAYOUT))
     await store.append(scope, [note("a"), note("b")])
     change_it = asyncio.create_task(store.replace(scope, Where(limit=1), [note("c")]))
     while ids(await store.select(scope)) != ["b", "c"]:
@@ -896,7 +896,7 @@ def test_the_best_embedder_installed_serves_unless_one_is_given(
     client = FakeTablestoreClient()
     TablestoreMemoryService(client, SearchStrategy.VECTOR)
     monkeypatch.setattr("memoryspace.service.tablestore.service.best_embedder", lambda: None)
-    with pytest.raises(InvalidInput, match="needs an embedding_model"):
+    with pytest.raises(InvalidInput, match="needs an embedding model"):
         TablestoreMemoryService(client, SearchStrategy.VECTOR)
 
 
@@ -904,7 +904,7 @@ def test_options_that_cannot_work_are_refused() -> None:
     client = FakeTablestoreClient()
     with pytest.raises(InvalidInput, match="set vector_dimension=3"):
         TablestoreMemoryService(client, "vector", CallableEmbedder(counted, "counting", 3), 4)
-    with pytest.raises(InvalidInput, match="use full_text, vector"):
+    with pytest.raises(InvalidInput, match="use one of full_text, vector"):
         TablestoreMemoryService(client, "best")
     with pytest.raises(TypeError, match="embed_documents"):
         TablestoreMemoryService(client, "vector", object())

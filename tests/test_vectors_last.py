@@ -131,7 +131,7 @@ async def test_vectors_of_another_embedder_are_never_taken() -> None:
             await service.add_memory(user, said(10))
             await service.search(user, "street 3")
             await service.settled(user)
-            index = service.searcher._seats[user].index.recall.vectors.index  # type: ignore[attr-defined]
+            index = service.searcher._slots[user].index.recall.vectors.index  # type: ignore[attr-defined]
             assert index is not None
             assert len(index) == len(await store.select(Scope(user)))
     assert set(new.texts) == set(old.texts)

@@ -32,7 +32,7 @@ async def filled(person: Person, embedder: Embedder | None) -> Recall:
                         for at, turn in enumerate(session["turns"])]  # fmt: skip
             await service.add_memory(person["id"], messages, session_id=session["session"])
         await service.search(person["id"], "hello")
-        found: Recall = service.searcher._seats[person["id"]].index.recall  # type: ignore[attr-defined]  # of a service that searches here
+        found: Recall = service.searcher._slots[person["id"]].index.recall  # type: ignore[attr-defined]  # of a service that searches here
         return found
 
 

@@ -1,7 +1,7 @@
-"""``LongTermMemoryBase``: what an agent asks of a memory that outlives its conversations.
+"""``LongTermMemoryBase``: the interface of a memory that outlives an agent's conversations.
 
-``record`` and ``retrieve`` are for the developer and for an agent that remembers by itself. The
-two others are tools for the model: their docstrings are what it reads.
+Developers, and agents that manage memory on their own, call ``record`` and ``retrieve``. The other
+two methods are tools for the model, which reads their docstrings.
 """
 
 from __future__ import annotations
@@ -14,14 +14,26 @@ from ...tool import ToolResponse
 
 
 class LongTermMemoryBase(StateModule):
-    """The base of long-term memories. AgentScope v1's four methods, none of them made yet."""
+    """Base class of long-term memories, with the four methods of AgentScope v1.
+
+    A subclass implements the ones it supports; the others raise ``NotImplementedError``.
+    """
 
     async def record(self, msgs: list[Msg | None]) -> Any:
-        """Remember messages. ``None`` among them is skipped; a message is remembered once."""
+        """Store messages.
+
+        Args:
+            msgs: The messages. ``None`` items are skipped, and a message is stored once.
+        """
         self._missing("record")
 
     async def retrieve(self, msg: Msg | list[Msg] | None, limit: int = 5) -> str:
-        """Return what is remembered about a message or several, as text for a model."""
+        """Return the memories that are relevant to messages, as text for a model.
+
+        Args:
+            msg: One message or several.
+            limit: The most memories to return.
+        """
         self._missing("retrieve")
 
     async def record_to_memory(self, thinking: str, content: list[str]) -> ToolResponse:

@@ -1,8 +1,9 @@
-"""ReMe's long-term memories, by their names and answers, over our own services.
+"""Compatibility with the long-term memories of ReMe in AgentScope.
 
-``async with`` starts the service and stops it; whatever is asked before that raises. A service
-that is passed in is the caller's to start and to stop. Nothing else of ReMe is needed, and nothing
-of a configuration of ReMe's is read.
+These classes exist for users of ReMe and AgentScope: they keep the names, signatures and answers,
+so that only the import has to change. They run on our own services; ReMe is not needed and its
+configuration is not read. ``async with`` starts and stops the service, and methods raise before
+that. The caller starts and stops a service that was passed in.
 """
 
 from __future__ import annotations
@@ -31,19 +32,27 @@ S = TypeVar("S", bound=StoredMemoryService)
 
 _DEFAULT_USER = "default_user"
 _UNREAD = (
-    "nothing of {!r} is used: there is no ReMe here. In the place of its llm and embedding_model "
-    "give model= and embedding_model=, in that of its vector_store a service= on a store; its "
+    "{!r} is ignored: this class does not use ReMe. Instead of its llm and embedding_model, pass "
+    "model= and embedding_model=; instead of its vector_store, pass service= with a store. Its "
     "flows and prompts have no counterpart"
 )
 
 
 class ReMeLongTermMemoryBase(Running, ServiceLongTermMemory, Generic[S]):
-    """What the three have in common: whose memory it is, and when it is open.
+    """Base of the three ReMe memories, for users of ReMe and AgentScope.
 
-    ``user_name`` is whose memory it is, ``run_name`` the session that is written to; ``agent_name``
-    is kept. ``model`` and ``embedding_model`` make it better and may be left out; the latter is any
-    embedder, or a model as AgentScope calls one. ``reme_config_path`` is taken so that calls need
-    no change, and a warning says what stands in its place.
+    Args:
+        agent_name: Stored as an attribute; not used otherwise.
+        user_name: The user whose memory this is.
+        run_name: The session to write to.
+        model: A chat model that improves extraction.
+        embedding_model: An embedder, or an embedding model of AgentScope, that improves search.
+        reme_config_path: Accepted and ignored; a warning names the replacements.
+        service: A service to use instead of a new one. The caller starts and stops it.
+        max_tokens: The approximate limit of a retrieved text.
+
+    Raises:
+        InvalidInput: If a service is given together with a model or an embedding model.
     """
 
     service: S
@@ -63,37 +72,37 @@ class ReMeLongTermMemoryBase(Running, ServiceLongTermMemory, Generic[S]):
         max_tokens: int = DEFAULT_TOKENS,
     ) -> None:
         if service is not None and (model is not None or embedding_model is not None):
-            raise InvalidInput("a service has its own model and embedder: give it, or these")
+            raise InvalidInput("pass service= or model=/embedding_model=, not both")
         if reme_config_path is not None:
             warnings.warn(_UNREAD.format(os.fspath(reme_config_path)), UserWarning, stacklevel=2)
         self._is_own = service is None
-        made = self._made(model, _settings(embedding_model)) if service is None else service
+        made = self._make_service(model, _settings(embedding_model)) if service is None else service
         user = _DEFAULT_USER if user_name is None else user_name
         super().__init__(made, user, run_name, max_tokens=max_tokens)
         self.agent_name = agent_name
         self.workspace_id = user
         self._app_started = False
 
-    def _made(self, model: ChatModel | None, settings: ServiceSettings) -> S:
+    def _make_service(self, model: ChatModel | None, settings: ServiceSettings) -> S:
         raise NotImplementedError
 
     async def start(self) -> None:
-        """Start the service, if it was made here."""
+        """Start the service, unless it was passed in."""
         if self._is_own:
             await self.service.start()
         self._app_started = True
 
     async def stop(self) -> None:
-        """Stop the service, if it was made here."""
+        """Stop the service, unless it was passed in."""
         self._app_started = False
         if self._is_own:
             await self.service.stop()
 
     async def retrieve(self, msg: Msg | list[Msg] | None, limit: int = 5) -> str:
-        """Return what is remembered about the last of the messages, quoted; "" if nothing is."""
+        """Return the memories relevant to the last message, quoted; "" if there are none."""
         self._check_started()
         messages = as_messages(msg)[-1:]
-        return self._rendered(await self._asked([text_of(each) for each in messages], limit))
+        return self._rendered(await self._search_all([text_of(each) for each in messages], limit))
 
     async def retrieve_from_memory(self, keywords: list[str], limit: int = 5) -> ToolResponse:
         """Look up what is remembered. Use it before answering what may have been told earlier.
@@ -112,41 +121,42 @@ class ReMeLongTermMemoryBase(Running, ServiceLongTermMemory, Generic[S]):
         return told("\n\n".join(blocks) if blocks else self._nothing)
 
     async def _blocks(self, keywords: Sequence[str], limit: int) -> list[str]:
-        """Return one block for each keyword that finds something not told before."""
+        """Return one block for each keyword, without memories of earlier blocks."""
         blocks: list[str] = []
         seen: set[str] = set()
         for keyword in dict.fromkeys(keywords):
-            asked = await self._looked_up(keyword, limit)
+            asked = await self._search_keyword(keyword, limit)
             found = [each for each in asked if each.id not in seen]
             seen.update(each.id for each in found)
             if found:
                 blocks.append(f"Keyword '{keyword}':\n{self._rendered(found)}")
         return blocks
 
-    async def _asked(self, texts: Sequence[str], limit: int) -> list[MemoryItem]:
+    async def _search_all(self, texts: Sequence[str], limit: int) -> list[MemoryItem]:
         return await self._find(texts, limit)
 
-    async def _looked_up(self, keyword: str, limit: int) -> list[MemoryItem]:
-        return await self._asked([keyword], limit)
+    async def _search_keyword(self, keyword: str, limit: int) -> list[MemoryItem]:
+        return await self._search_all([keyword], limit)
 
     def _check_started(self) -> None:
         if not self._app_started:
             raise NotStarted(
-                f"the app context of this {type(self).__name__} is not started: "
-                "use it in `async with`"
+                f"the app context of {type(self).__name__} is not started: use it in `async with`"
             )
 
 
 class ReMePersonalLongTermMemory(ReMeLongTermMemoryBase[PersonalMemoryService]):
-    """What is known of a person."""
+    """Long-term memory of facts about a user, for users of ReMe and AgentScope."""
 
     _about = "personal memory"
 
-    def _made(self, model: ChatModel | None, settings: ServiceSettings) -> PersonalMemoryService:
+    def _make_service(
+        self, model: ChatModel | None, settings: ServiceSettings
+    ) -> PersonalMemoryService:
         return PersonalMemoryService(model=model, settings=settings)
 
     async def record(self, msgs: list[Msg | None]) -> list[str]:
-        """Remember messages, and what they tell of the person."""
+        """Store messages and the facts about the user in them; return the ids of the new ones."""
         self._check_started()
         return await super().record(msgs)
 
@@ -169,16 +179,23 @@ class ReMePersonalLongTermMemory(ReMeLongTermMemoryBase[PersonalMemoryService]):
 
 
 class ReMeTaskLongTermMemory(ReMeLongTermMemoryBase[TaskMemoryService]):
-    """What attempts at tasks have taught."""
+    """Long-term memory of lessons from tasks, for users of ReMe and AgentScope."""
 
     _about = "task memory"
     _nothing = "No task experiences found for the given keywords."
 
-    def _made(self, model: ChatModel | None, settings: ServiceSettings) -> TaskMemoryService:
+    def _make_service(
+        self, model: ChatModel | None, settings: ServiceSettings
+    ) -> TaskMemoryService:
         return TaskMemoryService(model=model, settings=settings)
 
     async def record(self, msgs: list[Msg | None], score: float = 1.0) -> list[str]:
-        """Remember one trajectory and learn from it; ``score`` says how well it went."""
+        """Store one trajectory and learn from it.
+
+        Args:
+            msgs: The messages of the trajectory.
+            score: How well the task went, from 0 (failed) to 1 (done).
+        """
         self._check_started()
         messages = [msg for msg in as_messages(msgs) if msg.name != ECHO]
         return await self._add_trajectory(messages, score) if messages else []
@@ -199,7 +216,7 @@ class ReMeTaskLongTermMemory(ReMeLongTermMemoryBase[TaskMemoryService]):
         self._check_started()
         try:
             added = [
-                await self._add_trajectory(_told_lesson(thinking, text), score)
+                await self._add_trajectory(_lesson_trajectory(thinking, text), score)
                 for text in dict.fromkeys(as_texts("content", content))
                 if text.strip()
             ]
@@ -209,8 +226,8 @@ class ReMeTaskLongTermMemory(ReMeLongTermMemoryBase[TaskMemoryService]):
         ids = [each for ids in added for each in ids]
         return told(f"Successfully recorded {number} task memory/memories.", result={"ids": ids})
 
-    async def _looked_up(self, keyword: str, limit: int) -> list[MemoryItem]:
-        """Look a keyword up, which names only some of a task: whatever has it is told."""
+    async def _search_keyword(self, keyword: str, limit: int) -> list[MemoryItem]:
+        """Return every match: a keyword names only part of a task, so its relevance is low."""
         return await self._find([keyword], limit, least=0.0)
 
     async def _add_trajectory(self, messages: Sequence[Msg], score: float) -> list[str]:
@@ -223,7 +240,7 @@ def _settings(model: Embedder | EmbeddingModelBase | None) -> ServiceSettings:
     return ServiceSettings() if model is None else ServiceSettings(embedder=as_embedder(model))
 
 
-def _told_lesson(thinking: str, text: str) -> list[Msg]:
-    """Return a lesson as the shortest trajectory: what was asked, and what came of it."""
+def _lesson_trajectory(thinking: str, text: str) -> list[Msg]:
+    """Return a lesson as a trajectory of two messages: the task and the result."""
     task = thinking if thinking.strip() else text
     return [fact("", task, "user", of=text), fact("", text, "assistant", of=task)]

@@ -1,4 +1,7 @@
-"""``ReMeToolLongTermMemory``: how tools are best used, from calls an agent made."""
+"""``ReMeToolLongTermMemory``: compatibility with ReMe's tool memory, for its users in AgentScope.
+
+It learns how to use tools from the calls an agent made, and runs on ``ToolMemoryService``.
+"""
 
 from __future__ import annotations
 
@@ -21,18 +24,23 @@ from .service_memory import ECHO, as_messages, as_texts
 
 
 class ReMeToolLongTermMemory(ReMeLongTermMemoryBase[ToolMemoryService]):
-    """How tools are best used; ``keywords`` are names of tools."""
+    """Long-term memory of guidelines for tools, for users of ReMe and AgentScope.
+
+    ``keywords`` are names of tools.
+    """
 
     _about = "tool memory"
 
-    def _made(self, model: ChatModel | None, settings: ServiceSettings) -> ToolMemoryService:
+    def _make_service(
+        self, model: ChatModel | None, settings: ServiceSettings
+    ) -> ToolMemoryService:
         return ToolMemoryService(model=model, settings=settings)
 
     async def record(self, msgs: list[Msg | None]) -> list[str]:
-        """Remember the calls of tools in messages, and results that are given as JSON text."""
+        """Store the tool calls in messages, and results that are given as JSON text."""
         self._check_started()
         messages = [msg for msg in as_messages(msgs) if msg.name != ECHO]
-        return await self._add_calls([*_calls_in(messages), *_calls_told(messages)])
+        return await self._add_calls([*_calls_in(messages), *_calls_as_text(messages)])
 
     async def record_to_memory(self, thinking: str, content: list[str]) -> ToolResponse:
         """Remember how calls of tools went, so that they are used better the next time.
@@ -59,10 +67,10 @@ class ReMeToolLongTermMemory(ReMeLongTermMemoryBase[ToolMemoryService]):
         )
 
     async def retrieve(self, msg: Msg | list[Msg] | None, limit: int = 5) -> str:
-        """Return the guidelines of the tools that the last message names, or else concerns."""
+        """Return guidelines for the tools that the last message names, or else is about."""
         self._check_started()
         texts = [text_of(each) for each in as_messages(msg)[-1:]]
-        named = await self._asked(texts, limit)
+        named = await self._search_all(texts, limit)
         return self._rendered(named if named else await self._find(texts, limit))
 
     async def retrieve_from_memory(self, keywords: list[str], limit: int = 5) -> ToolResponse:
@@ -77,16 +85,16 @@ class ReMeToolLongTermMemory(ReMeLongTermMemoryBase[ToolMemoryService]):
         self._check_started()
         try:
             names = as_texts("keywords", keywords)
-            found = await self._asked(names, limit)
+            found = await self._search_all(names, limit)
         except Exception as error:  # whatever it is, the model must be told that it failed
             return failed(f"retrieving {self._about}", error)
         if not found:
             return told(f"No tool guidelines found for: {','.join(names)}")
         return told(self._rendered(found))
 
-    async def _asked(self, texts: Sequence[str], limit: int) -> list[MemoryItem]:
+    async def _search_all(self, texts: Sequence[str], limit: int) -> list[MemoryItem]:
         if type(limit) is not int or limit < 1:
-            raise InvalidInput(f"limit must be a whole number from 1, got {limit!r}")
+            raise InvalidInput(f"limit must be a whole number of at least 1, got {limit!r}")
         names = [name for text in texts for name in (text, *re.split(r"[\s,;]+", text)) if name]
         return (await self.service.guidelines(self.user_id, list(dict.fromkeys(names))))[:limit]
 
@@ -102,12 +110,12 @@ def _valid_calls(texts: Sequence[str]) -> list[ToolCallResult]:
         try:
             calls.append(call_from(text))
         except InvalidInput as error:
-            warnings.warn(f"content[{number}] is skipped: {error}", stacklevel=3)
+            warnings.warn(f"content[{number}] was skipped: {error}", stacklevel=3)
     return calls
 
 
 def _calls_in(messages: Sequence[Msg]) -> list[ToolCallResult]:
-    """Return the calls that were answered, each known by when it was made."""
+    """Return the answered calls, each with the time of its message."""
     return [
         ToolCallResult(
             tool_name=tool,
@@ -121,7 +129,7 @@ def _calls_in(messages: Sequence[Msg]) -> list[ToolCallResult]:
     ]
 
 
-def _calls_told(messages: Sequence[Msg]) -> list[ToolCallResult]:
+def _calls_as_text(messages: Sequence[Msg]) -> list[ToolCallResult]:
     calls = []
     for msg in messages:
         text = msg.get_text_content()

@@ -1,8 +1,8 @@
 """Memories as text for a model: quoted, attributed and within a budget.
 
-Every word of a memory stands inside a JSON string on a line of its own, so nothing in it can end
-the quotation or pass for anything else. Each line says what it is, who said it, when, and by which
-id it can be asked for. It is data and says so.
+Each memory is a JSON string on a line of its own, so its text cannot end the quotation or pass for
+something else. Each line states the kind of memory, the speaker, the time and the id. A header
+marks the whole as data.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ HEADER = (
 DEFAULT_TOKENS = 2000
 
 _RESERVE = 12  # tokens for the line that says how many were left out
-_MIN_TOKENS = 100  # less than that would hold hardly more than the header
+_MIN_TOKENS = 100  # fewer tokens would hold little more than the header
 
-# Signs that break a line, turn the text around, are not seen, or open a tag around the whole.
+# Characters that break a line, reverse the text, are invisible, or open a tag.
 _UNSAFE = re.compile(
     "[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]|<(?=[/|!a-zA-Z])"
 )
@@ -34,50 +34,60 @@ _UNSAFE = re.compile(
 def render(
     memories: Sequence[MemoryItem], *, max_tokens: int = DEFAULT_TOKENS, now: float | None = None
 ) -> str:
-    """Return memories, the best first, as lines of at most about ``max_tokens``; "" for none.
+    """Return memories as quoted lines for a model.
 
-    One that does not fit is left out and counted; if none would fit, the first is cut short.
+    Args:
+        memories: The memories, best first.
+        max_tokens: The approximate limit. Memories that do not fit are left out and counted; if
+            none fits, the first one is truncated.
+        now: The current time in seconds since 1970, which decides whether a memory is superseded.
+
+    Returns:
+        The text, or "" if there are no memories.
+
+    Raises:
+        InvalidInput: If ``max_tokens`` is less than 100.
     """
     if type(max_tokens) is not int or max_tokens < _MIN_TOKENS:
         raise InvalidInput(f"max_tokens must be at least {_MIN_TOKENS}, got {max_tokens!r}")
     if not memories:
         return ""
     now = time.time() if now is None else now
-    room = max_tokens - estimate_tokens(HEADER) - _RESERVE
-    lines = _that_fit([_line(memory, memory.text, now) for memory in memories], room)
+    budget = max_tokens - estimate_tokens(HEADER) - _RESERVE
+    lines = _fitting([_line(memory, memory.text, now) for memory in memories], budget)
     if not lines:
-        lines = [_cut(memories[0], room, now)]
+        lines = [_cut(memories[0], budget, now)]
     left_out = len(memories) - len(lines)
     ending = [f"({left_out} more left out for want of room)"] if left_out else []
     return "\n".join([HEADER, *lines, *ending])
 
 
 def quoted(text: str) -> str:
-    """Return a text as one JSON string on one line, which nothing in it can end."""
+    """Return a text as a JSON string on one line, with every unsafe character escaped."""
     whole = json.dumps(text, ensure_ascii=False)
     return _UNSAFE.sub(lambda match: _escaped(match[0]), whole)
 
 
-def _escaped(sign: str) -> str:
-    return "\\u003c" if sign == "<" else json.dumps(sign)[1:-1]
+def _escaped(character: str) -> str:
+    return "\\u003c" if character == "<" else json.dumps(character)[1:-1]
 
 
-def _that_fit(lines: list[str], room: int) -> list[str]:
+def _fitting(lines: list[str], budget: int) -> list[str]:
     fitting = []
     for line in lines:
         tokens = estimate_tokens(line) + 1
-        if tokens <= room:
+        if tokens <= budget:
             fitting.append(line)
-            room -= tokens
+            budget -= tokens
     return fitting
 
 
-def _cut(memory: MemoryItem, room: int, now: float) -> str:
-    """Return a line with as much of a memory's beginning as there is room for."""
+def _cut(memory: MemoryItem, budget: int, now: float) -> str:
+    """Return a line with as much of the start of a memory as fits the budget."""
     low, high = 0, len(memory.text)
     while low < high:
         middle = (low + high + 1) // 2
-        fits = estimate_tokens(_line(memory, memory.text[:middle], now)) <= room
+        fits = estimate_tokens(_line(memory, memory.text[:middle], now)) <= budget
         low, high = (middle, high) if fits else (low, middle - 1)
     return _line(memory, memory.text[:low], now)
 
@@ -110,7 +120,7 @@ def _when(memory: MemoryItem, now: float) -> list[str]:
 
 
 def _plain(word: str) -> str:
-    """Return a word as it is if it is one, else quoted: kinds and roles come from outside too."""
+    """Return an identifier unchanged, anything else quoted: kinds and roles are user input too."""
     return word if word.isidentifier() else quoted(word)
 
 

@@ -1,7 +1,7 @@
 """``ServiceLongTermMemory``: an agent's long-term memory over any ``MemoryService``.
 
-What comes back is rendered as quoted data. A service that fails raises from ``record`` and
-``retrieve``; the tool functions then say that they failed, never something that reads like memory.
+Memories are rendered as quoted data. If the service fails, ``record`` and ``retrieve`` raise; the
+tool methods report the failure in words that cannot be taken for a memory.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ..values.memory import SECRET, MemoryItem, Said
 from .base import LongTermMemoryBase
 from .rendering import DEFAULT_TOKENS, render
 
-# An agent puts what it retrieved into its own memory under this name: not to be recorded again.
+# The name of the message in which an agent keeps retrieved memories. It is never recorded again.
 ECHO = "long_term_memory"
 
 _MOST = 1000  # memories in one answer
@@ -36,13 +36,28 @@ _MOST_INSTRUCTIONS = 5
 
 
 class ServiceLongTermMemory(LongTermMemoryBase):
-    """One user's long-term memory. The service is the caller's to start and to stop.
+    """One user's long-term memory in a service.
 
-    What is recorded goes to ``session_id``; it is looked up in all of the user's sessions or, with
-    ``only_session``, in that one. What is retrieved takes at most about ``max_tokens``; with
-    ``neighbours``, what was said beside a match may be retrieved for its sake. What is less
-    relevant than ``min_relevance`` is not retrieved, so that an unrelated prompt gets nothing; what
-    holds a secret is not, unless it is wanted ``with_secrets``.
+    The caller starts and stops the service.
+
+    Args:
+        service: The service to read from and write to.
+        user_id: The user whose memory this is.
+        session_id: The session to write to.
+        only_session: Search that session only, instead of all of the user's sessions.
+        neighbours: Also retrieve messages next to a match.
+        with_secrets: Also retrieve memories that contain secrets.
+        max_tokens: The approximate limit of the retrieved text.
+        min_relevance: Memories below this relevance are not retrieved, so that an unrelated prompt
+            gets none.
+
+    Raises:
+        InvalidInput: If ``only_session`` is given without a ``session_id``, or an argument is out
+            of range.
+
+    Example:
+        memory = ServiceLongTermMemory(service, "ann")
+        await memory.record([Msg("ann", "I live in Rome", "user")])
     """
 
     def __init__(
@@ -59,7 +74,7 @@ class ServiceLongTermMemory(LongTermMemoryBase):
     ) -> None:
         super().__init__()
         if only_session and session_id is None:
-            raise InvalidInput("only_session needs a session_id: which session is it to be?")
+            raise InvalidInput("only_session=True needs a session_id: pass the session to search")
         self.service = service
         self.user_id = check_id("user id", user_id)
         self.session_id = session_id if session_id is None else check_id("session id", session_id)
@@ -69,11 +84,15 @@ class ServiceLongTermMemory(LongTermMemoryBase):
         self._min_relevance = check_relevance(min_relevance)
         self._filters = {"session_id": session_id} if only_session else {}
 
-    async def record(self, msgs: list[Msg | None]) -> list[str]:
-        """Remember messages and return the ids of those that are new.
+    def __repr__(self) -> str:
+        name = type(self).__name__
+        return f"{name}(user_id={self.user_id!r}, session_id={self.session_id!r})"
 
-        Those that the service refuses for a secret are left out: tried again, they would keep the
-        others from being recorded for ever.
+    async def record(self, msgs: list[Msg | None]) -> list[str]:
+        """Store messages and return the ids of the new ones.
+
+        Messages that the service refuses because of a secret are left out. Otherwise they would
+        block the others on every attempt.
         """
         messages = [msg for msg in as_messages(msgs) if msg.name != ECHO]
         try:
@@ -85,9 +104,13 @@ class ServiceLongTermMemory(LongTermMemoryBase):
             return await self._add(left)
 
     async def retrieve(self, msg: Msg | list[Msg] | None, limit: int = 5) -> str:
-        """Return what is remembered about a message or several, quoted; "" if nothing is.
+        """Return the memories relevant to messages, quoted; "" if there are none.
 
-        How the user wants to be answered stands beside it, whatever the messages are about.
+        The user's standing instructions are included, whatever the messages are about.
+
+        Args:
+            msg: One message or several.
+            limit: The most memories to return, not counting standing instructions.
         """
         messages = as_messages(msg)
         found = await self._find([words_of(each) for each in messages], limit, messages)
@@ -144,9 +167,9 @@ class ServiceLongTermMemory(LongTermMemoryBase):
         *,
         least: float | None = None,
     ) -> list[MemoryItem]:
-        """Return the best for several questions, each memory once, at most ``limit`` in all.
+        """Return the best memories for several questions, each once, at most ``limit`` in all.
 
-        Messages that ask, if they are remembered already, are no answers to themselves.
+        The ``asking`` messages are left out, in case they are stored already.
         """
         if type(limit) is not int or not 1 <= limit <= _MOST:
             raise InvalidInput(f"limit must be a whole number from 1 to {_MOST}, got {limit!r}")
@@ -155,17 +178,17 @@ class ServiceLongTermMemory(LongTermMemoryBase):
         most = min(limit + len(own), _MOST)
         least = self._min_relevance if least is None else least
         answers = await asyncio.gather(*(self._search(text, most, least) for text in asked))
-        found = [each for each in in_turn(answers) if each.id not in own]
+        found = [each for each in interleaved(answers) if each.id not in own]
         return [each for each in found if self._may_be_shown(each)][:limit]
 
     async def _instructions(self) -> list[MemoryItem]:
-        """Return how the user wants to be answered, whatever is asked; the newest ones."""
+        """Return the user's newest standing instructions on how to answer."""
         if not isinstance(self.service, StoredMemoryService):
             return []
         return (await self.service.instructions(self.user_id))[:_MOST_INSTRUCTIONS]
 
     def _may_be_shown(self, memory: MemoryItem) -> bool:
-        """Tell whether a memory holds no secret; what came from elsewhere is not marked."""
+        """Return whether a memory may be shown. Other services do not mark secrets: search them."""
         return self._with_secrets or not (memory.holds_secret or secrets_in(memory.text))
 
     async def _search(self, text: str, limit: int, least: float) -> list[MemoryItem]:
@@ -181,7 +204,7 @@ class ServiceLongTermMemory(LongTermMemoryBase):
                 min_relevance=least,
             )
             return [hit.memory for hit in hits]
-        filters = {"top_k": limit, **self._filters}  # a service with the seven verbs alone
+        filters = {"top_k": limit, **self._filters}  # a service with the seven basic methods only
         return [self._memory(said) for said in await service.search_memory(user, [text], filters)]
 
     def _memory(self, said: Said) -> MemoryItem:
@@ -198,20 +221,20 @@ class ServiceLongTermMemory(LongTermMemoryBase):
 
 
 def fact(thinking: str, text: str, role: Role = "user", *, of: str = "") -> Msg:
-    """Return something to remember as a message whose id is its own.
+    """Return a fact as a message whose id is a hash of its content.
 
-    A call that is tried again records nothing twice. The thought is part of what it is, and so is
-    ``of``, what it belongs to: what holds again is recorded again.
+    A repeated call therefore records nothing twice. The hash covers ``thinking`` and ``of``, the
+    text that the fact belongs to: the same fact in another context is recorded again.
     """
     msg = Msg(role, text, role, metadata={"thinking": thinking} if thinking else None)
     msg.id = hashlib.sha256(json.dumps([thinking, text, role, of]).encode()).hexdigest()[:32]
     return msg
 
 
-def in_turn(answers: Sequence[Sequence[MemoryItem]]) -> list[MemoryItem]:
-    """Return the first of each answer, then the second of each …: scores do not compare.
+def interleaved(answers: Sequence[Sequence[MemoryItem]]) -> list[MemoryItem]:
+    """Return the first of each answer, then the second of each, and so on, without duplicates.
 
-    What says the same is told once.
+    The scores of different answers are not comparable.
     """
     longest = max(map(len, answers), default=0)
     ranked = [answer[rank] for rank in range(longest) for answer in answers if rank < len(answer)]
@@ -226,7 +249,7 @@ def _was_seen(seen: set[tuple[str, str]], key: tuple[str, str]) -> bool:
 
 
 def as_messages(msgs: Any) -> list[Msg]:
-    """Return what was given as a list of messages; ``None`` among them is left out."""
+    """Return one message or several as a list without ``None``."""
     given = msgs if isinstance(msgs, list | tuple) else [msgs]
     messages = [msg for msg in given if msg is not None]
     for msg in messages:
@@ -238,7 +261,7 @@ def as_messages(msgs: Any) -> list[Msg]:
 
 
 def as_texts(what: str, value: Any) -> list[str]:
-    """Return what a model gave for a list of texts; a single text is a list of one."""
+    """Return a model's argument as a list of texts; a single text becomes a list of one."""
     texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
         raise TypeError(f"{what} must be a list of str")

@@ -1,6 +1,6 @@
-"""mem0 behind our contracts: a memory service, and a long-term memory for agents.
+"""mem0 as a memory service and as a long-term memory for agents.
 
-The package ``mem0ai`` is imported when a memory is opened, not when a name is taken from here.
+The package ``mem0ai`` is imported when a memory is opened, not when this package is imported.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""mem0's configuration, with models of ours in it."""
+"""mem0's configuration with our models."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from .opening import load
 from .providers import check_models, embedder_config, llm_config, register
 
 
-class Parts(Struct, frozen=True, kw_only=True):
-    """What a memory of mem0 is made of. What is given beside ``config`` replaces its part."""
+class Mem0Parts(Struct, frozen=True, kw_only=True):
+    """The parts of a mem0 memory. The other fields replace their parts of ``config``."""
 
     config: Any = None  # a MemoryConfig, or a dict as for ``from_config``
     model: ChatModel | None = None
@@ -29,11 +29,11 @@ class Parts(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         check_models(self.model, self.embedding_model)
         if self.config is None and (self.model is None or self.embedding_model is None):
-            raise InvalidInput("mem0 needs a model and an embedding_model, or a mem0_config")
+            raise InvalidInput("mem0 needs model= and embedding_model=, or mem0_config=")
 
 
-def open_parts(parts: Parts) -> Any:
-    """Make the memory. It imports mem0 and opens files, and blocks."""
+def open_parts(parts: Mem0Parts) -> Any:
+    """Return an open memory. It imports mem0 and opens files, and blocks."""
     mem0 = load()
     register()
     changed = _changed(parts)
@@ -46,7 +46,7 @@ def open_parts(parts: Parts) -> Any:
     return mem0.AsyncMemory(_made({"vector_store": _own_store(parts), **changed}))
 
 
-def _changed(parts: Parts) -> dict[str, Any]:
+def _changed(parts: Mem0Parts) -> dict[str, Any]:
     changed: dict[str, Any] = {}
     if parts.model is not None:
         changed["llm"] = llm_config(parts.model)
@@ -57,10 +57,10 @@ def _changed(parts: Parts) -> dict[str, Any]:
     return changed
 
 
-def _own_store(parts: Parts) -> Any:
-    """Return a local store in the user's folder. mem0's own default is a folder open to all.
+def _own_store(parts: Mem0Parts) -> Any:
+    """Return a local store in the user's folder. mem0's default folder is readable by everyone.
 
-    Vectors of one length share a collection, so another embedder does not break it.
+    There is a collection for each length of vectors, so that another embedder does not break it.
     """
     assert parts.embedding_model is not None
     size = parts.embedding_model.dimensions

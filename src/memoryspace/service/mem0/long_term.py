@@ -1,7 +1,7 @@
-"""``Mem0LongTermMemory``: an agent's long-term memory that mem0 keeps and derives.
+"""``Mem0LongTermMemory``: an agent's long-term memory in mem0.
 
-Every message goes to mem0 with its own role. What is retrieved is quoted data; what fails is an
-error or, to a model, a response that says so, and never something that reads like a memory.
+Every message is sent to mem0 with its own role. Retrieved memories are quoted as data. A failure
+raises an error; the tool methods report it in words that cannot be taken for a memory.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from ...model import ChatModel
 from ...tool import ToolResponse, failed, told
 from ..long_term.base import LongTermMemoryBase
 from ..long_term.rendering import DEFAULT_TOKENS, quoted, render
-from ..long_term.service_memory import ECHO, as_messages, as_texts, in_turn
+from ..long_term.service_memory import ECHO, as_messages, as_texts, interleaved
 from ..secrets import masked, secrets_in
 from ..trust import suspicion
 from ..values.forms import text_of
 from ..values.memory import MemoryItem
 from . import opening
 from .calls import Mem0Calls
-from .configuring import Parts, open_parts
+from .configuring import Mem0Parts, open_parts
 from .service import check_entity
-from .shapes import heard_as, memory_from
+from .shapes import mem0_role, memory_from
 
 logger = logging.getLogger(__name__)
 
@@ -39,12 +39,29 @@ _MOST = 1000  # memories in one answer
 
 
 class Mem0LongTermMemory(Closing, LongTermMemoryBase):
-    """The long-term memory of an agent, a user or a run, whichever are named; all that are, hold.
+    """The long-term memory of an agent, a user or a run, in mem0.
 
-    mem0 works on ``memory`` if one is given, which stays the caller's to close; else on what
-    ``mem0_config`` says, with ``model``, ``embedding_model`` and ``vector_store_config`` in the
-    place of its own parts; else on these alone, and a local store that is kept ``on_disk``. It is
-    opened when it is first needed. ``async with`` closes it.
+    Memories have all of the names that are given. mem0 is opened on first use; ``async with``
+    closes it.
+
+    Args:
+        agent_name: The agent.
+        user_name: The user.
+        run_name: The run.
+        model: The chat model for mem0; it replaces that of ``mem0_config``.
+        embedding_model: The embedder for mem0; it replaces that of ``mem0_config``.
+        vector_store_config: The vector store for mem0; it replaces that of ``mem0_config``. Without
+            either, a local store is used.
+        mem0_config: A ``MemoryConfig``, or a dict as for ``from_config``.
+        default_memory_type: The memory type of ``record`` if it is given none.
+        suppress_mem0_logging: Keep users' text, which mem0 logs at INFO, out of the log.
+        memory: An open mem0 memory to use instead. The caller closes it.
+        on_disk: Whether the local store is kept on disk.
+        max_tokens: The approximate limit of a retrieved text.
+
+    Raises:
+        InvalidInput: If no name is given, or ``memory`` is given together with its parts.
+        MissingExtra: If mem0 is not installed.
     """
 
     def __init__(
@@ -71,35 +88,44 @@ class Mem0LongTermMemory(Closing, LongTermMemoryBase):
             key: check_entity(key, name) for key, name in names.items() if name is not None
         }
         if not self._ids:
-            raise InvalidInput("name at least one of agent_name, user_name and run_name")
+            raise InvalidInput("pass at least one of agent_name, user_name and run_name")
         self.agent_id, self.user_id, self.run_id = agent_name, user_name, run_name
         self.default_memory_type = default_memory_type
         self.max_tokens = max_tokens
         self._memory = memory
-        self._parts = None if memory is not None else Parts(
+        self._parts = None if memory is not None else Mem0Parts(
             config=mem0_config, model=model, embedding_model=embedding_model,
             vector_store=vector_store_config, on_disk=on_disk,
         )  # fmt: skip
         given = (model, embedding_model, vector_store_config, mem0_config)
         if memory is not None and any(each is not None for each in given):
-            raise InvalidInput("give a memory or what one is made of, not both")
+            raise InvalidInput("pass memory= or the model, store and config to open one, not both")
         self._opening = threading.Lock()
         self._calls: Mem0Calls | None = None
         if suppress_mem0_logging:
             opening.quieten()
 
+    def __repr__(self) -> str:
+        names = ", ".join(f"{key}={value!r}" for key, value in self._ids.items())
+        return f"{type(self).__name__}({names})"
+
     @property
     def long_term_working_memory(self) -> Any:
-        """mem0's own memory, opened if it is not yet."""
+        """mem0's own memory object, opened on first use."""
         return self._open().client
 
     async def record(
         self, msgs: list[Msg | None], memory_type: str | None = None, *, infer: bool = True
     ) -> dict[str, Any]:
-        """Hand messages to mem0, each with its role, and return what it remembered as ``results``.
+        """Send messages to mem0 and return its answer, with the new memories under ``results``.
 
-        What looks like instructions to a model is not handed over: ``held_back`` has the ids.
-        Secrets are masked before.
+        Messages that look like instructions to a model are not sent; their ids are under
+        ``held_back``. Secrets are masked.
+
+        Args:
+            msgs: The messages. ``None`` items are skipped.
+            memory_type: mem0's memory type.
+            infer: Whether mem0 derives memories; otherwise it stores the messages verbatim.
         """
         messages = [msg for msg in as_messages(msgs) if msg.name != ECHO and text_of(msg).strip()]
         trusted = [msg for msg in messages if suspicion(text_of(msg), role=msg.role) is None]
@@ -112,7 +138,7 @@ class Mem0LongTermMemory(Closing, LongTermMemoryBase):
         return {**answer, "held_back": held_back}
 
     async def retrieve(self, msg: Msg | list[Msg] | None, limit: int = 5) -> str:
-        """Return what mem0 knows about a message or several, quoted; "" if nothing is."""
+        """Return the memories relevant to messages, quoted; "" if there are none."""
         memories, relations = await self._find([text_of(each) for each in as_messages(msg)], limit)
         return self._rendered(memories, relations)
 
@@ -140,7 +166,7 @@ class Mem0LongTermMemory(Closing, LongTermMemoryBase):
         return told(text, ids=[each.id for each in memories])
 
     async def close(self) -> None:
-        """Close the memory if it was opened here. It is opened again when it is needed."""
+        """Close the memory unless it was passed in. The next use opens it again."""
         calls, self._calls = self._calls, None
         if calls is not None and self._memory is None:
             await asyncio.to_thread(opening.close_memory, calls.client)
@@ -166,12 +192,12 @@ class Mem0LongTermMemory(Closing, LongTermMemoryBase):
         return await calls.add(self._ids, messages, infer=infer, memory_type=memory_type)
 
     async def _record_facts(self, thinking: str, facts: Sequence[str]) -> list[dict[str, Any]]:
-        """Let mem0 derive from facts; what it makes nothing of is kept as it is, once."""
+        """Let mem0 derive from facts. If it derives nothing, store new facts verbatim."""
         is_thought = bool(thinking.strip()) and suspicion(thinking) is None
         thought = [{"role": "assistant", "content": masked(thinking)}] if is_thought else []
         answer = await self._add([*thought, *map(_fact, facts)], infer=True)
         results: list[dict[str, Any]] = answer["results"]
-        if results or "event_id" in answer:  # the platform is still at it
+        if results or "event_id" in answer:  # the platform is still working
             return results
         new = [fact for fact in dict.fromkeys(facts) if not await self._is_known(fact)]
         kept: list[dict[str, Any]] = []
@@ -184,12 +210,12 @@ class Mem0LongTermMemory(Closing, LongTermMemoryBase):
         return any(each.text.strip() == fact.strip() for each in memories)
 
     async def _find(self, texts: Sequence[str], limit: int) -> tuple[list[MemoryItem], list[str]]:
-        """Return the best for several questions, each memory once, at most ``limit`` in all."""
+        """Return the best memories for several questions, each once, at most ``limit`` in all."""
         if type(limit) is not int or not 1 <= limit <= _MOST:
             raise InvalidInput(f"limit must be a whole number from 1 to {_MOST}, got {limit!r}")
         asked = dict.fromkeys(text for text in texts if text.strip())
         answers = await asyncio.gather(*(self._search(text, limit) for text in asked))
-        memories = {each.id: each for each in in_turn([found for found, _ in answers])}
+        memories = {each.id: each for each in interleaved([found for found, _ in answers])}
         relations = dict.fromkeys(each for _, related in answers for each in related)
         return list(memories.values())[:limit], list(relations)[:limit]
 
@@ -211,7 +237,7 @@ class Mem0LongTermMemory(Closing, LongTermMemoryBase):
 
 
 def _wire(msg: Msg, *, infer: bool) -> dict[str, str]:
-    role = heard_as(msg.role, infer=infer)
+    role = mem0_role(msg.role, infer=infer)
     return {"role": role, "content": masked(text_of(msg)), "name": msg.name}
 
 
@@ -220,6 +246,6 @@ def _fact(text: str) -> dict[str, str]:
 
 
 def _relation(found: Mapping[str, Any]) -> str:
-    """Return an edge of mem0's graph as AgentScope writes it; mem0 names its end in two ways."""
+    """Return an edge of mem0's graph in AgentScope's form; mem0 has two names for its end."""
     end = found.get("destination", found.get("target"))
     return f"{found.get('source')} -- {found.get('relationship')} -- {end}"

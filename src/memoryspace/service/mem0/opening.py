@@ -1,8 +1,7 @@
-"""Opening and closing what mem0 works on: a client of the platform, or a memory of one's own.
+"""Opening and closing of mem0 clients: the hosted platform or an open-source memory.
 
-mem0 sends statistics about its use to its makers unless it is told not to. Whoever wants that sets
-``MEM0_TELEMETRY=True``; here it is off. mem0 writes users' text to its log at INFO, so its logger
-is raised to WARNING unless it has a level of its own.
+mem0 sends usage statistics by default. Here they are off; set ``MEM0_TELEMETRY=True`` to enable
+them. mem0 logs users' text at INFO, so its logger is set to WARNING unless it has a level.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ KEY_VARIABLE = "MEM0_API_KEY"
 
 
 def check_installed() -> None:
-    """Say which extra brings mem0 if it is not there: before anything else of it is asked for."""
+    """Raise ``MissingExtra`` if mem0 is not installed."""
     if find_spec("mem0") is None:
         raise MissingExtra("mem0", "mem0")
 
 
 def load() -> Any:
-    """Import mem0, or say which extra brings it."""
+    """Import and return mem0; raise ``MissingExtra`` if it is not installed."""
     os.environ.setdefault("MEM0_TELEMETRY", "False")
     try:
         return import_module("mem0")
@@ -35,19 +34,19 @@ def load() -> Any:
 
 
 def quieten() -> None:
-    """Keep what users said out of the log, where mem0 writes it at INFO."""
+    """Keep users' text out of the log, where mem0 writes it at INFO."""
     logger = logging.getLogger("mem0")
     if logger.level == logging.NOTSET:
         logger.setLevel(logging.WARNING)
 
 
 def open_platform(api_key: str | None, host: str | None) -> Any:
-    """Make a client of the platform. It asks the platform whether the key is good, and blocks."""
+    """Return a client of the platform. It verifies the key with a request, and blocks."""
     key = os.environ.get(KEY_VARIABLE) if api_key is None else api_key
     if not key:
-        raise InvalidInput(f"mem0's platform needs a key: give api_key or set {KEY_VARIABLE}")
+        raise InvalidInput(f"mem0's platform needs a key: pass api_key= or set {KEY_VARIABLE}")
     mem0 = load()
-    # What mem0 raises may repeat the answer or the headers, and with them the key: not chained.
+    # mem0's errors may quote the response or the headers, and so the key: they are not chained.
     try:
         return mem0.AsyncMemoryClient(api_key=key, host=host)
     except OSError as error:
@@ -55,16 +54,16 @@ def open_platform(api_key: str | None, host: str | None) -> Any:
             f"mem0's platform cannot be reached ({type(error).__name__}); try again later"
         ) from None
     except ValueError:
-        raise InvalidInput("mem0's platform does not accept the key; look at api_key") from None
+        raise InvalidInput("mem0's platform rejected the key: check api_key") from None
 
 
 def open_memory(config: Mapping[str, Any]) -> Any:
-    """Make an open-source memory from mem0's own configuration. It opens files, and blocks."""
+    """Return an open-source memory from mem0's configuration. It opens files, and blocks."""
     return load().AsyncMemory.from_config(dict(config))
 
 
 async def close(client: Any) -> None:
-    """Close a client that was opened here, with all that it holds."""
+    """Close a client that was opened here, with its resources."""
     if hasattr(client, "async_client"):
         await client.async_client.aclose()
     else:
@@ -72,7 +71,7 @@ async def close(client: Any) -> None:
 
 
 def close_memory(memory: Any) -> None:
-    """Close an open-source memory. mem0 itself leaves its vector store open, and so locked."""
+    """Close an open-source memory. mem0 itself leaves its vector store open and locked."""
     stores = (getattr(memory, "vector_store", None), getattr(memory, "_entity_store", None))
     for each in stores:
         shut: Callable[[], object] | None = getattr(getattr(each, "client", None), "close", None)

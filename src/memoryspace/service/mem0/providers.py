@@ -1,6 +1,6 @@
-"""Our chat models and embedders inside mem0: the classes it makes when it is told our provider.
+"""Adapters for our chat models and embedders in mem0, registered as a provider of its factories.
 
-mem0 calls models from threads and waits. A model of ours is a coroutine, so all of them run on one
+mem0 calls models from threads and waits. Our models are coroutines, so they all run on one event
 loop (see ``loops.wait_for``).
 """
 
@@ -18,11 +18,11 @@ from ...model.calling import completed
 
 PROVIDER = "memoryspace"
 
-_JSON = {"type": "object"}  # any: mem0 says in its prompt which
+_JSON = {"type": "object"}  # any object: mem0's prompt describes it
 
 
 class ChatModelForMem0:
-    """A ``ChatModel`` as mem0 calls one. ``config.model`` is the model itself."""
+    """Adapts the ``ChatModel`` in ``config.model`` to mem0's interface."""
 
     def __init__(self, config: Any) -> None:
         self.config = config
@@ -34,9 +34,9 @@ class ChatModelForMem0:
         tools: Any = None,
         tool_choice: str = "auto",
     ) -> str:
-        """Answer a conversation, as JSON if a format is asked for."""
+        """Return the answer to a conversation, as JSON if a format is given."""
         if tools:
-            raise ModelFailed("mem0 asked for tool calls, which a ChatModel does not make")
+            raise ModelFailed("mem0 requested tool calls, which a ChatModel does not support")
         schema = None if response_format is None else _JSON
         completion = wait_for(completed(self.config.model, messages, schema=schema))
         text: str = completion.text
@@ -44,7 +44,7 @@ class ChatModelForMem0:
 
 
 class EmbedderForMem0:
-    """An ``Embedder``, or an AgentScope model, as mem0 calls one. ``config.model`` is it."""
+    """Adapts the ``Embedder`` or AgentScope model in ``config.model`` to mem0's interface."""
 
     def __init__(self, config: Any) -> None:
         self.config = config
@@ -66,7 +66,7 @@ class EmbedderForMem0:
 
 
 def register() -> None:
-    """Tell mem0 about our provider. Doing so twice does no harm."""
+    """Register our provider with mem0. Calling it twice is harmless."""
     factories = import_module("mem0.utils.factory")
     configs = import_module("mem0.configs.llms.base")
     here = f"{__name__}."
@@ -76,23 +76,22 @@ def register() -> None:
 
 
 def llm_config(model: ChatModel) -> Any:
-    """Return mem0's configuration of a model of ours.
+    """Return mem0's configuration for one of our models.
 
-    mem0 checks the provider against a list of its own when it reads a configuration, so this one
-    is made without being read.
+    It is constructed without validation, which would reject a provider that mem0 does not list.
     """
     config = import_module("mem0.llms.configs").LlmConfig
     return config.model_construct(provider=PROVIDER, config={"model": model})
 
 
 def embedder_config(model: Embedder | EmbeddingModelBase) -> Any:
-    """Return mem0's configuration of an embedder of ours."""
+    """Return mem0's configuration for one of our embedders."""
     config = import_module("mem0.embeddings.configs").EmbedderConfig
     return config.model_construct(provider=PROVIDER, config={"model": model})
 
 
 def check_models(model: object, embedding_model: object) -> None:
-    """Say what is no model, before anything is opened."""
+    """Raise ``InvalidInput`` if a model has the wrong type, before anything is opened."""
     if model is not None and not isinstance(model, ChatModel):
         raise InvalidInput(f"model must be a ChatModel, got {type(model).__name__}")
     if embedding_model is not None and not isinstance(

@@ -1,8 +1,9 @@
-"""What an open-source memory of mem0 writes beside its vectors, which its own deletion leaves.
+"""``SideDatabase``: the data that an open-source mem0 memory keeps beside its vectors.
 
 An SQLite database holds every text that a memory ever had, by the memory's id, and the last
-messages of each conversation, by its scope (``run_id=…&user_id=…``). The platform shows no such
-thing. mem0 has no call to forget them, so the database is spoken to under mem0's own lock.
+messages of each conversation, by its scope (``run_id=…&user_id=…``). mem0's own deletion leaves
+them and mem0 has no call to delete them, so the database is used directly, under mem0's lock. The
+platform exposes no such data.
 """
 
 from __future__ import annotations
@@ -17,16 +18,16 @@ from .calls import Ids
 _BATCH = 500  # parameters of one statement
 
 
-class Remains:
-    """The database beside a memory's vectors; nothing is in it if the client has none."""
+class SideDatabase:
+    """The database beside a memory's vectors; empty if the client has none."""
 
     def __init__(self, client: Any) -> None:
         self._db = getattr(client, "db", None)
 
     def forget(self, ids: Ids, memory_ids: Sequence[str], *, messages: bool) -> int:
-        """Forget the old texts of memories and, if asked, the last messages of these ids' scopes.
+        """Delete the old texts of memories and, with ``messages``, the last messages of these ids.
 
-        Returns how many old versions there were.
+        Return how many old versions there were.
         """
         with self._open() as connection:
             if connection is None:
@@ -40,7 +41,7 @@ class Remains:
             )
 
     def messages(self, ids: Ids) -> int:
-        """Return how many last messages of these ids' scopes are still there."""
+        """Return how many last messages of these ids are left."""
         with self._open() as connection:
             if connection is None:
                 return 0
@@ -69,7 +70,7 @@ def _forget_texts(connection: sqlite3.Connection, memory_ids: Sequence[str]) -> 
 
 
 def _scopes(connection: sqlite3.Connection, ids: Ids) -> list[str]:
-    """Return the scopes of messages that name all these ids, whatever else they name."""
+    """Return the scopes of messages that contain all of these ids."""
     if not _has(connection, "messages"):
         return []
     wanted = {f"{key}={_escaped(value)}" for key, value in ids.items()}

@@ -1,8 +1,8 @@
-"""``Mem0MemoryService``: mem0 as a memory service, hosted or of one's own, 1.x or 2.x.
+"""``Mem0MemoryService``: mem0 as a memory service, hosted or open source, 1.x or 2.x.
 
-mem0 gives every memory its id and says when it was written. What it cannot do is said by an error:
-comparing versions, importance. A user's or session's id that mem0 would change or read as a
-wildcard is refused, so that nobody's memories are ever reached under another name.
+mem0 assigns the id and the time of every memory. What it does not support, such as comparing
+versions or importance, raises an error. User and session ids that mem0 would change or read as a
+wildcard are rejected, so that memories are never reached under another name.
 """
 
 from __future__ import annotations
@@ -38,23 +38,37 @@ from ..writing.admission import SUSPICION, Admission
 from ..writing.secrecy import Policy
 from . import opening
 from .calls import Mem0Calls
-from .forgetting import Forgetting
-from .paging import page_of
-from .reading import Reading, place
-from .writing import Writing, as_given
+from .forgetting import Mem0Eraser
+from .reading import Mem0Reader, page_of, place
+from .writing import Mem0Writer, as_given
 
 _PROBE = {"user_id": RESERVED_PREFIX + "health"}
 
 
 class Mem0MemoryService(MemoryService):
-    """Long-term memory that mem0 keeps and, with ``infer``, derives by its own model.
+    """Long-term memory in mem0.
 
-    ``client`` is an ``AsyncMemoryClient``, an ``AsyncMemory``, or anything with their coroutines;
-    it stays the caller's to close. Without one, ``config`` opens an ``AsyncMemory`` as mem0's own
-    ``from_config`` does, and without that the platform is asked, with ``api_key`` or the variable
-    ``MEM0_API_KEY``. With ``infer`` mem0 keeps what its model makes of messages; without, their
-    words. Text that looks like instructions to a model is kept word for word and held back, unless
-    ``quarantine`` is off. ``secrets`` is that of ``ServiceSettings``; mem0's model never sees one.
+    Args:
+        client: An ``AsyncMemoryClient``, an ``AsyncMemory``, or an object with their coroutines.
+            The caller closes it.
+        api_key: The key of mem0's platform, which is used if neither ``client`` nor ``config`` is
+            given; by default the variable ``MEM0_API_KEY``.
+        host: The address of the platform.
+        config: Opens an ``AsyncMemory``, as mem0's ``from_config`` does.
+        infer: Store what mem0's model derives from messages; otherwise store them verbatim.
+        quarantine: Store text that looks like instructions to a model verbatim, and do not recall
+            it.
+        secrets: As in ``ServiceSettings``. mem0's model never sees a secret.
+        events: Where events are emitted.
+        clock: The current time.
+
+    Raises:
+        InvalidInput: If several of ``client``, ``config`` and the platform's arguments are given.
+        MissingExtra: If mem0 is needed and not installed.
+
+    Example:
+        async with Mem0MemoryService(api_key="...") as service:
+            await service.add_memory("ann", "I live in Rome")
     """
 
     def __init__(
@@ -71,9 +85,9 @@ class Mem0MemoryService(MemoryService):
         clock: Callable[[], float] = time.time,
     ) -> None:
         if client is not None and (config is not None or api_key is not None or host is not None):
-            raise InvalidInput("give a client or what one is opened with, not both")
+            raise InvalidInput("pass client= or config=/api_key=/host=, not both")
         if config is not None and (api_key is not None or host is not None):
-            raise InvalidInput("config opens a memory of one's own, which has no api_key or host")
+            raise InvalidInput("pass config= for an open-source memory or api_key=/host=, not both")
         if client is None:
             opening.check_installed()
         self.events = EventStream(clock=clock) if events is None else events
@@ -89,7 +103,7 @@ class Mem0MemoryService(MemoryService):
 
     @property
     def dropped(self) -> int:
-        """How many memories of others mem0 handed out since the start; nobody got to see them."""
+        """How many memories of other owners mem0 returned since the start; all were dropped."""
         return 0 if self._calls is None else self._calls.dropped
 
     # -- lifecycle ---------------------------------------------------------------------------------
@@ -105,13 +119,13 @@ class Mem0MemoryService(MemoryService):
             try:
                 self._use(Mem0Calls(client, events=self.events))
             except BaseException:
-                await self._let_go()
+                await self._close()
                 raise
 
     async def stop(self) -> None:
         async with self._changing.get():
             self._calls = None
-            await self._let_go()
+            await self._close()
 
     async def health(self) -> bool:
         if self._calls is None:
@@ -128,12 +142,12 @@ class Mem0MemoryService(MemoryService):
         return opening.open_platform(self._api_key, self._host)
 
     def _use(self, calls: Mem0Calls) -> None:
-        self._reading = Reading(calls, quarantine=self._quarantine)
-        self._writing = Writing(calls, infer=self._infer, events=self.events)
-        self._forgetting = Forgetting(calls, self._reading)
+        self._reading = Mem0Reader(calls, quarantine=self._quarantine)
+        self._writing = Mem0Writer(calls, infer=self._infer, events=self.events)
+        self._forgetting = Mem0Eraser(calls, self._reading)
         self._calls = calls
 
-    async def _let_go(self) -> None:
+    async def _close(self) -> None:
         opened, self._opened = self._opened, None
         if opened is not None:
             await opening.close(opened)
@@ -148,13 +162,13 @@ class Mem0MemoryService(MemoryService):
         *,
         marks: str | Sequence[str] | None = None,
     ) -> Receipt:
-        """Remember messages, at the end of a session (``"default"`` if none is named).
+        """Add messages to the end of a session (``"default"`` if none is given).
 
-        Returns mem0's ids of what is new. The platform of mem0 2.x works on it afterwards and
-        names none; with ``infer``, there may be more or fewer than messages. mem0 has no marks.
+        Return mem0's ids of the new memories. The platform of mem0 2.x works in the background and
+        returns none; with ``infer``, there may be more or fewer than messages. mem0 has no marks.
         """
         if marks is not None:
-            raise InvalidInput("mem0 keeps no marks; put what you would ask for into the metadata")
+            raise InvalidInput("mem0 does not support marks: use metadata instead")
         session = DEFAULT_SESSION if session_id is None else session_id
         scope, now = self._scope(user_id, session), self._clock()
         memories = await self._admission.admit(scope, messages, now)
@@ -183,15 +197,15 @@ class Mem0MemoryService(MemoryService):
     ) -> MemoryItem:
         """Change a memory and return its new version; the old text stays in ``history``.
 
-        mem0 compares nothing while it writes: ``version`` is refused, the last writer wins.
+        mem0 has no conditional writes: ``version`` is rejected and the last writer wins.
         """
         scope = self._scope(user_id, session_id)
         if not (version is None and importance is None and marks is None):
             raise InvalidInput(
-                "mem0 keeps no importance, no marks and compares no version; leave them out"
+                "mem0 does not support importance, marks and version: leave them out"
             )
         if value is None and metadata is None:
-            raise InvalidInput("update() was told nothing to change: value or metadata")
+            raise InvalidInput("update() needs something to change: pass value or metadata")
         memory = await self._known(scope, memory_id)
         await self._writing.update(self._admission.edited(memory, value, metadata))
         return (await self.history(user_id, memory_id))[-1]
@@ -199,7 +213,7 @@ class Mem0MemoryService(MemoryService):
     async def release(
         self, user_id: str, memory_ids: str | Sequence[str], *, session_id: str | None = None
     ) -> list[str]:
-        """Let quarantined memories be recalled; return their ids, which may be new ones."""
+        """Release memories from quarantine; return their ids, which may be new ones."""
         scope = self._scope(user_id, session_id)
         released: list[str] = []
         for memory_id in as_ids(memory_ids):
@@ -210,7 +224,7 @@ class Mem0MemoryService(MemoryService):
 
     async def _released(self, memory: MemoryItem) -> list[str]:
         free = change(memory, marks=memory.marks - {QUARANTINED})
-        if not await self._reading.is_held_apart(memory):
+        if not await self._reading.is_kept_apart(memory):
             await self._writing.update(free)
             return [memory.id]
         ids = {"user_id": memory.user_id, "run_id": memory.session_id}
@@ -230,9 +244,9 @@ class Mem0MemoryService(MemoryService):
         *,
         top_k: int | None = None,
     ) -> list[Said]:
-        """Return what answers the last of the messages: the best first, equals as they were said.
+        """Return the best matches for the last message, best first, ties in the order of writing.
 
-        What mem0 derived is a ``Message`` whose metadata say its id, score and time.
+        A memory that mem0 derived is a ``Message`` with its id, score and time in the metadata.
         """
         self._scope(user_id, None)
         asked = read(filters, also=FOR_SEARCH).with_top_k(top_k)
@@ -252,9 +266,9 @@ class Mem0MemoryService(MemoryService):
         now: float | None = None,
         min_relevance: float | None = None,
     ) -> list[MemoryHit]:
-        """Return the best memories with mem0's scores, the best first.
+        """Return the best memories with mem0's scores, best first.
 
-        mem0 ranks: it knows no neighbours, gives no reasons, and takes the time for now.
+        mem0 ranks, so ``neighbours``, ``explain`` and ``now`` have no effect.
         """
         self._scope(user_id, None)
         asked = read(filters, also=("top_k", "min_score")).with_top_k(top_k, DEFAULT_HITS)
@@ -271,7 +285,7 @@ class Mem0MemoryService(MemoryService):
         return await self._reading.hits(user_id, text, asked.hits, asked)
 
     async def list_memory(self, user_id: str, filters: Filters | None = None) -> list[Said]:
-        """Return one page of what is remembered, in the order it was said. It reads all of it."""
+        """Return one page of memories in the order of writing. It reads all of them."""
         self._scope(user_id, None)
         asked = read(filters, also=FOR_LIST)
         memories = await self._reading.select(user_id, asked)
@@ -296,7 +310,7 @@ class Mem0MemoryService(MemoryService):
         return len(await self._reading.select(user_id, read(filters)))
 
     async def quarantined(self, user_id: str) -> list[MemoryItem]:
-        """Return what is held back, for review, in the order it was said."""
+        """Return the quarantined memories for review, in the order of writing."""
         self._scope(user_id, None)
         memories = await self._reading.select(user_id, read({"quarantined": True}))
         return [each for each in memories if each.is_quarantined]
@@ -310,7 +324,7 @@ class Mem0MemoryService(MemoryService):
     async def history(
         self, user_id: str, memory_id: str, *, session_id: str | None = None
     ) -> list[MemoryItem]:
-        """Return every version of a memory, the oldest first; of old ones mem0 keeps the text."""
+        """Return every version of a memory, oldest first; of old ones mem0 keeps only the text."""
         memory = await self.get(user_id, memory_id, session_id=session_id)
         return [] if memory is None else await self._reading.versions(memory)
 
@@ -318,24 +332,24 @@ class Mem0MemoryService(MemoryService):
 
     async def delete_memory(self, user_id: str, session_id: str | None = None) -> Deleted:
         scope = self._scope(user_id, session_id)
-        return self._told(scope, await self._forgetting.all_of(user_id, session_id))
+        return self._report(scope, await self._forgetting.all_of(user_id, session_id))
 
     async def delete(
         self, user_id: str, memory_ids: str | Sequence[str], *, session_id: str | None = None
     ) -> Deleted:
         scope = self._scope(user_id, session_id)
         ids = as_ids(memory_ids)
-        return self._told(scope, await self._forgetting.some(user_id, ids, scope.session))
+        return self._report(scope, await self._forgetting.some(user_id, ids, scope.session))
 
     async def verify_erasure(self, user_id: str) -> Erasure:
-        """Look for something left of a user: memories, and an own memory's last messages.
+        """Count what is left of a user: memories, and the last messages of an open-source memory.
 
-        What the platform keeps behind its interface cannot be seen from here.
+        Data that the platform does not expose cannot be checked.
         """
         self._scope(user_id, None)
         return await self._forgetting.left_of(user_id)
 
-    def _told(self, scope: Scope, deleted: Deleted) -> Deleted:
+    def _report(self, scope: Scope, deleted: Deleted) -> Deleted:
         self.events.emit("memories_deleted", scope=scope, ids=deleted.ids)
         return deleted
 
@@ -357,13 +371,15 @@ class Mem0MemoryService(MemoryService):
 
 
 def check_entity(what: str, value: str) -> str:
-    """Return an id that mem0 holds as it is; say why not otherwise.
+    """Return an id that mem0 stores unchanged; raise ``InvalidInput`` for any other.
 
-    mem0 strips blanks off ids or refuses them, and reads ``*`` as anybody.
+    mem0 strips or rejects white space in ids, and reads ``*`` as a wildcard.
     """
     check_own(what, value)
     if value == "*" or any(sign.isspace() for sign in value):
-        raise InvalidInput(f"{what} {value!r} cannot be used with mem0: no blanks, and not '*'")
+        raise InvalidInput(
+            f"{what} {value!r} cannot be used with mem0: it must have no white space and not be '*'"
+        )
     return value
 
 

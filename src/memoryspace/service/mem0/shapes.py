@@ -1,8 +1,8 @@
-"""Memories as mem0 holds them, and back.
+"""Conversion of memories to mem0's form, and back.
 
-What is kept word for word carries its whole envelope as one JSON text in mem0's metadata, so it
-comes back in the form it was given. What mem0 derived has none: it is a fact, and a ``Message``.
-A user's metadata also stands there item by item, for mem0's own filters.
+A memory stored verbatim carries its envelope as JSON in mem0's metadata, so that it is restored in
+its original form. A memory that mem0 derived has none: it becomes a fact, and a ``Message``. A
+user's metadata is also stored item by item, for mem0's filters.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from ..schema.message import AgentRole
 from ..trust import suspicion
 from ..values.envelope import entry_of, memory_of, record_of
 from ..values.memory import QUARANTINED, MemoryItem
-from .calls import Found
+from .calls import Mem0Item
 
-FACT = "fact"  # the kind of what mem0 derived
+FACT = "fact"  # the kind of memories that mem0 derived
 
-# What is held back stands under another name: mem0 shows its model a user's other memories.
+# Quarantined memories have another owner: mem0 shows its model a user's other memories.
 _HELD = RESERVED_PREFIX + "held:"
 
 ENVELOPE = "memoryspace"
 GIVEN_ID = "memoryspace_id"
 
-# Items of mem0's own, which stand among a user's metadata.
+# mem0's own items among a user's metadata.
 _WHOSE = ("user_id", "agent_id", "run_id", "actor_id")
 _ABOUT = ("id", "role", "hash", "created_at", "updated_at", "expiration_date")
 _TEXT = ("data", "memory", "text_lemmatized", "attributed_to")
@@ -45,38 +45,38 @@ _ROLES: tuple[AgentRole, ...] = ("assistant", "system", "user", "tool")
 class _Envelope(Struct, omit_defaults=True):
     value: dict[str, Any]
     kind: str
-    digest: str  # of the text: if mem0 has changed it since, the envelope is out of date
+    digest: str  # of the text: if mem0 has changed the text, the envelope is outdated
     id: str
     marks: list[str] = []
-    said_at: float | None = None  # mem0's own time, if it is None
+    said_at: float | None = None  # None: mem0's own time applies
     importance: float = 0.5
     origin: Origin | None = None
 
 
-def held(user: str) -> str:
-    """Return the name under which mem0 keeps what of a user is held back."""
+def quarantine_owner(user: str) -> str:
+    """Return the user id under which mem0 stores a user's quarantined memories."""
     return _HELD + user
 
 
 def wire_message(memory: MemoryItem, *, infer: bool) -> dict[str, str]:
-    """Return a memory as a message that mem0 does not pass over."""
-    role = heard_as(memory.role, infer=infer)
+    """Return a memory as a message that mem0 does not ignore."""
+    role = mem0_role(memory.role, infer=infer)
     message = {"role": role, "content": memory.text}
     return message if memory.name is None else {**message, "name": memory.name}
 
 
-def heard_as(role: str | None, *, infer: bool) -> str:
-    """Return the role under which mem0 listens to whoever has this one.
+def mem0_role(role: str | None, *, infer: bool) -> str:
+    """Return the role under which mem0 reads a message of this role.
 
-    It leaves out system messages unless it derives, and never reads those of other roles.
+    mem0 ignores system messages unless it derives, and always ignores other roles.
     """
-    heard = (Role.USER, Role.ASSISTANT, Role.SYSTEM) if infer else (Role.USER, Role.ASSISTANT)
+    known = (Role.USER, Role.ASSISTANT, Role.SYSTEM) if infer else (Role.USER, Role.ASSISTANT)
     given = Role.USER if role is None else role
-    return given if given in heard else Role.ASSISTANT
+    return given if given in known else Role.ASSISTANT
 
 
 def metadata_of(memory: MemoryItem, said_at: float | None) -> dict[str, Any]:
-    """Return what mem0 shall keep beside a memory's text, so that it can be read back."""
+    """Return the metadata that mem0 stores with a memory's text, with the envelope."""
     record = record_of(memory)
     assert isinstance(record.value, dict)
     envelope = _Envelope(
@@ -94,7 +94,7 @@ def metadata_of(memory: MemoryItem, said_at: float | None) -> dict[str, Any]:
 
 
 def shared_metadata(memories: Sequence[MemoryItem]) -> dict[str, Any]:
-    """Return the items that all messages have alike: what is derived is derived from all."""
+    """Return the metadata items that all messages share: mem0 derives from all of them."""
     first, *others = memories
     shared = {
         key: value
@@ -103,14 +103,14 @@ def shared_metadata(memories: Sequence[MemoryItem]) -> dict[str, Any]:
     }
     taken = sorted(_OWN & shared.keys())
     if taken:
-        raise InvalidInput(f"metadata key {taken[0]!r} is mem0's own; give it another name")
+        raise InvalidInput(f"metadata key {taken[0]!r} is reserved by mem0: use another name")
     return shared
 
 
-def memory_from(found: Found, user: str, *, quarantine: bool) -> MemoryItem:
-    """Return what mem0 handed out as a memory of a user. It never fails: text is text."""
-    held = found.get("metadata")
-    metadata: dict[str, Any] = dict(held) if isinstance(held, dict) else {}
+def memory_from(found: Mem0Item, user: str, *, quarantine: bool) -> MemoryItem:
+    """Return a user's memory from mem0's form. It never fails: text remains as text."""
+    given = found.get("metadata")
+    metadata: dict[str, Any] = dict(given) if isinstance(given, dict) else {}
     derived = _derived(found, metadata, user)
     kept = _kept(metadata.get(ENVELOPE), derived)
     if kept is not None:
@@ -121,7 +121,7 @@ def memory_from(found: Found, user: str, *, quarantine: bool) -> MemoryItem:
 
 
 def entry_from(memory: MemoryItem) -> Entry:
-    """Return what conditions are about."""
+    """Return a memory's entry, which conditions are checked against."""
     record = record_of(memory)
     entry = entry_of(change(record, session=memory.session_id))
     assert entry is not None
@@ -133,7 +133,7 @@ def message_about(memory_id: str, role: object, text: str) -> Message:
     return Message(id=memory_id, role=_role(role), content=[TextContent(text=text)])
 
 
-def _derived(found: Found, metadata: Mapping[str, Any], user: str) -> MemoryItem:
+def _derived(found: Mem0Item, metadata: Mapping[str, Any], user: str) -> MemoryItem:
     text, role = found.get("memory"), found.get("role")
     created = _moment(found.get("created_at"))
     updated = _moment(found.get("updated_at"))
@@ -158,33 +158,33 @@ def _derived(found: Found, metadata: Mapping[str, Any], user: str) -> MemoryItem
 
 
 def _kept(envelope: object, derived: MemoryItem) -> MemoryItem | None:
-    """Return the memory that an envelope holds, if there is one and mem0's text is still its."""
+    """Return the memory in an envelope, if there is one and mem0's text still matches it."""
     if not isinstance(envelope, str):
         return None
     try:
-        held = msgspec.json.decode(envelope, type=_Envelope)
-        if held.digest != _digest(derived.text):
+        decoded = msgspec.json.decode(envelope, type=_Envelope)
+        if decoded.digest != _digest(derived.text):
             return None
-        memory = memory_of(derived.user_id, _record(held, derived))
+        memory = memory_of(derived.user_id, _record(decoded, derived))
     except (msgspec.MsgspecError, CorruptData):
         return None
     return change(
         memory,
-        details={**memory.details, "message_id": held.id},
+        details={**memory.details, "message_id": decoded.id},
         updated_at=derived.updated_at,
     )
 
 
-def _record(held: _Envelope, derived: MemoryItem) -> Record:
+def _record(decoded: _Envelope, derived: MemoryItem) -> Record:
     return Record(
         derived.id,
-        held.value,
+        decoded.value,
         derived.text,
-        frozenset(held.marks),
-        held.kind,
-        derived.created_at if held.said_at is None else held.said_at,
-        importance=held.importance,
-        origin=held.origin,
+        frozenset(decoded.marks),
+        decoded.kind,
+        derived.created_at if decoded.said_at is None else decoded.said_at,
+        importance=decoded.importance,
+        origin=decoded.origin,
         seq=derived.seq,
         session=derived.session_id,
     )

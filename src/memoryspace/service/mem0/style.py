@@ -1,12 +1,12 @@
-"""How a mem0 client wants to be called, found out by its signatures and never by trying.
+"""``CallStyle``: the calling conventions of a mem0 client, read from its signatures.
 
     client               whose memories     how many      new text
     AsyncMemory 1.x      keywords           limit         data
     AsyncMemory 2.x      filters            top_k         text
     AsyncMemoryClient    filters            top_k, pages  text
 
-A wrong guess would not fail: a keyword that is not known travels to the platform and is ignored
-there, and the answer is everybody's.
+Trial and error would not work: the platform ignores an unknown keyword and returns the memories of
+all users.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from ...errors import InvalidInput
 VERBS = ("add", "search", "get", "get_all", "update", "delete", "delete_all", "history")
 
 
-class Style(Struct, frozen=True, kw_only=True):
-    """What differs between the clients of mem0."""
+class CallStyle(Struct, frozen=True, kw_only=True):
+    """The differences between the clients of mem0."""
 
-    hosted: bool  # the platform: pages, a nested filter, null unless a wildcard is asked for
+    hosted: bool  # the platform: pages, nested filters, null unless a wildcard is given
     ids_in_filters: bool
     limit: str
     text: str
-    async_mode: bool  # whether ``add`` returns early unless it is told to wait
+    async_mode: bool  # whether ``add`` returns early unless ``async_mode`` is false
     show_expired: bool
 
 
-def style_of(client: object) -> Style:
-    """Look at a client and tell how to call it; ``InvalidInput`` if it is none."""
+def style_of(client: object) -> CallStyle:
+    """Return the style of a client; raise ``InvalidInput`` if it is not one of mem0."""
     _check_coroutines(client)
     asked = _names(client, "search")
-    hosted = not {"user_id", "filters"} & asked  # it takes whatever it is given
-    return Style(
+    hosted = not {"user_id", "filters"} & asked  # it accepts any keyword
+    return CallStyle(
         hosted=hosted,
         ids_in_filters="user_id" not in asked,
         limit="limit" if "limit" in asked else "top_k",
@@ -52,19 +52,19 @@ def _check_coroutines(client: object) -> None:
     if missing:
         raise InvalidInput(
             f"a mem0 client has {', '.join(VERBS)}; {type(client).__name__} lacks "
-            f"{', '.join(missing)}: give an AsyncMemory or an AsyncMemoryClient"
+            f"{', '.join(missing)}: pass an AsyncMemory or an AsyncMemoryClient"
         )
     blocking = [verb for verb in VERBS if not _is_coroutine(getattr(client, verb))]
     if blocking:
         raise InvalidInput(
-            f"{blocking[0]}() of {type(client).__name__} is no coroutine and would block; give an "
-            "AsyncMemory or an AsyncMemoryClient"
+            f"{blocking[0]}() of {type(client).__name__} is not a coroutine and would block: pass "
+            "an AsyncMemory or an AsyncMemoryClient"
         )
 
 
 def _is_coroutine(verb: object) -> bool:
-    # mem0 1.x wraps its coroutines in plain functions; AsyncMock is known to asyncio alone.
-    inner = inspect.unwrap(verb)  # type: ignore[arg-type]  # it was found to be callable
+    # mem0 1.x wraps its coroutines in plain functions; only asyncio recognizes AsyncMock.
+    inner = inspect.unwrap(verb)  # type: ignore[arg-type]  # it is callable
     return inspect.iscoroutinefunction(inner) or asyncio.iscoroutinefunction(verb)
 
 

@@ -1,8 +1,8 @@
-"""Writing memories into mem0: what was said, word for word or derived, and changes of it.
+"""``Mem0Writer``: adds memories to mem0, verbatim or derived, and updates them.
 
-Word for word, a message whose id the session has is skipped, so a call that failed half-way can be
-made again. mem0 compares nothing while it writes: two processes that add one message at the same
-moment may both succeed.
+When messages are stored verbatim, one whose id the session already has is skipped, so a call that
+failed half-way can be repeated. mem0 has no conditional writes: two processes that add one message
+at the same time may both succeed.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from ..schema import Message
 from ..values.memory import MemoryItem
 from ..writing.secrecy import without_secrets
 from .calls import Ids, Mem0Calls
-from .shapes import GIVEN_ID, held, metadata_of, shared_metadata, wire_message
+from .shapes import GIVEN_ID, metadata_of, quarantine_owner, shared_metadata, wire_message
 
 MESSAGE_ID = "message_id"  # among a memory's details: the id its message came with
 
 
-class Writing:
-    """Puts memories into a client."""
+class Mem0Writer:
+    """Writes memories through a client."""
 
     def __init__(self, calls: Mem0Calls, *, infer: bool, events: EventStream) -> None:
         self._calls = calls
@@ -33,29 +33,29 @@ class Writing:
         self._events = events
 
     async def add(self, ids: Ids, memories: Sequence[MemoryItem], now: float) -> list[str]:
-        """Remember what was said at ``now``; return the ids that mem0 gave, as far as it says.
+        """Store messages received at ``now``; return the ids that mem0 reports.
 
-        What has no text cannot be held by mem0 and is left out, which is told as an event.
+        mem0 cannot store a message without text. Such messages are left out, with an event.
         """
-        said = [each for each in memories if each.text.strip()]
-        if len(said) < len(memories):
+        with_text = [each for each in memories if each.text.strip()]
+        if len(with_text) < len(memories):
             left_out = [each.id for each in memories if not each.text.strip()]
             self._events.emit("messages_without_text", ids=dict(ids), messages=left_out)
-        held_back = [each for each in said if each.is_quarantined]
-        trusted = [each for each in said if not each.is_quarantined]
-        kept = await self.keep({**ids, "user_id": held(ids["user_id"])}, held_back, now)
+        held_back = [each for each in with_text if each.is_quarantined]
+        trusted = [each for each in with_text if not each.is_quarantined]
+        kept = await self.keep({**ids, "user_id": quarantine_owner(ids["user_id"])}, held_back, now)
         how = self._derive(ids, trusted) if self._infer else self.keep(ids, trusted, now)
         return kept + await how
 
     async def update(self, memory: MemoryItem) -> None:
-        """Put a changed memory in the place of the one with its id."""
+        """Replace the memory that has the same id."""
         if not memory.text.strip():
-            raise InvalidInput(f"memory {memory.id!r} would have no text, which mem0 cannot hold")
+            raise InvalidInput(f"memory {memory.id!r} would have no text, which mem0 cannot store")
         metadata = metadata_of(as_given(memory), memory.created_at)
         await self._calls.update(memory.id, memory.text, metadata)
 
     async def keep(self, ids: Ids, memories: Sequence[MemoryItem], now: float) -> list[str]:
-        """Remember word for word, one after another; return the ids that mem0 gave."""
+        """Store memories verbatim, one after another; return the ids that mem0 reports."""
         added: list[str] = []
         for each in memories:
             if _came_with_id(each) and await self._calls.having(ids, GIVEN_ID, each.id):
@@ -66,7 +66,7 @@ class Writing:
         return added
 
     async def _derive(self, ids: Ids, memories: Sequence[MemoryItem]) -> list[str]:
-        """Have mem0 derive; its model sees no secrets."""
+        """Let mem0 derive memories. Its model sees no secrets."""
         if not memories:
             return []
         memories = without_secrets(memories)
@@ -76,7 +76,7 @@ class Writing:
 
 
 def as_given(memory: MemoryItem) -> MemoryItem:
-    """Return a memory under the id that its message came with, if it came with one."""
+    """Return a memory under the original id of its message, if it had one."""
     details = dict(memory.details)
     return change(memory, id=str(details.pop(MESSAGE_ID, memory.id)), details=details)
 

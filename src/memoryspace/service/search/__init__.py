@@ -1,4 +1,4 @@
-"""How a service finds things: a searcher names memories by their seq, best first."""
+"""Search for services: a searcher returns memories by their seq, best first."""
 
 from __future__ import annotations
 

@@ -1,23 +1,26 @@
-"""The one question a service asks of an index, and the one answer it needs."""
+"""``Searcher``: the interface between a service and an index, with its query and result types."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
-from ...record import Scope
+from ...record import Record, Scope
 from ...retrieval.conditions import ANYTHING, Condition
+from ...retrieval.entries import Entry
 from ...retrieval.hits import Why, WhyNot
 from ...retrieval.vector_arm import EmbedderStatus
 
+EntryOf = Callable[[Record], Entry | None]  # None: the record must not be found
+
 
 class Query(Struct, frozen=True, kw_only=True):
-    """What is asked for.
+    """A search request.
 
-    ``only`` narrows the choice before ranking. With ``neighbours``, what stands beside a match may
-    be found for its sake; without, everything found matches by itself: by a word, or by meaning.
+    ``only`` filters before ranking. With ``neighbours``, entries next to a match may be returned
+    for its sake; without, every result matches by itself, by a word or by meaning.
     """
 
     text: str
@@ -29,50 +32,53 @@ class Query(Struct, frozen=True, kw_only=True):
 
 
 class Found(Struct, frozen=True):
-    """A memory's version, by its ``seq`` in the store, and how likely it answers, from 0 to 1."""
+    """One result: a version of a memory, by its ``seq`` in the store, and its score from 0 to 1."""
 
     seq: int
     id: str
     session: str
     score: float
     why: Why | None = None
-    superseded_by: str | None = None  # the id of what says otherwise since
-    by_meaning: bool = True  # false where words alone were searched
+    superseded_by: str | None = None  # the id of the memory that replaced it
+    by_meaning: bool = True  # false if only words were searched
 
 
 class Searcher(ABC):
-    """An index over what a store holds. It is a hint: the service reads what it names."""
+    """An index over the records of a store.
+
+    Its results are hints: the service reads the records they name.
+    """
 
     @abstractmethod
     async def search(self, user: str, query: Query) -> list[Found]:
-        """Return the best for a user, the best first, equals the newest first.
+        """Return a user's best matches, best first, ties newest first.
 
-        Everything that was acknowledged before the call, by whichever process, is seen.
+        A search sees every write acknowledged before the call, by any process.
         """
 
     @abstractmethod
     async def why_not(self, user: str, query: Query, seq: int) -> WhyNot:
-        """Say where a memory falls out of a search."""
+        """Return why a search does not return a memory."""
 
     async def embedder_status(self, user: str) -> EmbedderStatus:
-        """Tell who embeds what is held of a user, and whether that fails."""
+        """Return which embedder serves a user's entries, and whether it fails."""
         return EmbedderStatus(None)
 
     async def refresh(self, user: str) -> None:  # noqa: B027  # not every index holds something
-        """Let what is held of a user be no older than the store."""
+        """Bring a user's index up to date with the store."""
 
     def expect(self, scope: Scope, ids: Iterable[str]) -> None:  # noqa: B027  # not every index must
-        """Be told of records that were just written, to do in the background what can be done."""
+        """Prepare records that were just written, in the background."""
 
     async def settle(self, user: str) -> None:  # noqa: B027  # not every index does
-        """Wait until nothing is under way in the background for a user."""
+        """Wait until a user's background work is done."""
 
     async def forget(self, user: str) -> None:  # noqa: B027  # not every index holds something
-        """Drop all that is held of a user in this process or beside the store's own tables."""
+        """Drop everything the index holds of a user, in this process or in tables of its own."""
 
     async def traces(self, user: str) -> int:
         """Return how many entries of a user the index still holds."""
         return 0
 
     async def close(self) -> None:  # noqa: B027  # not every index opens something
-        """Give back what was opened."""
+        """Release the resources the index opened."""

@@ -1,4 +1,4 @@
-"""Where a service searches: in an index of its own process, or in the database itself."""
+"""The choice of a searcher: an index in this process, or one inside the database."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SearchPlace: TypeAlias = Literal["process", "server"]
 def searcher_on(
     store: Store, settings: ServiceSettings, place: SearchPlace, *, personal: bool
 ) -> Searcher:
-    """Return what searches a store, as the settings say."""
+    """Return the searcher for a store, as configured in the settings."""
     if place == "server":
         return _in_server(store, settings, personal=personal)
     if place != "process":
@@ -42,7 +42,7 @@ def _in_server(store: Store, settings: ServiceSettings, *, personal: bool) -> Se
     engine = getattr(store, "engine", None)
     name = type(store).__name__ if engine is None else engine.dialect.name
     if engine is None or name != "postgresql":
-        raise InvalidInput(f'search="server" needs PostgreSQL, this is {name}')
+        raise InvalidInput(f'search="server" needs a PostgreSQL store, got {name}')
     from .postgres.searcher import PostgresSearcher
 
     return PostgresSearcher(

@@ -1,14 +1,14 @@
-"""A vector as bytes to be kept: a byte for each number, and what proves whose it is.
+"""The stored form of a vector: one byte per number, and a digest that identifies its source.
 
     form (1) · digest (8) · scale (4) · numbers (one signed byte each)
 
-The digest is over the space, the text and the rest. So bytes that were damaged, cut, meant for
-another text or made by another embedder do not read back, and what does not read back is embedded
-again. It guards against mistakes, not against whoever can write to the store.
+The digest covers the space, the text and the rest. Bytes that are damaged, truncated, made from
+another text or by another embedder do not unpack, and the text is embedded again. The digest guards
+against mistakes, not against an attacker who can write to the store.
 
-Each number is rounded to 1/127 of the largest: the cosine of two vectors of 384 numbers moves by
-about 0.001, a quarter of the bytes of float32 are needed, and which memories are found does not
-change measurably (see docs/recall.md).
+Each number is rounded to 1/127 of the largest. This takes a quarter of the bytes of float32, moves
+the cosine of two vectors of 384 numbers by about 0.001, and does not measurably change which
+memories are found (see docs/recall.md).
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ _MOST = 127
 
 
 def pack(vector: Vector, space: str, text: str) -> bytes:
-    """Return the bytes of the vector that an embedder of this name made of a text."""
+    """Return the bytes of a text's vector in the space of an embedder."""
     scales, numbers = _split(vector[np.newaxis])
     rest: bytes = scales.tobytes() + numbers.tobytes()
     return _FORM + _digest(space, text, rest) + rest
 
 
 def rounded(vectors: Vector) -> Vector:
-    """Return rows as they come back: whoever made them must rank as whoever reads them."""
+    """Return rows as ``unpack`` would return them, so that new and stored vectors rank alike."""
     scales, numbers = _split(vectors)
     return numbers.astype(np.float32) * scales
 
 
 def unpack(kept: bytes, space: str, text: str, dimensions: int) -> Vector | None:
-    """Return the vector in bytes from a store, or ``None`` if they are not what was packed."""
+    """Return the vector in bytes from a store, or ``None`` if they do not match the text."""
     rest = kept[_HEAD:]
     if len(rest) != _SCALE.itemsize + dimensions or kept[: len(_FORM)] != _FORM:
         return None
@@ -55,13 +55,13 @@ def unpack(kept: bytes, space: str, text: str, dimensions: int) -> Vector | None
 def _split(vectors: Vector) -> tuple[Vector, NDArray[np.int8]]:
     largest = np.abs(vectors).max(axis=1, keepdims=True, initial=0.0)
     scales = np.where(largest > 0, largest / _MOST, 1.0).astype(_SCALE)
-    scales[scales == 0] = 1.0  # of a number too small to be divided
+    scales[scales == 0] = 1.0  # the largest number was too small to divide
     return scales, np.clip(np.rint(vectors / scales), -_MOST, _MOST).astype(np.int8)
 
 
 def _digest(space: str, text: str, rest: bytes) -> bytes:
-    said = blake2b(digest_size=_DIGEST)
+    digest = blake2b(digest_size=_DIGEST)
     for part in (space.encode("utf-8", "surrogatepass"), text.encode("utf-8", "surrogatepass")):
-        said.update(len(part).to_bytes(8, "little") + part)
-    said.update(rest)
-    return said.digest()
+        digest.update(len(part).to_bytes(8, "little") + part)
+    digest.update(rest)
+    return digest.digest()

@@ -1,13 +1,14 @@
-"""``ResidentSearcher``: an index for each user in this process, over whatever store.
+"""``ResidentSearcher``: an index for each user in this process, over any store.
 
-Before each search it asks the store what changed, so it sees what other processes wrote. It is
-bounded: who was not asked for longest is dropped, and built anew from the store when needed.
+Before each search it asks the store what changed, so it sees the writes of other processes. Memory
+is bounded: the least recently used index is dropped, and rebuilt from the store when needed.
 
-Work on an index runs in a thread, to its end: the event loop is not held up, and a caller who is
-cancelled leaves at once and leaves nothing half done. What takes about a millisecond is done at
-once: a short question, put to words alone when nothing has changed, would wait longer for a thread
-than for its answer. Callers of one loop take turns; callers of different loops may read changes of
-one user at the same time, but then only those of the first are applied, and the others read again.
+Work on an index runs in a thread and to its end. It does not block the event loop, and a cancelled
+caller returns at once without leaving an index half updated. Work of about a millisecond runs
+without a thread: a short question, searched by words alone with nothing changed, would wait longer
+for the thread than for its answer. Callers in one loop run one at a time. Callers in different
+loops may read the changes of one user at the same time; then only the first ones are applied and
+the other callers read again.
 """
 
 from __future__ import annotations
@@ -32,36 +33,48 @@ from ...retrieval.recall import Recall
 from ...retrieval.vector_arm import EmbedderStatus
 from ...store.contract import Changes, Clock, Store
 from ...store.vectors import KeepsVectors
-from .background import Ahead
-from .contract import Found, Query, Searcher
-from .keeping import Known, Text, VectorKeeper, here_or_in_thread, texts_of
-from .known import Told
+from .background import BackgroundEmbedding
+from .caching import CachingEmbedder
+from .contract import EntryOf, Found, Query, Searcher
+from .keeping import RecordText, StoredVectors, VectorKeeper, here_or_in_thread, texts_of
 from .renewing import Renewal
-from .slots import Seat, Vectors, Work
-from .user_index import EntryOf, Made, UserIndex
+from .slots import IndexSlot, KnownVectors, Work
+from .user_index import NewVectors, UserIndex
 
 MAX_BYTES = 1 << 30
-MAX_USERS = 10_000  # also an empty index takes some room
+MAX_USERS = 10_000  # even an empty index takes some memory
 
-SHORT = 300  # characters of a question that is soon answered
-FEW = 100  # hits, of such a one
+SHORT = 300  # characters of a question that is answered without a thread
+FEW = 100  # results of such a question
 
 T = TypeVar("T")
 
 
 class ResidentSearcher(Searcher):
-    """Searches ``store`` through one ``Recall`` for each user, held in this process.
+    """Searches a store through one ``Recall`` for each user, held in this process.
 
-    ``entry_of`` says what of a record is searched, ``None`` for one that must not be found; an
-    entry is known by its record's seq, and ``ids`` in a condition mean these. ``embedder``,
-    ``ranking``, ``reranker``, ``zone`` and ``personal`` are those of ``Recall``; ``clock`` (the
-    store's, unless given) tells when a question is asked. Beyond ``max_bytes`` of RAM, about,
-    over all users, those not asked for longest are dropped (event ``index_dropped``; ``dropped``
-    counts them); the user who is asked always stays.
+    If the store can keep vectors, they are read from it before anything is embedded and written to
+    it after. Records announced with ``expect`` are embedded in the background.
 
-    If the store keeps vectors (and ``keep_vectors`` is not false), they are read from there before
-    anything is embedded, and written there after; what ``expect`` tells of is embedded ahead. What
-    a ``former_embedder`` has made serves until ``embedder`` has made it anew: see ``renewing``.
+    Args:
+        store: The store to search.
+        entry_of: Returns the searchable entry of a record, or ``None`` if it must not be found. An
+            entry's id is its record's seq, and ``ids`` in a condition are seqs too.
+        embedder: As for ``Recall``.
+        ranking: As for ``Recall``.
+        reranker: As for ``Recall``.
+        zone: As for ``Recall``.
+        clock: The time of a question that does not give one; the store's clock by default.
+        max_bytes: About how much RAM all indexes may take together. Beyond it the least recently
+            used are dropped, except the one in use. Each drop emits the event ``index_dropped``,
+            and ``dropped`` counts them.
+        personal: As for ``Recall``.
+        keep_vectors: Whether vectors are kept in a store that can keep them.
+        former_embedder: An embedder whose stored vectors are used until ``embedder`` has made its
+            own (see the module ``renewing``).
+
+    Raises:
+        InvalidInput: If ``max_bytes`` is less than 1.
     """
 
     def __init__(
@@ -94,237 +107,244 @@ class ResidentSearcher(Searcher):
         self._store = store
         self._entry_of = entry_of
         self._keeper: VectorKeeper | None = None
-        self._ahead: Ahead | None = None
+        self._background: BackgroundEmbedding | None = None
         self._renewal: Renewal | None = None
-        self._renewing: set[str] = set()  # the users for whom it is under way
+        self._renewing: set[str] = set()  # users whose renewal is running
         if keep_vectors and self._embedder is not None and isinstance(store, KeepsVectors):
             self._keeper = VectorKeeper(store, self._embedder)
-            self._ahead = Ahead(store, self._keeper, entry_of)
+            self._background = BackgroundEmbedding(store, self._keeper, entry_of)
             if former_embedder is not None and former_embedder.name != self._embedder.name:
                 former = VectorKeeper(store, former_embedder)
-                self._renewal = Renewal(former, self._keeper, self._ahead)
+                self._renewal = Renewal(former, self._keeper, self._background)
         self._max_bytes = max_bytes
-        self._seats: OrderedDict[str, Seat] = OrderedDict()  # who was asked last comes last
-        self._bytes = 0  # the sum of what was counted
-        self._lock = threading.Lock()  # around these two, never held for long
+        self._slots: OrderedDict[str, IndexSlot] = OrderedDict()  # most recently used last
+        self._bytes = 0  # the sum of every slot's ``counted``
+        self._lock = threading.Lock()  # guards these two, never held for long
 
     async def search(self, user: str, query: Query) -> list[Found]:
-        """Return the best for a user, the best first, equals the newest first."""
+        """Return a user's best matches, best first, ties newest first."""
         return await self._ask(user, Work(lambda index: index.search(query), _is_quick(query)))
 
     async def why_not(self, user: str, query: Query, seq: int) -> WhyNot:
-        """Say where a memory falls out of a search."""
+        """Return why a search does not return a memory."""
         return await self._ask(user, Work(lambda index: index.why_not(query, seq)))
 
     async def embed_waiting(self, most: int = 1000) -> int:
-        """Embed up to so many entries of each user that the embedder failed for before.
+        """Retry up to ``most`` entries of each user that the embedder failed for.
 
         Return how many still wait.
         """
         left = 0
-        for user, seat in list(self._seats.items()):
-            work = partial(seat.alone, lambda index: (index.embed_waiting(most), index.take_made()))
-            waiting, made = await seat.in_turn(partial(asyncio.to_thread, work))
+        for user, slot in list(self._slots.items()):
+            work = partial(
+                slot.locked, lambda index: (index.embed_waiting(most), index.take_made())
+            )
+            waiting, made = await slot.serialized(partial(asyncio.to_thread, work))
             self._keep(user, made)
             left += waiting
         return left
 
     async def embedder_status(self, user: str) -> EmbedderStatus:
-        """Tell who embeds a user's entries, how often that failed, and how many wait for it."""
-        seat = self._seats.get(user)
-        if seat is None or not len(seat.index):
+        """Return a user's embedder, how often it failed, and how many entries wait for it."""
+        slot = self._slots.get(user)
+        if slot is None or not len(slot.index):
             return EmbedderStatus(None if self._embedder is None else self._embedder.name)
-        work = partial(seat.alone, lambda index: index.recall.embedder_status())
-        return await seat.in_turn(partial(asyncio.to_thread, work))
+        work = partial(slot.locked, lambda index: index.recall.embedder_status())
+        return await slot.serialized(partial(asyncio.to_thread, work))
 
     async def refresh(self, user: str) -> None:
-        """Let what is held of a user be no older than the store; who is not held, is not."""
-        if user in self._seats:
+        """Bring a user's index up to date with the store. Do nothing if there is none."""
+        if user in self._slots:
             await self._ask(user, Work(lambda index: None, is_quick=True))
 
     def expect(self, scope: Scope, ids: Iterable[str]) -> None:
-        """Embed records soon that were just written, where their vectors can be kept."""
-        if self._ahead is not None:
-            self._ahead.expect(scope, ids)
+        """Schedule records for embedding, if the store keeps vectors."""
+        if self._background is not None:
+            self._background.expect(scope, ids)
 
     async def settle(self, user: str) -> None:
-        """Wait until what was expected of a user is embedded, and written down.
+        """Wait until a user's expected records are embedded and stored.
 
-        A change of the embedder is completed for that user, if the embedder does not fail.
+        This also completes a change of embedder for the user, unless the new embedder fails.
         """
         if self._renewal is not None:
             await self._ask(user, Work(lambda index: None, is_quick=True))
-        if self._ahead is not None:
-            await self._ahead.settle(user)
+        if self._background is not None:
+            await self._background.settle(user)
 
     async def forget(self, user: str) -> None:
-        """Drop all that is held of a user."""
-        if self._ahead is not None:
-            self._ahead.forget(user)
+        """Drop a user's index and what waits to be embedded."""
+        if self._background is not None:
+            self._background.forget(user)
         with self._lock:
-            self._let_go(user)
+            self._remove(user)
 
     async def traces(self, user: str) -> int:
-        """Return how many entries of a user are held."""
-        seat = self._seats.get(user)
-        return 0 if seat is None else len(seat.index)
+        """Return the number of entries in a user's index."""
+        slot = self._slots.get(user)
+        return 0 if slot is None else len(slot.index)
 
     async def close(self) -> None:
-        """Drop everything that is held. The next search builds what it needs anew."""
-        if self._ahead is not None:
-            await self._ahead.stop()
+        """Drop every index. The next search rebuilds what it needs."""
+        if self._background is not None:
+            await self._background.stop()
         with self._lock:
-            self._seats.clear()
+            self._slots.clear()
             self._bytes = 0
 
     async def _ask(self, user: str, work: Work[T]) -> T:
-        seat = self._seat_of(user)
-        return await seat.in_turn(lambda: self._refreshed(user, seat, work))
+        slot = self._slot_of(user)
+        return await slot.serialized(lambda: self._refreshed(user, slot, work))
 
-    async def _refreshed(self, user: str, seat: Seat, work: Work[T]) -> T:
-        """Read what changed, apply it and do the work; again, if another loop was quicker."""
+    async def _refreshed(self, user: str, slot: IndexSlot, work: Work[T]) -> T:
+        """Read the changes, apply them and run the work. Repeat if another loop was faster."""
         while True:
-            seen = seat.index.state
+            seen = slot.index.state
             changes, now = await self._store.changes(user, seen), self._store.clock()
-            is_quick = work.is_quick and seat.index.is_quick(changes, now)
+            is_quick = work.is_quick and slot.index.is_quick(changes, now)
             async with self._embedding(user, changes):
-                known = await self._known(user, seat, changes.records)
-                bring = partial(seat.brought_up_to_date, seen, changes, now, work.do, known)
-                done = await seat.in_thread(bring, unless_quick=is_quick)
+                known = await self._known(user, slot, changes.records)
+                update = partial(slot.update_and_run, seen, changes, now, work.do, known)
+                done = await slot.in_thread(update, unless_quick=is_quick)
                 if done is not None:
                     self._keep(user, done[1])
             if done is not None:
-                self._make_room(user, seat)
-                self._go_on_renewing(user, seat)
+                self._enforce_limits(user, slot)
+                self._continue_renewal(user, slot)
                 return done[0]
 
     def _embedding(self, user: str, changes: Changes) -> AbstractAsyncContextManager[object]:
-        """Wait for what is being embedded ahead, if it may be what is needed."""
+        """Wait for background embedding if it may be making the vectors that are needed."""
         return self._embedding_alone(user) if changes.records else nullcontext()
 
     def _embedding_alone(self, user: str) -> AbstractAsyncContextManager[object]:
-        return nullcontext() if self._ahead is None else self._ahead.turn(user)
+        return nullcontext() if self._background is None else self._background.lock_of(user)
 
-    async def _known(self, user: str, seat: Seat, records: Sequence[Record]) -> Vectors:
-        """Read what is kept of records: in the beginning, by whoever has made more of it.
+    async def _known(self, user: str, slot: IndexSlot, records: Sequence[Record]) -> KnownVectors:
+        """Read the stored vectors of records. A new index chooses the embedder that made more.
 
-        Records may come after others that have a higher seq; those are then added again behind
-        them, and are not to be embedded again.
+        Records may arrive after others with a higher seq. Those are then added again behind them,
+        so their vectors are read too.
         """
         if self._keeper is None or not records:
-            return Vectors({})
-        index = seat.index
+            return KnownVectors({})
+        index = slot.index
         read = partial(texts_of, records, self._entry_of)
         texts = await here_or_in_thread(len(records), read)
         if late := index.late(records):
             behind = partial(UserIndex.texts_behind, seq=min(late))
-            texts += await asyncio.to_thread(seat.alone, behind)
+            texts += await asyncio.to_thread(slot.locked, behind)
         if self._renewal is not None and index.state is None:
             keeper, known = await self._renewal.choose(user, texts)
         else:
             keeper = self._keeper_of(index.embedder)
             known = await keeper.known(user, texts)
         vectors = known.vectors
-        lent = [each for each in texts if each.place.seq not in known.seqs and each.text in vectors]
-        self._keep(user, Made(keeper.embedder, {each: vectors[each.text] for each in lent}))
-        return Vectors(vectors, keeper.embedder)
+        # Records without a vector whose text is that of another record share its vector.
+        shared = [
+            each for each in texts if each.place.seq not in known.seqs and each.text in vectors
+        ]
+        self._keep(user, NewVectors(keeper.embedder, {each: vectors[each.text] for each in shared}))
+        return KnownVectors(vectors, keeper.embedder)
 
     def _keeper_of(self, embedder: Embedder | None) -> VectorKeeper:
-        assert self._keeper is not None  # else nobody asks
+        assert self._keeper is not None  # callers have checked
         return self._keeper if self._renewal is None else self._renewal.keeper_of(embedder)
 
-    def _keep(self, user: str, made: Made) -> None:
-        """Have what was embedded for a search written down, which it does not wait for."""
-        if made.vectors and self._ahead is not None:
-            self._ahead.begin(user, self._keeper_of(made.by).keep(user, made.vectors))
+    def _keep(self, user: str, made: NewVectors) -> None:
+        """Store the vectors made for a search, in the background."""
+        if made.vectors and self._background is not None:
+            self._background.start(user, self._keeper_of(made.by).keep(user, made.vectors))
 
-    def _go_on_renewing(self, user: str, seat: Seat) -> None:
-        """Begin, or begin again, to embed anew what the former embedder serves."""
-        if self._renewal is None or self._ahead is None or user in self._renewing:
+    def _continue_renewal(self, user: str, slot: IndexSlot) -> None:
+        """Start or resume the renewal of an index that uses the former embedder."""
+        if self._renewal is None or self._background is None or user in self._renewing:
             return
-        if self._renewal.serves(seat.index.embedder):
-            work = self._renewal.run(user, _Held(self, user, seat))
+        if self._renewal.is_former(slot.index.embedder):
+            work = self._renewal.run(user, _RenewableSlot(self, user, slot))
             self._renewing.add(user)
-            self._ahead.begin(user, work).add_done_callback(lambda _: self._renewing.discard(user))
+            self._background.start(user, work).add_done_callback(
+                lambda _: self._renewing.discard(user)
+            )
 
     def _make_index(self) -> UserIndex:
         if self._keeper is None:
             return UserIndex(partial(self._make_recall, embedder=self._embedder), self._entry_of)
-        told = Told(self._keeper.embedder)
-        return UserIndex(partial(self._make_recall, embedder=told), self._entry_of, told)
+        caching = CachingEmbedder(self._keeper.embedder)
+        return UserIndex(partial(self._make_recall, embedder=caching), self._entry_of, caching)
 
-    def _seat_of(self, user: str) -> Seat:
+    def _slot_of(self, user: str) -> IndexSlot:
         with self._lock:
-            seat = self._seats.get(user)
-            if seat is None:
-                seat = self._seats[user] = Seat(self._make_index)
-            self._seats.move_to_end(user)
-            return seat
+            slot = self._slots.get(user)
+            if slot is None:
+                slot = self._slots[user] = IndexSlot(self._make_index)
+            self._slots.move_to_end(user)
+            return slot
 
-    def _make_room(self, user: str, seat: Seat) -> None:
-        """Count what a user has now; drop others while there is too much."""
+    def _enforce_limits(self, user: str, slot: IndexSlot) -> None:
+        """Count the size of a user's index; drop others while the total is too large."""
         with self._lock:
-            if self._seats.get(user) is seat:  # else it was forgotten meanwhile
-                self._bytes += seat.held - seat.counted
-                seat.counted = seat.held
-            dropped = self._dropped_for(user)
-        for each, let_go in dropped:
-            entries, size = len(let_go.index), let_go.counted
+            if self._slots.get(user) is slot:  # else it was dropped meanwhile
+                self._bytes += slot.nbytes - slot.counted
+                slot.counted = slot.nbytes
+            dropped = self._evict_for(user)
+        for each, gone in dropped:
+            entries, size = len(gone.index), gone.counted
             self._store.events.emit("index_dropped", user=each, entries=entries, bytes=size)
 
-    def _dropped_for(self, user: str) -> list[tuple[str, Seat]]:
-        dropped: list[tuple[str, Seat]] = []
-        while self._bytes > self._max_bytes or len(self._seats) > MAX_USERS:
-            oldest = next((each for each in self._seats if each != user), None)
+    def _evict_for(self, user: str) -> list[tuple[str, IndexSlot]]:
+        dropped: list[tuple[str, IndexSlot]] = []
+        while self._bytes > self._max_bytes or len(self._slots) > MAX_USERS:
+            oldest = next((each for each in self._slots if each != user), None)
             if oldest is None:
                 break
-            dropped.append((oldest, self._seats[oldest]))
-            self._let_go(oldest)
+            dropped.append((oldest, self._slots[oldest]))
+            self._remove(oldest)
         self.dropped += len(dropped)
         return dropped
 
-    def _let_go(self, user: str) -> None:
-        """Forget a user, with the lock held."""
-        seat = self._seats.pop(user, None)
-        if seat is not None:
-            self._bytes -= seat.counted
+    def _remove(self, user: str) -> None:
+        """Remove a user's slot; the caller holds the lock."""
+        slot = self._slots.pop(user, None)
+        if slot is not None:
+            self._bytes -= slot.counted
 
 
-class _Held:
-    """One user's index as what can be renewed."""
+class _RenewableSlot:
+    """The ``RenewableIndex`` of one user's slot."""
 
-    def __init__(self, searcher: ResidentSearcher, user: str, seat: Seat) -> None:
+    def __init__(self, searcher: ResidentSearcher, user: str, slot: IndexSlot) -> None:
         self._searcher = searcher
         self._user = user
-        self._seat = seat
+        self._slot = slot
 
-    async def texts(self) -> Sequence[Text] | None:
-        if self._searcher._seats.get(self._user) is not self._seat:
+    async def texts(self) -> Sequence[RecordText] | None:
+        if self._searcher._slots.get(self._user) is not self._slot:
             return None
-        return await asyncio.to_thread(self._seat.alone, UserIndex.texts)
+        return await asyncio.to_thread(self._slot.locked, UserIndex.texts)
 
-    async def go_over(self, keeper: VectorKeeper, known: Known) -> bool:
-        return await self._seat.in_turn(partial(self._go_over, keeper, known))
+    async def switch_embedder(self, keeper: VectorKeeper, known: StoredVectors) -> bool:
+        return await self._slot.serialized(partial(self._switch, keeper, known))
 
-    async def _go_over(self, keeper: VectorKeeper, known: Known) -> bool:
-        """While this goes on nobody embeds ahead: who comes after finds what was made here."""
+    async def _switch(self, keeper: VectorKeeper, known: StoredVectors) -> bool:
+        """Switch while background embedding waits; afterwards it finds the vectors made here."""
 
-        def change(index: UserIndex) -> tuple[bool, Made]:
-            return index.go_over(keeper.embedder, known.vectors), index.take_made()
+        def change(index: UserIndex) -> tuple[bool, NewVectors]:
+            return index.switch_embedder(keeper.embedder, known.vectors), index.take_made()
 
         async with self._searcher._embedding_alone(self._user):
-            texts = await asyncio.to_thread(self._seat.alone, UserIndex.texts)
-            late = await keeper.known(self._user, keeper.lacking(texts, known))
+            texts = await asyncio.to_thread(self._slot.locked, UserIndex.texts)
+            late = await keeper.known(self._user, keeper.missing(texts, known))
             known.vectors.update(late.vectors)
-            done, made = await asyncio.to_thread(self._seat.alone, change)
+            done, made = await asyncio.to_thread(self._slot.locked, change)
             self._searcher._keep(self._user, made)
         return done
 
 
 def _is_quick(query: Query) -> bool:
-    """Tell whether a question asks for little, and for nothing that must be compared one by one."""
-    is_little = len(query.text) <= SHORT and query.top_k <= FEW and not query.explain
-    return is_little and _is_simple(query.only)
+    """Return whether a query is small and its condition needs no check of each entry."""
+    is_small = len(query.text) <= SHORT and query.top_k <= FEW and not query.explain
+    return is_small and _is_simple(query.only)
 
 
 def _is_simple(condition: Condition) -> bool:

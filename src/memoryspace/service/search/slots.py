@@ -1,4 +1,4 @@
-"""``Seat``: one user's index in a process, and whose turn it is to use it."""
+"""``IndexSlot``: one user's index in this process, with the locks that guard it."""
 
 from __future__ import annotations
 
@@ -12,68 +12,72 @@ from ...embedding import Embedder
 from ...loops import PerLoop
 from ...store.contract import Changes
 from .packed import Vector
-from .user_index import Made, UserIndex
+from .user_index import NewVectors, UserIndex
 
 T = TypeVar("T")
 
 
 class Work(NamedTuple, Generic[T]):
-    """Something to be done with an index; ``is_quick`` if it takes no time to speak of."""
+    """A task for an index. ``is_quick`` marks one that takes about a millisecond."""
 
     do: Callable[[UserIndex], T]
     is_quick: bool = False
 
 
-class Vectors(NamedTuple):
-    """What was read of vectors before a change is applied, and who made them."""
+class KnownVectors(NamedTuple):
+    """Vectors read from the store before a change is applied, and the embedder they came from."""
 
     by_text: Mapping[str, Vector]
     by: Embedder | None = None
 
 
-class Seat:
-    """One user's index, and whose turn it is. ``counted`` are its bytes as last counted."""
+class IndexSlot:
+    """One user's index and its locks.
+
+    ``nbytes`` is the size of the index after its last update, ``counted`` the part of it that the
+    searcher has added to its total.
+    """
 
     def __init__(self, make_index: Callable[[], UserIndex]) -> None:
         self._make_index = make_index
         self.index = make_index()
-        self.counted = self.held = 0
-        self._turns = PerLoop(asyncio.Lock)
-        self._lock = threading.RLock()  # whoever touches the index holds it, in whichever thread
-        self._begun: set[asyncio.Future[Any]] = set()  # a loop alone would not hold on to a task
+        self.counted = self.nbytes = 0
+        self._loop_locks = PerLoop(asyncio.Lock)
+        self._lock = threading.RLock()  # held by any thread that touches the index
+        self._running: set[asyncio.Future[Any]] = set()  # a loop keeps only weak references
 
-    async def in_turn(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Do some work when nobody else of this loop does; once begun, it is done to the end."""
-        turn = self._turns.get()
-        await turn.acquire()
+    async def serialized(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Run work one caller at a time in this loop. Once started, it runs to the end."""
+        lock = self._loop_locks.get()
+        await lock.acquire()
         task = asyncio.ensure_future(work())
-        self._begun.add(task)
-        task.add_done_callback(partial(self._hand_on, turn))
+        self._running.add(task)
+        task.add_done_callback(partial(self._release, lock))
         return await asyncio.shield(task)
 
-    def _hand_on(self, turn: asyncio.Lock, done: asyncio.Future[Any]) -> None:
-        self._begun.discard(done)
-        turn.release()
+    def _release(self, lock: asyncio.Lock, done: asyncio.Future[Any]) -> None:
+        self._running.discard(done)
+        lock.release()
         if not done.cancelled():
-            done.exception()  # looked at: whoever waited for it may have been cancelled
+            done.exception()  # retrieved here: the caller may have been cancelled
 
-    def alone(self, work: Callable[[UserIndex], T]) -> T:
-        """Do something with the index while no other thread does."""
+    def locked(self, work: Callable[[UserIndex], T]) -> T:
+        """Run work on the index while no other thread uses it."""
         with self._lock:
             return work(self.index)
 
-    def brought_up_to_date(
+    def update_and_run(
         self,
         seen: object,
         changes: Changes,
         now: float,
         do: Callable[[UserIndex], T],
-        known: Vectors,
-    ) -> tuple[T, Made] | None:
-        """Apply what changed since ``seen`` and do the work; ``None`` if that is not the state.
+        known: KnownVectors,
+    ) -> tuple[T, NewVectors] | None:
+        """Apply the changes since state ``seen``, then run ``do``.
 
-        Then another loop has applied its changes first, and these may be older. With what came of
-        the work, the vectors are returned that were made.
+        Return its result and the vectors made on the way. Return ``None`` if the index has left
+        that state: another loop applied its changes first, and these may be older.
         """
         with self._lock:
             if self.index.state is not seen:
@@ -81,15 +85,15 @@ class Seat:
             try:
                 self.index.apply(changes, known.by_text, known.by)
                 self.index.expire(now)
-            except BaseException:  # half applied: nobody may see it
+            except BaseException:  # half applied: it must not be used
                 self.index = self._make_index()
                 raise
             done = do(self.index), self.index.take_made()
-            self.held = self.index.nbytes  # here: it may take a millisecond
+            self.nbytes = self.index.nbytes  # here: it may take a millisecond
             return done
 
     async def in_thread(self, work: Callable[[], T], *, unless_quick: bool) -> T:
-        """Do some work in a thread; here, if it is quick and no other thread has its turn."""
+        """Run work in a thread, or at once if it is quick and no other thread holds the index."""
         if unless_quick and self._lock.acquire(blocking=False):
             try:
                 return work()

@@ -1,4 +1,4 @@
-"""Secrets: what nobody but its owner should read, where it stands, and what becomes of it."""
+"""Detection and masking of secrets in text: cards, passwords, keys, ids."""
 
 from .finding import MASK, Secret, masked, secrets_in
 

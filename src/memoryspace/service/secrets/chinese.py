@@ -1,4 +1,4 @@
-"""Secrets that a Chinese word gives away: 密码是…, 银行卡…, 身份证号….
+"""Secrets identified by a Chinese word: 密码是…, 银行卡…, 身份证号….
 
 In Chinese text a value stands out by its letters and digits, so few words need to be known.
 """
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from .formats import ACCOUNT, CODE, IDENTITY, PASSWORD, Span
 from .values import Value, is_account, is_password
 
-_AFTER = 24  # characters behind a value that are looked at
+_AFTER = 24  # characters behind a value that are read
 _TOKEN = r"[A-Za-z0-9!#$%&*+./=?@^_~\\-]{4,64}"
 _SECRETS = (
     r"(?:密码(?!管理|学|本|锁|箱|保护|强度|错)|口令(?!红包)|密钥|秘钥|(?:验证|校验|动态|安全|解锁|门禁)码"
@@ -32,7 +32,7 @@ _OWNED = re.compile(
     rf"(?:我|你|咱|他|她|家|的|们|(?i:wi-?fi)|门锁|门禁|银行卡|手机|电脑|登录|支付|新|\s){{0,8}}{_SECRETS}"
 )
 _LAST_TOKEN = re.compile(rf"(?<![A-Za-z0-9]){_TOKEN}$")
-_TOLD = re.compile(r"[是为叫成设改用：:“\"「]了?\s*$")
+_LINKED = re.compile(r"[是为叫成设改用：:“\"「]了?\s*$")
 _DENIED = re.compile(r"不[是要能可用]|别|忘")
 _ADVISED = re.compile(r"(?:别|不要|不能|不可)[用拿把以]?\s*$")
 _COMMA = re.compile(r"[，,、]")
@@ -40,11 +40,11 @@ _PHONE = re.compile(r"1[3-9]\d{9}")
 
 
 def in_chinese(text: str) -> Iterator[Span]:
-    """Yield the values that a Chinese word gives away."""
+    """Yield the secrets identified by a Chinese word."""
     for kind, pattern in _CUES:
         for match in pattern.finditer(text):
             after = text[match.end() : match.end() + _AFTER]
-            if _is_told(kind, Value(match["value"], match["link"], after=after)):
+            if _is_secret(kind, Value(match["value"], match["link"], after=after)):
                 yield kind, *match.span("value")
     for name in _OWNED.finditer(text):
         before = _LAST_TOKEN.search(text, max(0, name.start() - 64), name.start())
@@ -54,9 +54,9 @@ def in_chinese(text: str) -> Iterator[Span]:
             yield PASSWORD, *before.span()
 
 
-def _is_told(kind: str, value: Value) -> bool:
-    """Tell whether a value behind a name is one, and is said to be."""
-    is_linked = _TOLD.search(value.link) is not None
+def _is_secret(kind: str, value: Value) -> bool:
+    """Return whether the value behind a name is a secret, and stated as one."""
+    is_linked = _LINKED.search(value.link) is not None
     if _DENIED.search(value.link) is not None or (_COMMA.search(value.link) and not is_linked):
         return False
     if kind == CODE and not (is_linked or {*"#*"} & {*value.text}):

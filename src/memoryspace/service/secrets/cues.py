@@ -1,7 +1,7 @@
-"""Secrets that show by a word before or behind them: "the pin is …", "… is my password".
+"""Secrets identified by a word beside them: "the pin is …", "… is my password".
 
-A value stands behind such a word, perhaps after a few words that say what it is for, and a link
-("is", ":", 是); or, set apart by a comma, later in the same sentence; or before it.
+A value follows its name and a link ("is", ":", 是), perhaps with a few words between that say what
+it is for. Or it follows after a comma, later in the same sentence. Or it precedes its name.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from .formats import PASSWORD, Span
 from .names import NAMES, TOKEN, Names
 from .values import SET_APART, Value, is_password
 
-_MOST_WORDS = 8  # between a name and its link, to say what it is for
-_FURTHEST = 80  # characters between a name and a value that is set apart
-_BEFORE = 200  # characters before a name in which its value may stand
-_AFTER = 24  # characters behind a value that are looked at
+_MOST_WORDS = 8  # words of purpose between a name and its link
+_FURTHEST = 80  # characters between a name and a value after a comma
+_BEFORE = 200  # characters before a name that are searched for its value
+_AFTER = 24  # characters behind a value that are read
 
-Place = tuple[int, str, str]  # where a value may stand, what leads to it, and the quote it is in
+Place = tuple[int, str, str]  # the possible position of a value, its link, its opening quote
 
 _LINK = re.compile(
     r"""(?: ["'”]?\s{0,3}(?P<sign>[:：=]|->|=>|→)\s{0,3}
@@ -60,7 +60,7 @@ _LAST_TOKEN = re.compile(rf"(?<![A-Za-z0-9]){TOKEN}$")
 
 
 def by_cue(text: str) -> Iterator[Span]:
-    """Yield the values that a word beside them gives away."""
+    """Yield the secrets identified by a word beside them."""
     lowered = text.lower()
     for names in NAMES:
         if any(stem in lowered for stem in names.stems):
@@ -72,7 +72,7 @@ def by_cue(text: str) -> Iterator[Span]:
 
 
 def _first_fitting(names: Names, text: str, name: re.Match[str]) -> Iterator[Span]:
-    """Yield the value that a name leads to, if there is one."""
+    """Yield the value of a name, if there is one."""
     for at, link, quote in _places(text, name):
         match = (_QUOTED[quote] if quote else names.value).match(text, at)
         if match is None:
@@ -86,7 +86,7 @@ def _first_fitting(names: Names, text: str, name: re.Match[str]) -> Iterator[Spa
 
 
 def _places(text: str, name: re.Match[str]) -> Iterator[Place]:
-    """Yield where the value of a name may stand, the likeliest first."""
+    """Yield the possible positions of a name's value, most likely first."""
     link = _LINK.match(text, name.end())
     if link is not None:
         yield _place(link)
@@ -98,7 +98,7 @@ def _places(text: str, name: re.Match[str]) -> Iterator[Place]:
 
 
 def _after_purpose(text: str, at: int) -> Iterator[Place]:
-    """Yield the places behind words that say what a secret is for: "for the joint account is"."""
+    """Yield the positions after words of purpose: "for the joint account is"."""
     if _PURPOSE.match(text, at) is None:
         return
     for _ in range(_MOST_WORDS):
@@ -112,7 +112,7 @@ def _after_purpose(text: str, at: int) -> Iterator[Place]:
 
 
 def _set_apart(text: str, at: int) -> Iterator[Place]:
-    """Yield what is set apart later in the sentence: "my pin, i keep forgetting it, …"."""
+    """Yield the positions after a comma: "my pin, i keep forgetting it, …"."""
     end = _SENTENCE_END.search(text, at, at + _FURTHEST)
     for link in _APART.finditer(text, at, at + _FURTHEST if end is None else end.start()):
         yield link.end(), SET_APART, link["quote"]
@@ -126,14 +126,14 @@ def _place(link: re.Match[str]) -> Place:
 
 
 def _trimmed(value: str) -> str:
-    """Cut off what belongs to the sentence, or is mark-up, and not part of the value."""
+    """Return a value without trailing punctuation and mark-up."""
     while value and (value[-1] in ".:?*_" or (value[-1] in ")]}" and not {*"([{"} & {*value})):
         value = value[:-1]
     return value
 
 
 def _values_before(text: str) -> Iterator[Span]:
-    """Yield the values that stand before their names."""
+    """Yield the values that precede their names."""
     for name in _OWNED.finditer(text):
         before = _LAST_TOKEN.search(text, max(0, name.start() - _BEFORE), name.start())
         if before is None or not any(map(str.isdigit, before[0])):

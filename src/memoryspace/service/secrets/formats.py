@@ -1,7 +1,6 @@
-"""Secrets that show by their form: a checksum, a known prefix, an armour.
+"""Secrets identified by their form: a checksum, a known prefix, PEM armour.
 
-Every repetition is bounded or followed by what ends it, so that the time taken is linear in the
-text.
+Every repetition is bounded or followed by its terminator, so that the running time is linear.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ IDENTITY = "national id"
 PASSWORD = "password"
 CODE = "access code"
 
-Span = tuple[str, int, int]  # the kind, and where it begins and ends
+Span = tuple[str, int, int]  # kind, start, end
 
 _KEYS = re.compile(
     r"""(?<![A-Za-z0-9_-])(?:
@@ -52,7 +51,7 @@ _OTHER_CUE = re.compile(
     r"|ref(?:erence)?)\b|订单|单号|运单|快递|流水|编号|手机|电话",
     re.IGNORECASE,
 )
-_NEAR = 40  # characters before a number in which a word says what it is
+_NEAR = 40  # characters before a number that are searched for a word that names it
 
 _IBAN = re.compile(
     r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]{4}){2,7}(?:[ -]?[A-Z0-9]{1,3})?(?![A-Za-z0-9])",
@@ -66,7 +65,7 @@ _CHINESE_ID = re.compile(
 
 
 def by_form(text: str) -> Iterator[Span]:
-    """Yield the secrets that need no word beside them to be known."""
+    """Yield the secrets identified by their form."""
     for kind, pattern in ((PRIVATE_KEY, _ARMOUR), (KEY, _KEYS)):
         for match in pattern.finditer(text):
             yield kind, *match.span()
@@ -80,7 +79,7 @@ def by_form(text: str) -> Iterator[Span]:
 
 
 def _cards(text: str) -> Iterator[Span]:
-    """Yield numbers of cards: by network and checksum, or as grouped where a card is spoken of."""
+    """Yield card numbers: by network and checksum, or by grouping after a word for a card."""
     for match in _CARD.finditer(text):
         before = text[max(0, match.start() - _NEAR) : match.start()]
         digits = re.sub(r"\D", "", match[0])
@@ -95,7 +94,7 @@ def _cards(text: str) -> Iterator[Span]:
 def _ibans(text: str) -> Iterator[Span]:
     for match in _IBAN.finditer(text):
         end = match.end()
-        while end is not None:  # a word behind it may look like its last group
+        while end is not None:  # the next word may look like its last group
             if _is_iban(text[match.start() : end]):
                 yield ACCOUNT, match.start(), end
                 break

@@ -1,4 +1,4 @@
-"""Which English words name a kind of secret, and what a value of it looks like. A table."""
+"""The table of English names of secrets, with the form of their values."""
 
 from __future__ import annotations
 
@@ -42,9 +42,10 @@ _NO_OPENER = "".join(
 
 
 class Names(Struct, frozen=True):
-    """The names of a kind of secret; ``stems``: one of them is in every text that has such a name.
+    """The names of a kind of secret.
 
-    ``value`` is where a value may stand, ``fits`` tells whether it is one.
+    Every text with such a name contains one of the ``stems``. ``value`` matches a possible value,
+    ``fits`` decides whether it is one.
     """
 
     kind: str

@@ -1,6 +1,6 @@
-"""What a value of each kind of secret looks like, and what only looks like one.
+"""Checks of values: whether a word or number is a secret of a kind or only looks like one.
 
-"My password is weak", "password: str", "the pin is 2000 metres away" tell no secret.
+"My password is weak", "password: str" and "the pin is 2000 metres away" contain no secret.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ import re
 
 from msgspec import Struct
 
-SET_APART = ","  # the link of what is only set apart, a few words later
+SET_APART = ","  # the link of a value that follows after a comma, a few words later
 
 
 class Value(Struct, frozen=True):
-    """What stands where a secret would.
+    """Text in the position of a secret.
 
-    ``link`` is what leads to it ("" if it follows directly), ``after`` what comes behind it.
+    ``link`` is the text between name and value ("" if the value follows directly), ``after`` the
+    text behind the value.
     """
 
     text: str
@@ -56,7 +57,7 @@ _ENDS_CLAUSE = re.compile(
 )
 _FOLLOWS_NUMBER = re.compile(_ENDS_CLAUSE.pattern + r"|\s*(?:for|of)\b", re.IGNORECASE)
 _DESCRIBES = re.compile(r".*(?:ed|ing|ly|able|ible|ful|less)", re.IGNORECASE)
-# What passwords are said to be or to have, in talk and in programs.
+# Words that describe a password in talk and in programs, and are not passwords.
 _STATES = frozenset(
     """weak strong wrong right correct incorrect invalid valid good fine okay easy hard simple
     secure safe unsafe insecure long short gone lost forgot forgotten missing empty blank same
@@ -71,9 +72,9 @@ _STATES = frozenset(
 
 
 def is_password(value: Value) -> bool:
-    """Tell whether a value is a password: mixed signs, or a word that is said to be one."""
+    """Return whether a value is a password: mixed characters, or a word said to be one."""
     text = value.text
-    if _is_no_value(value):
+    if _is_not_a_value(value):
         return False
     if value.link == "" and text.isdigit():
         return is_pin(value) and _YEAR.fullmatch(text) is None
@@ -83,53 +84,53 @@ def is_password(value: Value) -> bool:
 
 
 def is_pin(value: Value) -> bool:
-    """Tell whether a value is the digits of a PIN."""
+    """Return whether a value is a PIN."""
     if value.link == "" and _FOLLOWS_NUMBER.match(value.after) is None:
         return False  # "pin 5000 flyers on the board"
-    return 4 <= len(value.text) <= 8 and value.text.isdigit() and not _is_no_value(value)
+    return 4 <= len(value.text) <= 8 and value.text.isdigit() and not _is_not_a_value(value)
 
 
 def is_code(value: Value) -> bool:
-    """Tell whether a value opens a lock, or proves a card."""
+    """Return whether a value is the code of a lock or of a card."""
     digits = sum(map(str.isdigit, value.text))
     is_like = re.fullmatch(r"[#*]?[A-Za-z]?\d[\d -]{2,11}[A-Za-z]?[#*]?", value.text) is not None
-    return is_like and 3 <= digits <= 10 and not _is_no_value(value)
+    return is_like and 3 <= digits <= 10 and not _is_not_a_value(value)
 
 
 def is_lone_code(value: Value) -> bool:
-    """Tell whether a number opens what is named before it: it has no other sense there."""
+    """Return whether a number is the code of the lock named before it, and nothing else."""
     is_number = is_code(value) and len(value.text) >= 4 and _YEAR.fullmatch(value.text) is None
     return is_number and _FOLLOWS_NUMBER.match(value.after) is not None
 
 
 def is_key(value: Value) -> bool:
-    """Tell whether a value is a key or a token of a program."""
+    """Return whether a value is a key or a token for a program."""
     text = value.text
     is_long = len(text) >= (8 if value.link != "" else 12)
     has_both = any(map(str.isdigit, text)) and any(map(str.isalpha, text))
-    return is_long and has_both and not _is_no_value(value)
+    return is_long and has_both and not _is_not_a_value(value)
 
 
 def is_account(value: Value) -> bool:
-    """Tell whether a value is the number of an account."""
+    """Return whether a value is an account number."""
     digits = sum(map(str.isdigit, value.text))
     least = 5 if any(map(str.isalpha, value.text)) else 6
-    return digits >= least and not _is_no_value(value)
+    return digits >= least and not _is_not_a_value(value)
 
 
 def is_identity(value: Value) -> bool:
-    """Tell whether a value is the number of a person, not the day on which a document ends."""
+    """Return whether a value is a personal id number, and not the expiry date of a document."""
     return is_account(value) and _DATE.fullmatch(value.text) is None
 
 
 def is_wifi(value: Value) -> bool:
-    """Tell whether a value is the key of a wireless network, which has eight signs at least."""
+    """Return whether a value is a Wi-Fi password, which has at least eight characters."""
     return (
         len(value.text) >= 8 and value.link != "" and _is_mixed(value.text) and is_password(value)
     )
 
 
-def _is_no_value(value: Value) -> bool:
+def _is_not_a_value(value: Value) -> bool:
     text = value.text
     if value.link == SET_APART and (_YEAR.fullmatch(text) or not _ENDS_CLAUSE.match(value.after)):
         return True
@@ -141,7 +142,7 @@ def _is_no_value(value: Value) -> bool:
 
 
 def _is_mixed(text: str) -> bool:
-    """Tell whether signs of two sorts are mixed as nobody does in words."""
+    """Return whether a text mixes letters, digits and symbols as ordinary words do not."""
     inner = text.rstrip("!?")
     digits = any(map(str.isdigit, inner))
     letters = any(map(str.isalpha, inner))

@@ -1,4 +1,4 @@
-"""Long-term memory in Tablestore: strongly consistent rows, and a search index that may lag."""
+"""Long-term memory in Tablestore: strongly consistent rows and a search index that may lag."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""``Finder``: what may answer a question, from the search index and from what it has not seen yet.
+"""``Finder``: finds candidates in the search index and among records it does not have yet.
 
-The index lags behind the table by seconds or more. Which of a user's newest records it knows is
-asked along with the question, and those it does not know are read from the table. So whatever was
-acknowledged before a search takes part in it.
+The index lags behind the table by seconds or more. Each search also asks which of the user's newest
+records are indexed, and reads the others from the table. So every record that was acknowledged
+before a search takes part in it.
 """
 
 from __future__ import annotations
@@ -15,33 +15,33 @@ from tablestore_for_agent_memory.base.filter import Filters
 from ...retrieval.conditions import AllOf, AnyOf, Condition, Item
 from ...retrieval.entries import Only, names
 from ...store.codec import clean_text
-from ...store.tablestore.documents import Documents
-from ...store.tablestore.ledger import Header
+from ...store.tablestore.documents import DocumentTable
+from ...store.tablestore.ledger import RecordHeader
 from ...store.tablestore.rows import KIND, SEQ, seq_of, with_stems
 from ...store.tablestore.troubles import translated
 
-WINDOW = 500  # newest records, of which the index is asked whether it knows them
-MAX_UNSEEN = 5000  # newest ones that are read beside the index
-MAX_USERS = 100_000  # of whom it is held how far the index knows them
+WINDOW = 500  # newest records that are looked up in the index at once
+MAX_UNSEEN = 5000  # newest records that are read beside the index
+MAX_USERS = 100_000  # users whose indexing progress is remembered
 MAX_PAGE = 1000
 MAX_NEAREST = 500
-MAX_QUESTION = 4000  # characters that the index is asked about
+MAX_QUESTION = 4000  # characters of a question that are sent to the index
 
 _FIELDS = {"session": "session_id", "kind": KIND}
 
 
 class Finder:
-    """Asks the index through the package's knowledge store."""
+    """Queries the index through the knowledge store of ``tablestore_for_agent_memory``."""
 
-    def __init__(self, documents: Documents) -> None:
+    def __init__(self, documents: DocumentTable) -> None:
         self._knowledge = documents.knowledge
         self._own = documents.layout.own_fields
-        self._seen_up_to: dict[str, int] = {}  # per tenant: the index knows all up to here
+        self._indexed_up_to: dict[str, int] = {}  # tenant → the seq up to which all is indexed
 
     async def by_words(
         self, tenant: str, text: str, only: Condition, *, limit: int, token: str | None = None
     ) -> tuple[list[int], str | None]:
-        """Return a page of seqs whose text shares words with the question, and how to go on."""
+        """Return a page of seqs whose text shares words with the question, and the next token."""
         with translated():
             response = await self._knowledge.full_text_search(
                 query=with_stems(clean_text(text[:MAX_QUESTION])),
@@ -56,7 +56,7 @@ class Finder:
     async def by_meaning(
         self, tenant: str, vector: list[float], only: Condition, *, limit: int
     ) -> list[int]:
-        """Return the seqs whose vectors are nearest."""
+        """Return the seqs of the nearest vectors."""
         most = min(limit, MAX_NEAREST)
         with translated():
             response = await self._knowledge.vector_search(
@@ -69,41 +69,44 @@ class Finder:
             )
         return _seqs(response.hits)
 
-    async def unseen(self, tenant: str, headers: Mapping[int, Header]) -> list[Header]:
-        """Return those of the newest records that the index does not know yet.
+    async def unseen(self, tenant: str, headers: Mapping[int, RecordHeader]) -> list[RecordHeader]:
+        """Return the newest records that are not indexed yet.
 
-        A whole window that it knows ends the looking: what is older was indexed before.
+        A window that is indexed completely ends the search: older records were indexed before.
         """
-        known = self._seen_up_to.get(tenant, 0)
+        known = self._indexed_up_to.get(tenant, 0)
         newer = sorted((seq for seq in headers if seq > known), reverse=True)
         missing: list[int] = []
-        reaches_down = len(newer) <= MAX_UNSEEN
+        is_complete = len(newer) <= MAX_UNSEEN
         for at in range(0, min(len(newer), MAX_UNSEEN), WINDOW):
             window = newer[at : at + WINDOW]
             seen = await self._between(tenant, window[-1], window[0])
-            lacking = [seq for seq in window if seq not in seen]
-            missing += lacking
-            if not lacking:
-                reaches_down = True
+            unknown = [seq for seq in window if seq not in seen]
+            missing += unknown
+            if not unknown:
+                is_complete = True
                 break
-        if newer and reaches_down:
-            self._note(tenant, min(missing) - 1 if missing else newer[0])
+        if newer and is_complete:
+            self._set_indexed(tenant, min(missing) - 1 if missing else newer[0])
         return [headers[seq] for seq in sorted(missing)]
 
     async def everything(self, tenant: str) -> list[int]:
-        """Return all seqs of a user that the index names, whether they are still there or not."""
+        """Return every seq of a user in the index, whether the record still exists or not."""
         return sorted(await self._between(tenant, 0, 2**62))
 
     def forget(self, tenant: str) -> None:
-        """Hold nothing of a user here."""
-        self._seen_up_to.pop(tenant, None)
+        """Drop what is remembered of a user."""
+        self._indexed_up_to.pop(tenant, None)
 
     def clear(self) -> None:
-        """Hold nothing of anybody."""
-        self._seen_up_to.clear()
+        """Drop what is remembered of all users."""
+        self._indexed_up_to.clear()
 
     def narrowing(self, condition: Condition) -> Any:
-        """Return what of a condition the index can check, if any; it leaves out no match."""
+        """Return the part of a condition that the index can check, or ``None``.
+
+        It never excludes a match.
+        """
         parts = self._parts(condition)
         return None if not parts else parts[0] if len(parts) == 1 else Filters.logical_and(parts)
 
@@ -124,15 +127,15 @@ class Finder:
         return []
 
     def _is_indexed(self, item: Item) -> bool:
-        """Tell whether the caller's own index field finds exactly what the item asks for."""
+        """Return whether an index field of the caller finds exactly what the item requires."""
         kind = {str: "KEYWORD", bool: "BOOLEAN"}.get(type(item.value))
-        is_so = kind is not None and self._own.get(item.key) == kind
-        return is_so and item.op == "eq" and item.value != ""
+        has_field = kind is not None and self._own.get(item.key) == kind
+        return has_field and item.op == "eq" and item.value != ""
 
-    def _note(self, tenant: str, seq: int) -> None:
-        if len(self._seen_up_to) > MAX_USERS:
-            self._seen_up_to.clear()
-        self._seen_up_to[tenant] = seq
+    def _set_indexed(self, tenant: str, seq: int) -> None:
+        if len(self._indexed_up_to) > MAX_USERS:
+            self._indexed_up_to.clear()
+        self._indexed_up_to[tenant] = seq
 
     async def _between(self, tenant: str, low: int, high: int) -> set[int]:
         span = Filters.logical_and([Filters.gte(SEQ, low), Filters.lte(SEQ, high)])
@@ -153,8 +156,8 @@ class Finder:
                 return found
 
 
-def around(chosen: Iterable[int], headers: Mapping[int, Header], reach: int) -> set[int]:
-    """Return the seqs that stand up to ``reach`` places beside chosen ones in their sessions."""
+def around(chosen: Iterable[int], headers: Mapping[int, RecordHeader], reach: int) -> set[int]:
+    """Return the chosen seqs and those up to ``reach`` places away in the same session."""
     sessions: dict[str, list[int]] = {}
     for seq, header in headers.items():
         sessions.setdefault(header.session, []).append(seq)

@@ -1,6 +1,6 @@
-"""Ranking candidates: by our own engine for words, by exact distances for vectors.
+"""Ranking of candidates: by a ``Recall`` for words, by exact distances for vectors.
 
-The index's own scores are not used: those of what it has not seen yet could not be compared.
+The scores of the index are not used: records that it does not have yet would have none.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from ...retrieval.recall import Recall
 from ..search import Found, Query
 
 
-class Candidate(Struct, frozen=True):
-    """Something that may be found: what a search knows of it, and its vector if it has one."""
+class SearchCandidate(Struct, frozen=True):
+    """A record that may be returned: its searchable entry, and its vector if it has one."""
 
     seq: int
     id: str
@@ -29,11 +29,11 @@ class Candidate(Struct, frozen=True):
     vector: list[float] | None = None
 
 
-Pool = Mapping[int, Candidate]
+Pool = Mapping[int, SearchCandidate]
 
 
 def by_words(make_recall: Callable[[], Recall], pool: Pool, query: Query) -> list[Found]:
-    """Return the best by their words, equals the newest first."""
+    """Return the best matches by words, ties newest first."""
     hits = _recall(make_recall, pool).search(
         query.text,
         query.top_k,
@@ -51,8 +51,8 @@ def by_words(make_recall: Callable[[], Recall], pool: Pool, query: Query) -> lis
 def why_not_by_words(
     make_recall: Callable[[], Recall], pool: Pool, query: Query, seq: int
 ) -> WhyNot:
-    """Say where a candidate falls out; those in front of it are named by id."""
-    said = _recall(make_recall, pool).why_not(
+    """Return why a search by words does not return a candidate."""
+    answer = _recall(make_recall, pool).why_not(
         query.text,
         str(seq),
         query.top_k,
@@ -60,11 +60,11 @@ def why_not_by_words(
         now=query.now,
         matching=not query.neighbours,
     )
-    return change(said, by=tuple(pool[int(each)].id for each in said.by))
+    return change(answer, by=tuple(pool[int(each)].id for each in answer.by))
 
 
 def by_meaning(pool: Pool, query: Query, vector: Sequence[float], metric: object) -> list[Found]:
-    """Return the nearest, equals the newest first."""
+    """Return the nearest candidates, ties newest first."""
     held = [each for each in pool.values() if each.vector is not None]
     allowed = [each for each in held if refusal(query.only, each.entry) is None]
     if not allowed:
@@ -81,7 +81,7 @@ def by_meaning(pool: Pool, query: Query, vector: Sequence[float], metric: object
 
 
 def why_not_by_meaning(pool: Pool, ranked: Sequence[Found], query: Query, seq: int) -> WhyNot:
-    """Say where a candidate falls out of what ``by_meaning`` has ranked."""
+    """Return why a search by vectors does not return a candidate."""
     reason = refusal(query.only, pool[seq].entry)
     if reason is not None:
         return WhyNot("filtered", reason)
@@ -90,9 +90,9 @@ def why_not_by_meaning(pool: Pool, ranked: Sequence[Found], query: Query, seq: i
         return WhyNot("not matched", "it has no vector")
     place, why = places[0], _why(ranked[places[0] - 1], places[0])
     if place <= query.top_k:
-        return WhyNot("found", f"it is number {place}", place, why=why)
+        return WhyNot("found", f"it ranks {place}", place, why=why)
     by = tuple(each.id for each in ranked[: min(place - 1, 5)])
-    detail = f"it is number {place}, and {query.top_k} were asked for"
+    detail = f"it ranks {place} and top_k is {query.top_k}"
     return WhyNot("outranked", detail, place, by, why)
 
 
@@ -102,8 +102,8 @@ def _recall(make_recall: Callable[[], Recall], pool: Pool) -> Recall:
     return recall
 
 
-def _found(candidate: Candidate, score: float, why: Why | None) -> Found:
-    """Round, so that the last digits of a sum decide nothing."""
+def _found(candidate: SearchCandidate, score: float, why: Why | None) -> Found:
+    """Return a result. The score is rounded so that the last digits of a sum decide nothing."""
     rounded = float(f"{score:.9g}")
     return Found(candidate.seq, candidate.id, candidate.session, rounded, why)
 

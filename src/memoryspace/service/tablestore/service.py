@@ -9,8 +9,8 @@ from tablestore import VectorMetricType
 
 from ...embedding import Embedder, best_embedder
 from ...errors import InvalidInput
-from ...store.tablestore.documents import Documents
-from ...store.tablestore.embedding import Vectors
+from ...store.tablestore.documents import DocumentTable
+from ...store.tablestore.embedding import Vectorizer
 from ...store.tablestore.rows import Layout
 from ...store.tablestore.store import TablestoreStore
 from ..deriving.contract import Deriver
@@ -24,13 +24,34 @@ DIMENSION = 1536  # of a model that does not say
 
 
 class TablestoreMemoryService(StoredMemoryService):
-    """Memories in Tablestore, for any number of processes; searched by its search index.
+    """Long-term memory in Tablestore, shared by any number of processes.
 
-    ``tablestore_client`` is an ``AsyncOTSClient``, which stays the caller's. Strategy
-    ``FULL_TEXT`` needs no embedding model; ``VECTOR`` does: an ``Embedder`` (if none is given,
-    the best one installed), or an object with ``embed_documents`` and ``embed_query``. Metadata
-    items named in ``search_index_schema`` get columns of their own in the index. Tables that are
-    not there are made by ``start``: one of the given name, and one of that name with ``_log``.
+    ``start`` creates missing tables: one with the given name and one with that name and ``_log``.
+
+    Args:
+        tablestore_client: An ``AsyncOTSClient``. The caller closes it.
+        search_strategy: ``FULL_TEXT`` searches words, ``VECTOR`` compares vectors.
+        embedding_model: For ``VECTOR``: an ``Embedder``, or an object with ``embed_documents`` and
+            ``embed_query``. By default the best embedder installed.
+        vector_dimension: The length of the vectors, if the model does not state it.
+        table_name: The table of the documents.
+        search_index_schema: Fields of the index. Metadata items with these names get columns.
+        text_field: The name of the text column.
+        embedding_field: The name of the vector column.
+        vector_metric_type: How vectors are compared.
+        search_index_name: The name of the index.
+        ttl_seconds: How long a memory is kept.
+        max_messages_per_session: How many messages of a session are kept.
+        settings: The settings of the service.
+        deriver: Derives memories from messages.
+        derivers: Several of them.
+
+    Raises:
+        InvalidInput: If the strategy is unknown, or it needs an embedding model and there is none.
+
+    Example:
+        async with TablestoreMemoryService(client) as service:
+            await service.add_memory("ann", "I live in Rome")
     """
 
     def __init__(
@@ -66,9 +87,11 @@ class TablestoreMemoryService(StoredMemoryService):
             vector_metric_type=vector_metric_type,
         )
         is_by_vector = strategy is SearchStrategy.VECTOR
-        vectors = Vectors(embedding_model, dimension) if is_by_vector else None
+        vectors = Vectorizer(embedding_model, dimension) if is_by_vector else None
         settings = limited(settings, ttl_seconds, max_messages_per_session)
-        store = TablestoreStore(tablestore_client, Documents(tablestore_client, layout, vectors))
+        store = TablestoreStore(
+            tablestore_client, DocumentTable(tablestore_client, layout, vectors)
+        )
         searcher = TablestoreSearcher(
             store,
             strategy,
@@ -85,13 +108,14 @@ def _best_installed() -> Embedder:
     embedder = best_embedder()
     if embedder is None:
         raise InvalidInput(
-            "the strategy VECTOR needs an embedding_model and none is installed; give one"
+            "the strategy VECTOR needs an embedding model and none is installed: pass "
+            "embedding_model="
         )
     return embedder
 
 
 def _dimension(given: int | None, model: Any) -> int:
-    """Return how many numbers a vector has: as told, else as the embedder says, else upstream's."""
+    """Return the length of a vector: as given, else the embedder's, else AgentScope's default."""
     if given is not None:
         return given
     return model.dimensions if isinstance(model, Embedder) else DIMENSION
@@ -102,4 +126,4 @@ def _strategy(given: SearchStrategy | str) -> SearchStrategy:
         return SearchStrategy(given)
     except ValueError as error:
         known = ", ".join(each.value for each in SearchStrategy)
-        raise InvalidInput(f"the search strategy {given!r} is not known; use {known}") from error
+        raise InvalidInput(f"unknown search strategy {given!r}: use one of {known}") from error

@@ -1,4 +1,4 @@
-"""Trust: which stored text gives orders to a model instead of telling something."""
+"""Detection of prompt injection: stored text that gives instructions to a model."""
 
 from .sieve import Suspicion, suspicion
 

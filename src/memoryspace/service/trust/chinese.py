@@ -1,4 +1,4 @@
-"""How orders to a model are worded in Chinese."""
+"""Rules for instructions to a model in Chinese."""
 
 from __future__ import annotations
 

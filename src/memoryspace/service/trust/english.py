@@ -1,4 +1,4 @@
-"""How orders to a model are worded in English."""
+"""Rules for instructions to a model in English."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text within text: what a reader does not see but a model does. Cheap, and bounded."""
+"""Detection of text that a model sees and a reader does not. Every search is bounded."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import binascii
 import re
 from collections.abc import Iterator
 
-_MAX_PIECE = 4096  # characters of a comment that is never closed
+_MAX_PIECE = 4096  # characters read of a comment that is not closed
 
 _SPELT = re.compile(r"(?<![a-z])(?:[a-z][ .\-*/|]){7,200}[a-z](?![a-z])", re.IGNORECASE)
-_LEAST_BASE64 = 24  # characters: what is shorter says no order
+_LEAST_BASE64 = 24  # characters: fewer cannot hold an instruction
 _BASE64 = re.compile(rf"[A-Za-z0-9+/_-]{{{_LEAST_BASE64},4096}}={{0,2}}")
-_UNSEEN_STYLE = re.compile(
+_INVISIBLE_STYLE = re.compile(
     r"(?:display\s?:\s?none|visibility\s?:\s?hidden|font-size\s?:\s?0|opacity\s?:\s?0\b)"
     r"[^>]{0,200}>([^<]{1,400})",
     re.IGNORECASE,
@@ -29,13 +29,13 @@ _ORDER = re.compile(
 )
 _OVERRIDE = re.compile("[\u202d\u202e]([^\u202c\u202d\u202e\n]{4,400})")
 _RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff]")
-_UNSEEN_RUN = re.compile("[\u200b-\u200f\u2060-\u2064\ufeff]{16}")
-_TAGS = re.compile("[\U000e0020-\U000e007e]{8}")  # the flags of England and such have five
+_INVISIBLE_RUN = re.compile("[\u200b-\u200f\u2060-\u2064\ufeff]{16}")
+_TAGS = re.compile("[\U000e0020-\U000e007e]{8}")  # flags such as England's have five
 
 
 def hidden_in(text: str) -> tuple[str, int] | None:
-    """Return what is hidden by signs or mark-up alone, and where it stands."""
-    for name, found in (("unseen signs", _UNSEEN_RUN), ("unseen signs", _TAGS)):
+    """Return the kind and position of text hidden by invisible characters or mark-up."""
+    for name, found in (("unseen signs", _INVISIBLE_RUN), ("unseen signs", _TAGS)):
         if match := found.search(text):
             return name, match.start()
     match = _OVERRIDE.search(text)
@@ -44,8 +44,8 @@ def hidden_in(text: str) -> tuple[str, int] | None:
     return _orders_in_markup(text)
 
 
-def unfolded(text: str) -> Iterator[tuple[str, int]]:
-    """Yield what is folded into a text (spelt out, encoded), with where it stands."""
+def decoded_parts(text: str) -> Iterator[tuple[str, int]]:
+    """Yield the spelled-out and encoded parts of a text, decoded, with their positions."""
     for match in _SPELT.finditer(text):
         yield re.sub(r"[^A-Za-z]", "", match[0]), match.start()
     if max(map(len, text.split()), default=0) < _LEAST_BASE64:
@@ -60,7 +60,7 @@ def _orders_in_markup(text: str) -> tuple[str, int] | None:
         if _TO_A_MODEL.search(comment) and _ORDER.search(comment):
             return "orders in a comment", start
     if "style" in text:
-        for match in _UNSEEN_STYLE.finditer(text):
+        for match in _INVISIBLE_STYLE.finditer(text):
             if _TO_A_MODEL.search(match[1]) and _ORDER.search(match[1]):
                 return "orders in unseen text", match.start()
     return None
@@ -76,7 +76,7 @@ def _comments(text: str) -> Iterator[tuple[str, int]]:
 
 
 def _decoded(blob: str) -> str | None:
-    """Return what base64 stands for if that is text."""
+    """Return decoded base64 if it is text."""
     blob = blob.rstrip("=").replace("-", "+").replace("_", "/")
     blob = blob[: len(blob) - (len(blob) % 4 == 1)]
     try:

@@ -1,10 +1,10 @@
-"""Signs that imitate a prompt's own: roles, tags, calls of tools, pictures that carry data away."""
+"""Rules for mark-up that imitates a prompt: roles, tags, tool calls, images that leak data."""
 
 from __future__ import annotations
 
 from .rules import marker
 
-# The head of a line that claims to come from whoever runs the model, and what such a line orders.
+# The start of a line that claims to come from the operator of the model, and what it may demand.
 _CLAIM = r"""^\W{0,8}(?: system | root | (?: system\s )?admin(?: istrator )? | developers?
     | operator
       | openai | anthropic )

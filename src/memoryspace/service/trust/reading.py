@@ -1,8 +1,8 @@
-"""How a text is read before rules are tried on it: as a person, or a model, would read it aloud.
+"""Normalization of text before rules are tried: the text as a person or a model would read it.
 
-Of letters that look alike the plain one is taken, of Chinese signs the simplified one; accents,
-unseen signs and stray spaces go. A word of the rules that is written with digits or signs in the
-place of letters is that word; no other number changes. The time taken is linear.
+Look-alike letters become plain ones and traditional Chinese characters simplified ones. Accents,
+invisible characters and stray spaces are removed. Words of the rules that are spelled with digits
+or symbols instead of letters are restored; other numbers do not change. The running time is linear.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-_UNSEEN = dict.fromkeys(
+_INVISIBLE = dict.fromkeys(
     [0xAD, 0x34F, 0x61C, 0x180E, *range(0x200B, 0x2010), *range(0x202A, 0x202F),
      *range(0x2060, 0x2070), 0xFEFF, *range(0xFE00, 0xFE10), *range(0xE0000, 0xE0080)]
 )  # fmt: skip
@@ -18,7 +18,7 @@ _UNSEEN = dict.fromkeys(
 _ACCENTS = re.compile("[\u0300-\u036f]+")
 _ACCENTED = re.compile("[\u00c0-\u024f\u0300-\u036f\u1e00-\u1eff]")
 
-# Capitals look like other letters than the small ones do, so both are here. Quotes of all kinds.
+# Capitals resemble other letters than lower-case ones do, so both are listed. Also quotes.
 _LOOKS_LIKE = {
     "АВЕІЈКМНОРЅТУХҮԌԜ": "abeijkmhopstyxygw",  # Cyrillic capitals
     "аеорсухіјѕԁһӏьвкмнтгпԛԝѵ": "aeopcyxijsdhlbbkmhtrnqwv",
@@ -29,15 +29,15 @@ _LOOKS_LIKE = {
     "ıɩɑɡƒłøđ": "iiagflod",
     "‘’ʼ“”": "'''\"\"",
 }
-_ALIKE = {
+_LETTER_OF = {
     ord(sign): letter
     for signs, letters in _LOOKS_LIKE.items()
     for sign, letter in zip(signs, letters, strict=True)
 }
-for _first in (0x1F130, 0x1F150, 0x1F170):  # letters in squares and discs
-    _ALIKE.update((_first + place, chr(ord("a") + place)) for place in range(26))
+for _first in (0x1F130, 0x1F150, 0x1F170):  # squared and circled letters
+    _LETTER_OF.update((_first + place, chr(ord("a") + place)) for place in range(26))
 
-# Traditional signs, as far as the rules have them.
+# The traditional characters that occur in the rules.
 _SIMPLE = str.maketrans(
     "記規則無視從聽現開設約絕對執輸顯複統發給訊資內應該當這條處讀調運戶別讓說話違為個們隱權員級檢傳刪"
     "將還進啟關閉過濾審變許麼後來請須準據會實際遠達嚴義頭丟棄廢態網碼鑰憑證於創護欄範願隨維長務寫轉擊"
@@ -66,10 +66,10 @@ _HAS_DIGITS_FOR_LETTERS = re.compile(r"[0-9@$!|+€][a-z]|[a-z][0-9@$|+€]")
 _WITH_DIGITS = re.compile(r"(?<![\w@$|+€])(?=[a-z']{0,20}[0-9@$!|+€])[a-z0-9@$!|+€']{2,20}(?!\w)")
 
 
-def as_read(text: str) -> str:
-    """Return a text in small letters, one form of each sign, and lines without loose ends."""
+def normalized(text: str) -> str:
+    """Return a text in lower case, with one form of each character and no stray white space."""
     if not text.isascii():
-        text = unicodedata.normalize("NFKC", text.translate(_UNSEEN)).translate(_ALIKE)
+        text = unicodedata.normalize("NFKC", text.translate(_INVISIBLE)).translate(_LETTER_OF)
     text = text.lower()
     if not text.isascii():
         text = _BETWEEN_SIGNS.sub("", _without_accents(text).translate(_SIMPLE))
@@ -85,15 +85,18 @@ def _without_accents(text: str) -> str:
 
 
 def _with_letters(text: str) -> str:
-    """Return a text with letters where digits and signs stand for them; it is as long as before."""
+    """Return a text with letters in place of the digits and symbols used for them.
+
+    The length does not change.
+    """
     if _HAS_DIGITS_FOR_LETTERS.search(text) is None:
         return text
-    return _WITH_DIGITS.sub(_word_meant, text)
+    return _WITH_DIGITS.sub(_intended_word, text)
 
 
-def _word_meant(match: re.Match[str]) -> str:
+def _intended_word(match: re.Match[str]) -> str:
     word = match[0]
-    rest = len(word.rstrip("!"))  # an exclamation mark behind a word is one
+    rest = len(word.rstrip("!"))  # at the end of a word, "!" is an exclamation mark
     meant = _KNOWN.get(word[:rest].translate(_SKELETON))
     if meant is not None:
         return meant + word[rest:]

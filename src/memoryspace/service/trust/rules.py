@@ -1,9 +1,9 @@
-"""``Rule``: one way in which text gives orders to a model, and how its pattern is written.
+"""``Rule``: one kind of wording that gives instructions to a model.
 
-A rule is tried only where one of its ``stems`` occurs, which most text never has. Patterns are
-verbose regular expressions over cleaned text, in which ``_`` stands for what may separate two
-words and ``~`` for a few words of the same sentence. Every repetition is bounded, so that the time
-taken is linear in the text, however it was made up.
+A rule is tried only if one of its ``stems`` occurs in the text, which is rare. Patterns are verbose
+regular expressions over normalized text, in which ``_`` stands for a separator between two words
+and ``~`` for a few words of the same sentence. Every repetition is bounded, so that the running
+time is linear for any input.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from msgspec import Struct
 _BETWEEN_WORDS = r"[^\w.!?。！？]{1,4}"
 _A_FEW_WORDS = r"[^.!?。！？\n]{0,40}?"
 
-DEVELOPERS = frozenset({"system"})  # a system prompt does say who the model is
+DEVELOPERS = frozenset({"system"})  # a system prompt may say who the model is
 
 
 class Rule(Struct, frozen=True, kw_only=True):
-    """One way of giving orders. ``is_talk``: people may also report or quote such words."""
+    """One kind of instruction. ``is_talk``: people may also report or quote such words."""
 
     name: str
     stems: tuple[str, ...]
     pattern: re.Pattern[str]
     is_talk: bool = True
-    not_from: frozenset[str] = frozenset()  # roles that say such things by right
+    not_from: frozenset[str] = frozenset()  # roles that may say this
 
 
 def rule(name: str, stems: str, pattern: str, *, not_from: frozenset[str] = frozenset()) -> Rule:
-    """Return a rule on wording; ``stems`` are separated by commas."""
+    """Return a rule about wording; ``stems`` are separated by commas."""
     text = pattern.replace("_", _BETWEEN_WORDS).replace("~", _A_FEW_WORDS)
     return Rule(
         name=name,
@@ -40,6 +40,6 @@ def rule(name: str, stems: str, pattern: str, *, not_from: frozenset[str] = froz
 
 
 def marker(name: str, stems: str, pattern: str) -> Rule:
-    """Return a rule on signs that nobody says: an ordinary regular expression, nothing replaced."""
+    """Return a rule about mark-up. Its pattern is an ordinary regular expression."""
     compiled = re.compile(pattern, re.MULTILINE | re.VERBOSE)
     return Rule(name=name, stems=tuple(stems.split()), pattern=compiled, is_talk=False)

@@ -1,11 +1,11 @@
-"""``suspicion``: whether a text gives orders to a model instead of telling something.
+"""``suspicion``: detects text that gives instructions to a model.
 
-Stored text comes back into a prompt; what reads as an order there is not to be obeyed, and better
-not recalled before somebody has looked at it. This is a sieve, not a proof: it knows the usual
-wordings in English and Chinese, sees through odd letters, digits for letters, unseen signs,
-spelling out and base64, and lets ordinary talk about instructions, prompts and such attacks pass.
-Of wordings nobody has thought of it finds about half, so memories are also quoted as data. Its time
-is linear.
+Stored text returns into a prompt, where a model might obey it. Such text is better not recalled
+before a person has reviewed it. Detection is heuristic. It knows the usual wordings in English and
+Chinese, and sees through look-alike letters, digits for letters, invisible characters, spelled-out
+words and base64. Ordinary talk about instructions, prompts and such attacks passes. Of wordings it
+was not written for it finds about half, so memories are also quoted as data. The running time is
+linear.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ import re
 from msgspec import Struct
 
 from . import chinese, english, markers
-from .hidden import hidden_in, unfolded
-from .reading import as_read
+from .hidden import decoded_parts, hidden_in
+from .reading import normalized
 from .rules import Rule
 
 _RULES = (*markers.MARKERS, *english.RULES, *chinese.RULES)
-_STEMS = tuple(dict.fromkeys(stem for rule in _RULES for stem in rule.stems))  # looked for once
-_MAX_EXCUSES = 20  # of one rule in one text; who needs more of them hides something
+_STEMS = tuple(dict.fromkeys(stem for rule in _RULES for stem in rule.stems))  # each once
+_MAX_EXCUSES = 20  # harmless matches of one rule in one text; more of them are suspicious
 
 _SQUEEZED = re.compile(
     r"(?:ignore|disregard|forget)(?:all|the|any|your|of){0,4}(?:previous|prior|above|earlier|your)"
     r"(?:system)?(?:instructions?|prompts?|rules)|(?:reveal|print|show)your(?:system)?prompt"
 )
 
-_OPENING, _CLOSING = "\"'`«「『}", "\"'`»」』{%"  # braces: a template is filled in here
+_OPENING, _CLOSING = "\"'`«「『}", "\"'`»」』{%"  # braces: a template variable
 _TALK_ABOUT = re.compile(
     r"\b(?:injections?|jailbreaks?|attack(?:s|ers?)?|phrases?|detect\w{0,3}|patterns?|regex|filters?"
     r"|strings?|assert|tests?|examples?|such as|like|sentence|words?|titled|called|means|if|in"
@@ -49,26 +49,35 @@ _REPORTED = re.compile(
 
 
 class Suspicion(Struct, frozen=True):
-    """Why a text is not trusted: the name of what it looks like, and where in the text."""
+    """The reason why a text is not trusted: the name of the rule, and the position in the text."""
 
     pattern: str
     start: int
 
 
 def suspicion(text: str, *, role: str | None = None) -> Suspicion | None:
-    """Return what looks like an order to a model in ``text``, or ``None`` for ordinary text.
+    """Return the first instruction to a model found in a text.
 
-    ``role`` is who says it: what a system prompt says by right is not held against it.
+    Args:
+        text: The text to check.
+        role: The role of the speaker. Some rules do not apply to a system prompt.
+
+    Returns:
+        The rule that matched and its position, or ``None`` for ordinary text.
+
+    Example:
+        >>> suspicion("I live in Rome") is None
+        True
     """
     hidden = None if text.isascii() and "<" not in text else hidden_in(text)
     if hidden is not None:
         return Suspicion(*hidden)
-    cleaned = as_read(text)
+    cleaned = normalized(text)
     found = _order_in(cleaned, role)
     if found is not None:
-        return Suspicion(found[0], _place(text, found[1]))
-    for plain, start in unfolded(text):
-        plain = as_read(plain)
+        return Suspicion(found[0], _original_position(text, found[1]))
+    for plain, start in decoded_parts(text):
+        plain = normalized(plain)
         if _SQUEEZED.search(plain) or _order_in(plain, role) is not None:
             return Suspicion("encoded orders", start)
     return None
@@ -88,7 +97,7 @@ def _order_in(text: str, role: str | None) -> tuple[str, int] | None:
 
 
 def _is_harmless(rule: Rule, text: str, start: int, end: int) -> bool:
-    """Tell whether words are only quoted (by one who talks about them) or reported."""
+    """Return whether a match is only quoted, in talk about such words, or reported."""
     before = text[max(0, start - 60) : start].replace("\n", " ")
     quoted = before.endswith(tuple(_OPENING)) and any(
         sign in text[end : end + 12] for sign in _CLOSING
@@ -98,12 +107,12 @@ def _is_harmless(rule: Rule, text: str, start: int, end: int) -> bool:
     return rule.is_talk and _REPORTED.search(before) is not None
 
 
-def _place(text: str, cleaned_start: int) -> int:
-    """Return where in a text something stands, by where it stands in the cleaned one."""
+def _original_position(text: str, cleaned_start: int) -> int:
+    """Return the position in a text of a position in its normalized form."""
     low, high = 0, len(text)
     while low < high:
         middle = (low + high) // 2
-        if len(as_read(text[:middle])) <= cleaned_start:
+        if len(normalized(text[:middle])) <= cleaned_start:
             low = middle + 1
         else:
             high = middle

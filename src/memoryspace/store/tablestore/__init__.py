@@ -1,4 +1,4 @@
-"""Records in Tablestore: conditional writes in one table, documents in another."""
+"""Records in Tablestore: a log table with conditional writes, and a table of documents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Opening a Tablestore client. Its keys stand in no repr, no log and no error of ours."""
+"""Creation of a Tablestore client. Its keys appear in no repr, log or error of ours."""
 
 from __future__ import annotations
 
@@ -26,10 +26,22 @@ def create_tablestore_client(
     socket_timeout: float = 50,
     max_connection: int = 500,
 ) -> AsyncOTSClient:
-    """Return an asynchronous client, which is yours to close.
+    """Return an asynchronous client. The caller closes it.
 
-    Give an access key, or a ``credentials_provider`` that knows one. ``end_point`` begins with
-    ``https://``. Without a ``retry_policy``, writes are tried again too.
+    Args:
+        end_point: The URL of the instance, starting with ``https://``.
+        access_key_id: The access key, unless a credentials provider is given.
+        access_key_secret: Its secret.
+        instance_name: The name of the instance.
+        sts_token: A temporary token.
+        region: The region of the instance.
+        credentials_provider: Provides the access key instead.
+        retry_policy: By default, reads and writes are retried.
+        socket_timeout: The timeout of a request in seconds.
+        max_connection: The most connections at a time.
+
+    Raises:
+        InvalidInput: If credentials are missing or the client rejects an argument.
     """
     if credentials_provider is None and (not access_key_id or not access_key_secret):
         raise InvalidInput(
@@ -50,10 +62,10 @@ def create_tablestore_client(
             logger_name=_quiet_logger(),
         )
     except OTSClientError as error:
-        raise InvalidInput(f"no Tablestore client can be made: {error}") from error
+        raise InvalidInput(f"cannot create a Tablestore client: {error}") from error
 
 
 def _quiet_logger() -> str:
-    """Return a logger without DEBUG: there the client shows tokens and every word it sends."""
+    """Return a logger without DEBUG, where the client logs tokens and all text that it sends."""
     logging.getLogger(LOGGER).setLevel(logging.INFO)
     return LOGGER

@@ -1,6 +1,6 @@
-"""``Documents``: the table that is searched, through the package's knowledge store.
+"""``DocumentTable``: the searchable table, used through the knowledge store of the SDK.
 
-Rows are written once and never changed, so it does not matter who reads them when.
+Rows are written once and never changed, so reads need no coordination.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from tablestore_for_agent_memory.knowledge.async_knowledge_store import AsyncKno
 
 from ...errors import StoreError
 from ...record import Record
-from .embedding import Vectors
-from .ledger import Header
+from .embedding import Vectorizer
+from .ledger import RecordHeader
 from .rows import Layout, body_of, document_id, is_searched, key_of, row_of, schema_of, seq_of
 from .table import write_rows
-from .troubles import is_there_already, keep_queries_out_of_logs, translated
+from .troubles import already_exists, keep_queries_out_of_logs, translated
 
 READ_AT_ONCE = 100  # rows in one request
 REQUESTS_AT_ONCE = 8
-_TRIES = 3  # others may be making the same tables
+_TRIES = 3  # other processes may be creating the same tables
 
 _ANY = Condition(RowExistenceExpectation.IGNORE)
 
 
-class Documents:
-    """Write-once rows by user and seq. ``vectors`` gives each text one, in a thread."""
+class DocumentTable:
+    """Write-once rows by user and seq. ``vectors`` embeds the texts, in a thread."""
 
-    def __init__(self, client: Any, layout: Layout, vectors: Vectors | None = None) -> None:
+    def __init__(self, client: Any, layout: Layout, vectors: Vectorizer | None = None) -> None:
         keep_queries_out_of_logs()
         self.layout = layout
         self._vectors = vectors
@@ -49,7 +49,7 @@ class Documents:
         )
 
     async def create(self) -> None:
-        """Make the table and its index, if they are not there."""
+        """Create the table and its index if they are missing."""
         for _ in range(_TRIES):
             if await self._has_index():
                 return
@@ -57,7 +57,7 @@ class Documents:
                 with translated():
                     await self.knowledge.init_table()
             except StoreError as error:
-                if not is_there_already(error):
+                if not already_exists(error):
                     raise
 
     async def _has_index(self) -> bool:
@@ -69,7 +69,7 @@ class Documents:
         return self.layout.search_index_name in [name for _, name in indexes]
 
     async def rows(self, tenant: str, records: Sequence[Record]) -> list[Row]:
-        """Return records as rows, with vectors for those that are searched; nothing is written."""
+        """Return records as rows, with vectors for the searchable ones. Nothing is written."""
         bodies = [body_of(record) for record in records]
         searched = [record for record in records if is_searched(record)]
         vectors = await self._vectors_of([record.text for record in searched])
@@ -80,12 +80,12 @@ class Documents:
         ]
 
     async def put(self, rows: Sequence[Row]) -> None:
-        """Write what ``rows`` has returned."""
+        """Write the rows that ``rows`` returned."""
         items = [PutRowItem(row, _ANY) for row in rows]
         await write_rows(self._client, self.layout.table_name, items)
 
-    async def get(self, tenant: str, headers: Sequence[Header]) -> dict[int, Document]:
-        """Return the documents of headers, by their seqs, as far as they are there."""
+    async def get(self, tenant: str, headers: Sequence[RecordHeader]) -> dict[int, Document]:
+        """Return the existing documents of headers, by seq."""
         seqs = [header.seq for header in headers]
         slices = [seqs[at : at + READ_AT_ONCE] for at in range(0, len(seqs), READ_AT_ONCE)]
         found: dict[int, Document] = {}
@@ -96,18 +96,18 @@ class Documents:
         return found
 
     async def remove(self, tenant: str, seqs: Iterable[int]) -> None:
-        """Delete documents, which need not be there."""
+        """Delete documents; missing ones are ignored."""
         items = [DeleteRowItem(Row(key_of(tenant, seq)), _ANY) for seq in sorted(seqs)]
         await write_rows(self._client, self.layout.table_name, items)
 
     async def existing(self, tenant: str, seqs: Sequence[int]) -> int:
-        """Return how many of these documents are there."""
+        """Return how many of these documents exist."""
         slices = [seqs[at : at + READ_AT_ONCE] for at in range(0, len(seqs), READ_AT_ONCE)]
         return sum([len(await self._read(tenant, each)) for each in slices])
 
     async def vector(self, text: str) -> list[float]:
         """Return the vector of a question."""
-        assert self._vectors is not None  # or nobody would ask
+        assert self._vectors is not None  # the strategy is VECTOR
         return (await asyncio.to_thread(self._vectors.of_questions, [text]))[0]
 
     async def _vectors_of(self, texts: list[str]) -> list[list[float]]:
@@ -121,6 +121,6 @@ class Documents:
                 documents = await self.knowledge.get_documents(
                     [document_id(seq) for seq in seqs], tenant
                 )
-        except ValueError as error:  # the package's word for single rows that cannot be read
+        except ValueError as error:  # raised by the SDK if single rows cannot be read
             raise StoreError("Tablestore could not read some of the rows; try again") from error
         return {seq_of(each.document_id): each for each in documents if each is not None}

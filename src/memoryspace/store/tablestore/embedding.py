@@ -1,4 +1,4 @@
-"""Vectors from whatever makes them: an ``Embedder``, or an object with ``embed_documents``."""
+"""``Vectorizer``: vectors from an ``Embedder`` or an object with ``embed_documents``."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from ...errors import InvalidInput
 Embed: TypeAlias = Callable[[Sequence[str]], list[list[float]]]
 
 
-class Vectors:
-    """Texts and questions to vectors of one length. Call it in a thread: it may take its time."""
+class Vectorizer:
+    """Turns texts and questions into vectors of one length. It may block: call it in a thread."""
 
     def __init__(self, model: Any, dimensions: int) -> None:
         own = getattr(model, "dimensions", dimensions)
         if isinstance(model, Embedder) and own != dimensions:
             raise InvalidInput(
-                f"the embedder {model.name!r} gives {own} numbers for a text and vector_dimension "
-                f"is {dimensions}; set vector_dimension={own}"
+                f"the embedder {model.name!r} makes vectors of {own} numbers and vector_dimension "
+                f"is {dimensions}: set vector_dimension={own}"
             )
         self.of_texts = self._checked(_texts(model), dimensions)
         self.of_questions = self._checked(_questions(model), dimensions)
@@ -36,12 +36,12 @@ def _rows(given: Any, count: int, dimensions: int) -> list[list[float]]:
     try:
         rows = np.asarray(given, np.float64)
     except (ValueError, TypeError) as error:
-        raise InvalidInput("embedding_model gave something that is no table of numbers") from error
+        raise InvalidInput("embedding_model must return a table of numbers") from error
     if rows.shape != (count, dimensions) or not np.isfinite(rows).all():
         raise InvalidInput(
-            f"embedding_model gave an array of shape {rows.shape} for {count} texts; finite "
-            f"numbers of shape ({count}, {dimensions}) were expected; set vector_dimension to what "
-            "it gives"
+            f"embedding_model returned an array of shape {rows.shape} for {count} texts, expected "
+            f"finite numbers of shape ({count}, {dimensions}): set vector_dimension to the length "
+            "of its vectors"
         )
     found: list[list[float]] = rows.tolist()
     return found

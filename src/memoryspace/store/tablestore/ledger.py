@@ -1,8 +1,8 @@
-"""``Ledger``: what a user has, as the sum of that user's commits.
+"""``UserLedger``: the records of a user, as the sum of that user's commits.
 
-A commit adds, removes and marks at once, and counts from the moment the user's head names it: that
-is one conditional write of one row, and so every verb is atomic however many rows it touches.
-Each commit names the one before it; a row that nobody names was never committed.
+A commit adds, removes and marks records in one step. It takes effect when the user's head names it.
+That is one conditional write of one row, so every operation is atomic however many rows it touches.
+Each commit names its predecessor; a row that no commit names was never committed.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from ...record import Scope, Where
 from ..contract import limited
 
 
-class Header(Struct, frozen=True, array_like=True, gc=False):  # holds only plain values
-    """What is known of a record without reading it."""
+class RecordHeader(Struct, frozen=True, array_like=True, gc=False):  # holds only plain values
+    """The fields of a record that are known without reading it."""
 
     seq: int
     session: str
@@ -29,33 +29,33 @@ class Header(Struct, frozen=True, array_like=True, gc=False):  # holds only plai
     expires_at: float | None
     is_searched: bool
 
-    def is_living(self, now: float) -> bool:
-        """Tell whether its time is not over."""
+    def is_live(self, now: float) -> bool:
+        """Return whether the record has not expired."""
         return self.expires_at is None or self.expires_at > now
 
 
 class Commit(Struct, frozen=True, array_like=True):
-    """One step of a user's history; ``previous`` is ``None`` where everything begins anew."""
+    """One step of a user's history; ``previous`` is ``None`` where a history starts."""
 
     stamp: int
     previous: int | None
-    added: list[Header] = []
+    added: list[RecordHeader] = []
     removed: list[int] = []
     marked: list[tuple[int, frozenset[str]]] = []
 
     @property
     def mentioned(self) -> set[int]:
-        """The seqs of all records that the commit is about."""
+        """The seqs of all records that the commit adds or removes."""
         return {header.seq for header in self.added} | set(self.removed)
 
 
-NOTHING = Commit(0, None)  # what a user without a head has
+NOTHING = Commit(0, None)  # the state of a user without a head
 
 _decoder = msgspec.json.Decoder(Commit)
 
 
 def encode(commit: Commit) -> bytes:
-    """Return a commit as it is written."""
+    """Return the bytes of a commit."""
     return msgspec.json.encode(commit)
 
 
@@ -64,7 +64,7 @@ def decode(data: bytes) -> Commit:
     try:
         return _decoder.decode(data)
     except (msgspec.DecodeError, UnicodeError) as error:
-        raise CorruptData(f"{len(data)} bytes of a user's history do not read back") from error
+        raise CorruptData(f"{len(data)} bytes of a user's history cannot be decoded") from error
 
 
 def chain(commits: Mapping[int, bytes], last: int, known: int) -> list[Commit] | None:
@@ -82,23 +82,23 @@ def chain(commits: Mapping[int, bytes], last: int, known: int) -> list[Commit] |
     return found[::-1]
 
 
-class Ledger:
+class UserLedger:
     """The headers of one user's records, in conversation order."""
 
     def __init__(self) -> None:
         self.clear()
 
     def clear(self) -> None:
-        """Know of nothing."""
+        """Reset the ledger to no records."""
         self.stamp = 0  # the last commit's, or 0 if there is none
         self.base = 0
-        self.headers: dict[int, Header] = {}
+        self.headers: dict[int, RecordHeader] = {}
         self.stamps: set[int] = set()  # of the commits since the base
         self.lines = 0  # added, removed or marked since the base, and in it
         self._by_id: dict[str, set[int]] = {}
 
     def apply(self, commit: Commit) -> None:
-        """Take one step, from the commit before."""
+        """Apply the commit that follows the last one."""
         if commit.previous is None:
             self.clear()
             self.base = commit.stamp
@@ -113,28 +113,28 @@ class Ledger:
         self.stamps.add(commit.stamp)
         self.lines += 1 + len(commit.added) + len(commit.removed) + len(commit.marked)
 
-    def choose(self, scope: Scope, where: Where, now: float) -> list[Header]:
+    def choose(self, scope: Scope, where: Where, now: float) -> list[RecordHeader]:
         """Return the matching headers in conversation order."""
         found = [
             header
             for header in self._candidates(where)
             if scope.session in (None, header.session)
-            and header.is_living(now)
+            and header.is_live(now)
             and where.matches(header)  # type: ignore[arg-type]  # has the fields it looks at
         ]
         return limited(found, where)
 
-    def find(self, session: str, record_id: str, now: float) -> Header | None:
-        """Return the living record of this id in a session."""
+    def find(self, session: str, record_id: str, now: float) -> RecordHeader | None:
+        """Return the live record of this id in a session."""
         for seq in self._by_id.get(record_id, ()):
             header = self.headers[seq]
-            if header.session == session and header.is_living(now):
+            if header.session == session and header.is_live(now):
                 return header
         return None
 
-    def expired(self, now: float) -> list[Header]:
-        """Return those whose time is over, and which nobody has removed yet."""
-        return [header for header in self.headers.values() if not header.is_living(now)]
+    def expired(self, now: float) -> list[RecordHeader]:
+        """Return the expired records that have not been removed yet."""
+        return [header for header in self.headers.values() if not header.is_live(now)]
 
     def check(self) -> None:
         """Verify every invariant; for tests."""
@@ -143,7 +143,7 @@ class Ledger:
         by_id = {(header.id, seq) for seq, header in self.headers.items()}
         assert by_id == {(name, seq) for name, seqs in self._by_id.items() for seq in seqs}
 
-    def _candidates(self, where: Where) -> Iterable[Header]:
+    def _candidates(self, where: Where) -> Iterable[RecordHeader]:
         if where.ids is None:
             return self.headers.values()
         seqs = sorted({seq for name in where.ids for seq in self._by_id.get(name, ())})

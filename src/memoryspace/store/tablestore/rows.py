@@ -1,7 +1,7 @@
-"""Records as rows of the table that is searched, and back.
+"""Conversion of records to rows of the searchable table, and back.
 
-A row holds the whole record as JSON in a column of its own, so every type comes back as it was;
-beside it stand the columns that the search index reads.
+A row holds the whole record as JSON in one column, so every type is restored. Other columns hold
+what the search index reads.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ...record import RESERVED_PREFIX, Origin, Record
 from ...retrieval.text.analysis import tokens
 from ...retrieval.text.words import words
 from ..codec import clean_text, dump, parse, value_from
-from .ledger import Header
+from .ledger import RecordHeader
 
 MAX_BODY_BYTES = 2_000_000  # of 2 MiB in one column
 MAX_INDEXED_BYTES = 1_000_000
@@ -33,7 +33,7 @@ _TAKEN = {BODY, SEQ, KIND, "user_id", "session_id", "document_id", "tenant_id"}
 
 
 class Layout(Struct, frozen=True, kw_only=True):
-    """How the table of documents and its search index are called and laid out."""
+    """The names and fields of the table of documents and its search index."""
 
     table_name: str
     search_index_name: str
@@ -45,7 +45,7 @@ class Layout(Struct, frozen=True, kw_only=True):
 
     @property
     def own_fields(self) -> dict[str, str]:
-        """The caller's own index fields by name, each with its type; they hold metadata."""
+        """The caller's index fields, which hold metadata: name → type."""
         taken = {self.text_field, self.embedding_field, *_TAKEN}
         return {
             field.field_name: field.field_type.name
@@ -55,9 +55,9 @@ class Layout(Struct, frozen=True, kw_only=True):
 
 
 def with_stems(text: str) -> str:
-    """Return a text with the stems of its words behind it, for an index that knows no stems.
+    """Return a text followed by the stems of its words, for an index without stemming.
 
-    What our own engine matches, a question for "run" and "I am running", the index must name.
+    The index must find what a ``Recall`` matches: the question "run" and the text "I am running".
     """
     known = set(words(text))
     stems = dict.fromkeys(token for token in tokens(text) if token not in known)
@@ -65,27 +65,27 @@ def with_stems(text: str) -> str:
 
 
 def tenant_of(user: str) -> str:
-    """Return the tenant a user is; the package takes one of its own names for everybody."""
+    """Return the tenant of a user. The prefix avoids the SDK's name for all tenants."""
     return f"u:{user}"
 
 
 def is_user(tenant: str) -> bool:
-    """Tell whether a tenant is a user, and not a name of our own."""
+    """Return whether a tenant is a user and not an internal name."""
     return tenant.startswith(tenant_of(""))
 
 
 def user_of(tenant: str) -> str:
-    """Return the user that ``tenant_of`` was given."""
+    """Return the user of a tenant."""
     return tenant.removeprefix("u:")
 
 
 def document_id(seq: int) -> str:
-    """Return the key of a record: the last digit first, or all new rows would be neighbours."""
+    """Return the key of a record: its digits reversed, so that new rows spread over partitions."""
     return str(seq)[::-1]
 
 
 def seq_of(document_key: str) -> int:
-    """Return the seq that ``document_id`` was given."""
+    """Return the seq of a document's key."""
     return int(document_key[::-1])
 
 
@@ -95,7 +95,7 @@ def key_of(tenant: str, seq: int) -> list[tuple[str, str]]:
 
 
 def is_searched(record: Record) -> bool:
-    """Tell whether a record is for searching: our own book-keeping is not."""
+    """Return whether a record is searchable: internal records are not."""
     is_ours = record.session is not None and record.session.startswith(RESERVED_PREFIX)
     return not is_ours and bool(record.text.strip())
 
@@ -103,7 +103,7 @@ def is_searched(record: Record) -> bool:
 def row_of(
     layout: Layout, tenant: str, record: Record, body: str, vector: list[float] | None
 ) -> Row:
-    """Return the row of a record whose body ``body_of`` has made."""
+    """Return the row of a record with the body from ``body_of``."""
     columns: list[tuple[str, Any]] = [
         (BODY, body),
         (SEQ, record.seq),
@@ -114,7 +114,7 @@ def row_of(
     if is_searched(record):
         columns.append((layout.text_field, _index_text(record)))
         columns += _own_columns(layout, record)
-    if vector is not None and any(vector):  # zeros have no direction to be found in
+    if vector is not None and any(vector):  # a vector of zeros has no direction
         columns.append((layout.embedding_field, dump(vector)))
     return Row(key_of(tenant, record.seq), columns)
 
@@ -128,15 +128,15 @@ class _Body(Struct):
     origin: Origin | None = None
 
 
-def record_from(header: Header, document: Document) -> Record:
-    """Return the record that a document holds; ``CorruptData`` if it does not read back."""
+def record_from(header: RecordHeader, document: Document) -> Record:
+    """Return the record of a document; raise ``CorruptData`` if it cannot be decoded."""
     body = document.metadata.get(BODY)
     if not isinstance(body, str):
         raise CorruptData("its row holds no record")
     try:
         held = msgspec.convert(parse(body), _Body)
     except msgspec.ValidationError as error:
-        raise CorruptData("its fields do not read back") from error
+        raise CorruptData("its fields cannot be decoded") from error
     return Record(
         header.id,
         value_from(header.kind, held.value),
@@ -154,7 +154,12 @@ def record_from(header: Header, document: Document) -> Record:
 
 
 def body_of(record: Record) -> str:
-    """Return a record as JSON; refuse what cannot be written so, or does not fit."""
+    """Return a record as JSON.
+
+    Raises:
+        NotSerializable: If a value has no JSON form.
+        InvalidInput: If the JSON is too large for a row.
+    """
     value = record.value
     try:
         body = dump(
@@ -172,13 +177,13 @@ def body_of(record: Record) -> str:
     if len(body.encode()) > MAX_BODY_BYTES:
         raise InvalidInput(
             f"record {record.id!r} takes {len(body.encode())} bytes, at most {MAX_BODY_BYTES} fit "
-            "into a row; store the large part elsewhere and keep a reference"
+            "into a row: store the large part elsewhere and keep a reference"
         )
     return body
 
 
 def schema_of(own: Sequence[Any]) -> list[Any]:
-    """Return the caller's fields and ours; a new list, since the package adds to it."""
+    """Return the caller's fields and ours, in a new list: the SDK appends to it."""
     ours = [
         FieldSchema("user_id", FieldType.KEYWORD),
         FieldSchema("session_id", FieldType.KEYWORD),
@@ -190,7 +195,7 @@ def schema_of(own: Sequence[Any]) -> list[Any]:
 
 
 def _own_columns(layout: Layout, record: Record) -> list[tuple[str, Any]]:
-    """Return the metadata that the caller's own index schema names."""
+    """Return the metadata items that the caller's index schema names."""
     held = record.value.get("metadata") if isinstance(record.value, dict) else None
     items = held if isinstance(held, dict) else {}
     return [
@@ -201,7 +206,7 @@ def _own_columns(layout: Layout, record: Record) -> list[tuple[str, Any]]:
 
 
 def _index_text(record: Record) -> str:
-    """Return what the index sees of a record: what our own engine would, as far as it fits."""
+    """Return the text to index: the text that a ``Recall`` would index, as far as it fits."""
     title = record.value.get("title") if isinstance(record.value, dict) else None
     text = f"{title}. {record.text}" if isinstance(title, str) and title else record.text
     return with_stems(clean_text(text)).encode()[:MAX_INDEXED_BYTES].decode(errors="ignore")

@@ -1,8 +1,8 @@
-"""``TablestoreStore``: records in Tablestore. Every verb is atomic, though a server row is the most
-that Tablestore itself changes at once: see ``ledger`` for how.
+"""``TablestoreStore``: records in Tablestore.
 
-Reads and writes go by primary keys and are strongly consistent. The search index, which lags
-behind, is not asked here.
+Every operation is atomic, although Tablestore itself changes only single rows atomically: see
+``ledger``. Reads and writes use primary keys and are strongly consistent. The search index, which
+lags behind, is not used here.
 """
 
 from __future__ import annotations
@@ -27,32 +27,38 @@ from ..users import (
     cursor_after,
     user_before,
 )
-from .documents import Documents
+from .documents import DocumentTable
 from .history import History
-from .ledger import Header, Ledger
+from .ledger import RecordHeader, UserLedger
 from .rows import is_user, record_from, tenant_of, user_of
 from .table import LogTable
-from .writing import Plan, Seen, Writer
+from .writing import CommitWriter, ReadState, WritePlan
 
 MAX_ATTEMPTS = 50
 BACKOFF_SECONDS = 0.01
-_READS = 5  # while what was chosen is being deleted
+_READS = 5  # attempts while selected records are being deleted
 
 
-_Decide = Callable[[Ledger], Plan]
+_Decide = Callable[[UserLedger], WritePlan]
 
 
 class TablestoreStore(Store):
-    """Records in two tables of a Tablestore instance; the client stays the caller's.
+    """Records in two tables of a Tablestore instance.
 
     Any number of processes may write. Writers of the same user wait for each other, so a user's
     records become visible in the order of their seqs. One event loop at a time.
+
+    Args:
+        client: An ``AsyncOTSClient``. The caller closes it.
+        documents: The table of documents.
+        clock: Decides what has expired.
+        events: Where events are emitted.
     """
 
     def __init__(
         self,
         client: Any,
-        documents: Documents,
+        documents: DocumentTable,
         *,
         clock: Clock = time.time,
         events: EventStream | None = None,
@@ -61,14 +67,14 @@ class TablestoreStore(Store):
         self.documents = documents
         self.log = LogTable(client, f"{documents.layout.table_name}_log")
         self._history = History(self.log)
-        self._writer = Writer(self.log, self._history, documents, clock)
+        self._writer = CommitWriter(self.log, self._history, documents, clock)
         self._is_ready = False
         self._opening = PerLoop(asyncio.Lock)
-        self._turns: PerLoop[dict[str, asyncio.Lock]] = PerLoop(dict)
+        self._locks: PerLoop[dict[str, asyncio.Lock]] = PerLoop(dict)
 
     @property
     def is_durable(self) -> bool:
-        """What Tablestore acknowledges is on several disks."""
+        """Always true: Tablestore acknowledges a write once it is on several disks."""
         return True
 
     async def append(self, scope: Scope, records: Sequence[Record]) -> list[str]:
@@ -79,11 +85,11 @@ class TablestoreStore(Store):
     ) -> list[str]:
         session, new = session_of(scope), admit(records)
 
-        def decide(ledger: Ledger) -> Plan:
+        def decide(ledger: UserLedger) -> WritePlan:
             now = self.clock()
             removed = ledger.choose(scope, where, now)
             if if_found and not removed:
-                return Plan([])
+                return WritePlan([])
             gone = {header.seq for header in removed}
             added, marked = [], []
             for record in new:
@@ -92,7 +98,7 @@ class TablestoreStore(Store):
                     added.append(change(record, session=session))
                 elif not record.marks <= known.marks:
                     marked.append((known.seq, known.marks | record.marks))
-            return Plan([record.id for record in added], added, removed, marked)
+            return WritePlan([record.id for record in added], added, removed, marked)
 
         answer: list[str] = await self._write(scope, decide)
         return answer
@@ -102,21 +108,21 @@ class TablestoreStore(Store):
     ) -> int:
         put_on, take_off = as_marks(frozenset(add)), as_marks(frozenset(remove))
 
-        def decide(ledger: Ledger) -> Plan:
+        def decide(ledger: UserLedger) -> WritePlan:
             new = {
                 header.seq: (header.marks - take_off) | put_on
                 for header in ledger.choose(scope, where, self.clock())
             }
             marked = [(seq, each) for seq, each in new.items() if each != ledger.headers[seq].marks]
-            return Plan(len(marked), marked=marked)
+            return WritePlan(len(marked), marked=marked)
 
         answer: int = await self._write(scope, decide)
         return answer
 
     async def delete(self, scope: Scope, where: Where = EVERYTHING) -> list[str]:
-        def decide(ledger: Ledger) -> Plan:
+        def decide(ledger: UserLedger) -> WritePlan:
             removed = ledger.choose(scope, where, self.clock())
-            return Plan([header.id for header in removed], removed=removed)
+            return WritePlan([header.id for header in removed], removed=removed)
 
         answer: list[str] = await self._write(scope, decide)
         return answer
@@ -128,7 +134,7 @@ class TablestoreStore(Store):
         return len((await self._ledger(scope.user)).choose(scope, where, self.clock()))
 
     async def sessions(self, user: str) -> list[str]:
-        return sorted({header.session for header in await self.living(user)})
+        return sorted({header.session for header in await self.live_headers(user)})
 
     async def users(self, *, cursor: str | None = None, limit: int = USERS_AT_ONCE) -> UserPage:
         if not self._is_ready:
@@ -149,12 +155,12 @@ class TablestoreStore(Store):
         known = {seq for ids in before.values() for seq in ids.values()}
         now: dict[str, dict[str, int]] = {}
 
-        def choose(ledger: Ledger) -> list[Header]:
+        def choose(ledger: UserLedger) -> list[RecordHeader]:
             now.clear()
-            living = ledger.choose(Scope(user), EVERYTHING, self.clock())
-            for header in living:
+            live = ledger.choose(Scope(user), EVERYTHING, self.clock())
+            for header in live:
                 now.setdefault(header.session, {})[header.id] = header.seq
-            return [header for header in living if header.seq not in known]
+            return [header for header in live if header.seq not in known]
 
         records = await self._read(Scope(user), choose)
         kept = {
@@ -164,12 +170,12 @@ class TablestoreStore(Store):
         }
         return Changes(now, records, kept, frozenset(before.keys() - now.keys()))
 
-    async def living(self, user: str) -> list[Header]:
-        """Return the headers of all living records of a user, in conversation order."""
+    async def live_headers(self, user: str) -> list[RecordHeader]:
+        """Return the headers of all live records of a user, in conversation order."""
         return (await self._ledger(user)).choose(Scope(user), EVERYTHING, self.clock())
 
     async def open(self) -> None:
-        """Make the tables that are not there; every verb does so first."""
+        """Create missing tables. Every operation does this first."""
         async with self._opening.get():
             if not self._is_ready:
                 await self.log.create()
@@ -177,23 +183,25 @@ class TablestoreStore(Store):
                 self._is_ready = True
 
     async def sweep(self, user: str) -> None:
-        """Delete what is left of a user who has nothing: by crashed writers, or past its time."""
+        """Delete the leftovers of a user without live records: expired or uncommitted rows."""
         tenant = tenant_of(user)
-        async with self._turn(tenant):
+        async with self._lock_of(tenant):
             ledger = await self._ledger(user)
             is_empty = not ledger.choose(Scope(user), Where(limit=1), self.clock())
             if is_empty and (ledger.stamp or await self.log.count_rows(tenant)):
-                # A head that says "nothing" keeps out whoever is about to write the first commit.
+                # An empty head makes a concurrent writer of a first commit fail.
                 await self._writer.fold(tenant, ledger)
         self._history.forget(tenant)
 
-    async def _ledger(self, user: str) -> Ledger:
+    async def _ledger(self, user: str) -> UserLedger:
         if not self._is_ready:
             await self.open()
         return await self._history.read(tenant_of(user))
 
-    async def _read(self, scope: Scope, choose: Callable[[Ledger], list[Header]]) -> list[Record]:
-        """Read what is chosen; if some of it is gone meanwhile, choose again."""
+    async def _read(
+        self, scope: Scope, choose: Callable[[UserLedger], list[RecordHeader]]
+    ) -> list[Record]:
+        """Read the chosen records; choose again if some were deleted meanwhile."""
         for attempt in range(_READS):
             chosen = choose(await self._ledger(scope.user))
             found = await self.documents.get(tenant_of(scope.user), chosen)
@@ -210,25 +218,25 @@ class TablestoreStore(Store):
         return records
 
     async def _write(self, scope: Scope, decide: _Decide) -> Any:
-        """The one door for writes: decide on what is there, and do it only if it still is."""
+        """Make a plan and execute it if the state is unchanged. Every write goes through here."""
         tenant = tenant_of(scope.user)
-        async with self._turn(tenant):
+        async with self._lock_of(tenant):
             for attempt in range(MAX_ATTEMPTS):
                 ledger = await self._ledger(scope.user)
                 plan, seen = decide(ledger), self._seen(ledger)
-                if plan.is_idle or await finish(self._writer.carry_out(tenant, ledger, plan, seen)):
+                if plan.is_idle or await finish(self._writer.execute(tenant, ledger, plan, seen)):
                     return plan.answer
                 await asyncio.sleep(random.uniform(0, BACKOFF_SECONDS * min(attempt + 1, 10)))
-        raise StoreBusy(f"other writers of user {scope.user!r} were quicker each time; try again")
+        raise StoreBusy(f"other writers of user {scope.user!r} were faster each time; try again")
 
-    def _seen(self, ledger: Ledger) -> Seen:
+    def _seen(self, ledger: UserLedger) -> ReadState:
         expired = [header.seq for header in ledger.expired(self.clock())]
-        return Seen(ledger.stamp, expired, len(ledger.headers))
+        return ReadState(ledger.stamp, expired, len(ledger.headers))
 
-    def _turn(self, tenant: str) -> asyncio.Lock:
-        """Return the lock of a user, so that this process does not race against itself."""
-        turns = self._turns.get()
-        if len(turns) > 1000:
-            for name in [name for name, lock in turns.items() if not lock.locked()]:
-                del turns[name]
-        return turns.setdefault(tenant, asyncio.Lock())
+    def _lock_of(self, tenant: str) -> asyncio.Lock:
+        """Return a user's lock, which keeps this process from racing against itself."""
+        locks = self._locks.get()
+        if len(locks) > 1000:
+            for name in [name for name, lock in locks.items() if not lock.locked()]:
+                del locks[name]
+        return locks.setdefault(tenant, asyncio.Lock())

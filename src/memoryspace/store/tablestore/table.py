@@ -1,7 +1,7 @@
-"""``LogTable``: the one table whose rows are written on conditions. Nothing here is searched.
+"""``LogTable``: the table with conditional writes. It is not searchable.
 
-Under each user stand a head (``stamp`` 0) and, above it, commits in parts. Under a key that no
-user can have stands the counter that all numbers come from.
+Each user has a head (``stamp`` 0) and, above it, commits in parts. A key that no user can have
+holds the counter for all numbers.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from tablestore import (
 
 from ...errors import StoreBusy, StoreError
 from ...loops import PerLoop
-from .troubles import BUSY, is_condition_failed, is_there_already, translated
+from .troubles import BUSY, already_exists, is_condition_failed, translated
 
 Columns: TypeAlias = list[tuple[str, Any]]
 PrimaryKey: TypeAlias = list[tuple[str, Any]]
 
-COUNTER = "seq"  # users stand under "u:…"
+COUNTER = "seq"  # the tenants of users start with "u:"
 HEAD = 0
 
 MAX_ROWS = 200  # in one request
-MAX_BYTES = 3 * 1024 * 1024  # of 4 MiB, the rest is for names and numbers
+MAX_BYTES = 3 * 1024 * 1024  # of 4 MiB; the rest is for names and numbers
 PART_BYTES = 1024 * 1024
 MAX_ATTEMPTS = 10
 BACKOFF_SECONDS = 0.02
@@ -50,16 +50,16 @@ _NEW = Condition(RowExistenceExpectation.EXPECT_NOT_EXIST)
 
 
 class LogTable:
-    """Heads, commits and the counter, by conditional writes of single rows."""
+    """Heads, commits and the counter, with conditional writes of single rows."""
 
     def __init__(self, client: Any, name: str) -> None:
         self._client = client
         self._name = name
-        self._counted = 0  # what the counter was when it was last seen
-        self._turn = PerLoop(asyncio.Lock)
+        self._counted = 0  # the counter as last read or written
+        self._counter_lock = PerLoop(asyncio.Lock)
 
     async def create(self) -> None:
-        """Make the table if it is not there."""
+        """Create the table if it is missing."""
         with translated():
             if self._name in await self._client.list_table():
                 return
@@ -70,27 +70,27 @@ class LogTable:
                 meta = TableMeta(self._name, schema)
                 await self._client.create_table(meta, TableOptions(), unreserved)
         except StoreError as error:
-            if not is_there_already(error):
+            if not already_exists(error):
                 raise
 
     async def reserve(self, count: int, above: int) -> int:
-        """Return the first of ``count`` numbers above ``above`` that nobody else gets."""
-        async with self._turn.get():
+        """Reserve ``count`` consecutive numbers above ``above`` and return the first."""
+        async with self._counter_lock.get():
             for attempt in range(MAX_ATTEMPTS):
                 first = max(self._counted, above) + 1
                 if await self._set_counter(first + count - 1):
                     return first
                 self._counted = await self._read_counter()
                 await asyncio.sleep(BACKOFF_SECONDS * attempt)
-        raise StoreBusy("other writers kept taking the numbers for new records; try again")
+        raise StoreBusy("other writers kept changing the counter for new records; try again")
 
     async def head(self, tenant: str) -> tuple[int, int] | None:
-        """Return the stamps of a user's last commit and of the one everything begins with."""
+        """Return the stamps of a user's last and first commit."""
         columns = await self._get(_key(tenant, HEAD))
         return None if columns is None else (columns["last"], columns["base"])
 
     async def move_head(self, tenant: str, seen: int, last: int, base: int) -> bool:
-        """Let ``last`` be the last commit if ``seen`` (0 for no head) still is."""
+        """Set the last commit if ``seen`` (0 for no head) still is the last; return whether."""
         columns: Columns = [("last", last), ("base", base)]
         if seen == 0:
             return await self._write("put_row", Row(_key(tenant, HEAD), columns), _NEW)
@@ -98,11 +98,11 @@ class LogTable:
         return await self._write("update_row", row, _still("last", seen))
 
     async def drop_head(self, tenant: str, seen: int) -> bool:
-        """Let a user have nothing if ``seen`` is still the last commit."""
+        """Delete a user's head if ``seen`` is still the last commit; return whether."""
         return await self._write("delete_row", Row(_key(tenant, HEAD)), _still("last", seen))
 
     async def put_commit(self, tenant: str, stamp: int, data: bytes) -> None:
-        """Write a commit, which counts only once a head names it."""
+        """Write a commit, which takes effect once a head names it."""
         slices = [data[at : at + PART_BYTES] for at in range(0, len(data), PART_BYTES)]
         rows = [
             Row(_key(tenant, stamp, part), [("data", bytearray(each)), ("parts", len(slices))])
@@ -111,7 +111,7 @@ class LogTable:
         await write_rows(self._client, self._name, [PutRowItem(row, _ANY) for row in rows])
 
     async def commits(self, tenant: str, first: int, end: int) -> dict[int, bytes]:
-        """Return the whole commits from ``first`` to before ``end``, by their stamps."""
+        """Return the complete commits from ``first`` up to ``end``, by stamp."""
         found: dict[int, list[bytes]] = {}
         whole: dict[int, int] = {}
         async for key, columns in self._range(_key(tenant, first), _key(tenant, end)):
@@ -122,7 +122,7 @@ class LogTable:
         }
 
     async def remove_commits(self, tenant: str, first: int, end: int) -> int:
-        """Delete the rows of all commits from ``first`` to before ``end``; return how many."""
+        """Delete the rows of the commits from ``first`` up to ``end``; return how many."""
         rows = [
             Row(list(key.items()))
             async for key, _ in self._range(_key(tenant, first), _key(tenant, end), ["parts"])
@@ -131,7 +131,7 @@ class LogTable:
         return len(rows)
 
     async def next_tenant(self, tenant: str) -> str | None:
-        """Return the first tenant behind one under which any row stands."""
+        """Return the next tenant that has any row."""
         start: PrimaryKey = [("tenant", tenant), ("stamp", INF_MAX), ("part", INF_MAX)]
         end: PrimaryKey = [("tenant", INF_MAX), ("stamp", INF_MAX), ("part", INF_MAX)]
         with translated():
@@ -141,7 +141,7 @@ class LogTable:
         return str(dict(rows[0].primary_key)["tenant"]) if rows else None
 
     async def count_rows(self, tenant: str) -> int:
-        """Return how many rows stand under a user."""
+        """Return the number of a user's rows."""
         start: PrimaryKey = [("tenant", tenant), ("stamp", INF_MIN), ("part", INF_MIN)]
         end: PrimaryKey = [("tenant", tenant), ("stamp", INF_MAX), ("part", INF_MAX)]
         return sum([1 async for _ in self._range(start, end, ["parts", "last"])])
@@ -189,7 +189,7 @@ class LogTable:
 
 
 async def write_rows(client: Any, table: str, items: Sequence[Any]) -> None:
-    """Write or delete rows, as many at once as a request takes; each may be done twice."""
+    """Write or delete rows in batches. A row may be written twice."""
     for batch in _batches(items):
         waiting = batch
         for attempt in range(MAX_ATTEMPTS):
@@ -206,19 +206,19 @@ async def write_rows(client: Any, table: str, items: Sequence[Any]) -> None:
             waiting = [waiting[each.index] for each in failed]
             await asyncio.sleep(BACKOFF_SECONDS * 2**attempt)
         else:
-            raise StoreBusy(f"Tablestore stayed too busy to take {len(waiting)} rows")
+            raise StoreBusy(f"Tablestore stayed too busy to write {len(waiting)} rows; try again")
 
 
 def _batches(items: Iterable[Any]) -> list[list[Any]]:
     batches: list[list[Any]] = []
-    room = 0
+    free = 0
     for item in items:
         size = sum(_size(value) for _, value in item.row.attribute_columns or ())
-        if not batches or size > room or len(batches[-1]) == MAX_ROWS:
+        if not batches or size > free or len(batches[-1]) == MAX_ROWS:
             batches.append([])
-            room = MAX_BYTES
+            free = MAX_BYTES
         batches[-1].append(item)
-        room -= size
+        free -= size
     return batches
 
 

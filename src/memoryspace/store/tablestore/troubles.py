@@ -1,4 +1,4 @@
-"""What Tablestore's errors mean for us, in words that never show what users said."""
+"""Translation of Tablestore's errors into ours. Messages never contain the text of users."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _UNAVAILABLE = frozenset(
 
 
 class _WithoutQueries(logging.Filter):
-    """The package writes every query, which is what a user said, at the level INFO."""
+    """Drops records at INFO and below, where the SDK logs queries and so the text of users."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         return record.levelno > logging.INFO
@@ -45,7 +45,7 @@ WITHOUT_QUERIES = _WithoutQueries()
 
 
 def keep_queries_out_of_logs() -> None:
-    """Let the package log what goes wrong, not what was asked."""
+    """Let the SDK log problems, but no queries."""
     for name in ("knowledge.async_knowledge_store", "util.tablestore_helper"):
         logger = logging.getLogger(f"tablestore_for_agent_memory.{name}")
         if WITHOUT_QUERIES not in logger.filters:
@@ -54,27 +54,27 @@ def keep_queries_out_of_logs() -> None:
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Turn the client's errors into ours."""
+    """Translate the client's errors into ours."""
     try:
         yield
     except OTSServiceError as error:
         raise _of_service(error) from error
     except OTSClientError as error:
-        raise StoreError(f"Tablestore's client refused: {error}") from error
+        raise StoreError(f"Tablestore's client rejected the request: {error}") from error
     except (TimeoutError, ClientError, OSError) as error:
         raise StoreUnavailable(
-            f"Tablestore cannot be reached ({type(error).__name__}); what was sent may or may not "
-            "have happened, try again when it can"
+            f"Tablestore cannot be reached ({type(error).__name__}); the request may or may not "
+            "have taken effect, try again later"
         ) from error
 
 
 def is_condition_failed(error: StoreError) -> bool:
-    """Tell whether a write was refused because its condition does not hold."""
+    """Return whether a write was rejected because its condition does not hold."""
     return _code(error) == CONDITION_FAILED
 
 
-def is_there_already(error: StoreError) -> bool:
-    """Tell whether somebody else has made what was to be made."""
+def already_exists(error: StoreError) -> bool:
+    """Return whether an object to create exists already."""
     return _code(error) == EXISTS
 
 
@@ -84,9 +84,9 @@ def _code(error: StoreError) -> str | None:
 
 
 def _of_service(error: OTSServiceError) -> StoreError:
-    said = f"{error.code} (request {error.request_id})"
+    summary = f"{error.code} (request {error.request_id})"
     if error.code in BUSY:
-        return StoreBusy(f"Tablestore stayed too busy to answer: {said}")
+        return StoreBusy(f"Tablestore stayed too busy to answer: {summary}")
     if error.code in _UNAVAILABLE or (error.http_status or 0) >= 500:
-        return StoreUnavailable(f"Tablestore does not answer: {said}; try again when it does")
-    return StoreError(f"Tablestore refused: {said}: {error.message}")
+        return StoreUnavailable(f"Tablestore does not answer: {summary}; try again later")
+    return StoreError(f"Tablestore rejected the request: {summary}: {error.message}")

@@ -1,4 +1,4 @@
-"""Search inside PostgreSQL: full-text candidates and vectors, ranked by our own engine."""
+"""Search inside PostgreSQL: the database selects candidates, a ``Recall`` ranks them."""
 
 from __future__ import annotations
 

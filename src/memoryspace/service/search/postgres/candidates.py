@@ -1,8 +1,8 @@
-"""The statements that name candidates. Each one names the user; what has expired is not there.
+"""The SQL that selects candidates. Every statement filters by user and skips expired rows.
 
-Candidates are the best by words and by vectors, and what a question asks for beside its words: the
-day, the speaker, what the user wants to be heeded always. They are as many as a ``Recall`` looks at
-of a large memory; the ranking among them is then the ``Recall``'s own.
+Candidates are the best rows by words and by vectors, and what a question requests in other ways: a
+day, a speaker, standing instructions of the user. There are as many as a ``Recall`` considers in a
+large memory. The ``Recall`` then ranks them.
 """
 
 from __future__ import annotations
@@ -40,30 +40,30 @@ from ...values.envelope import derived_mark
 from ...values.kinds import FACT, INSIGHT
 from .tables import READING, entries, vectors
 from .vectors import Floats, read_vectors
-from .words import Counted, Statistics, Term
+from .words import QueryTerm, WordCounts, WordStatistics
 
-MOST_SPEAKERS = 1000  # names that a question is searched for
+MOST_SPEAKERS = 1000  # names looked for in a question
 
-_SCORED_TERMS = 32  # the rarest words of a question: the others decide nothing
-_RARE_SHARE, _RARE_ANYWAY = 0.02, 2_000  # of the rows; and so few are rare in any case
-_COMMON, _ALONE = 20_000, 50_000  # rows that common words may add to those of rare ones, or make
+_SCORED_TERMS = 32  # the rarest words of a question; the others hardly change the ranking
+_RARE_SHARE, _RARE_ANYWAY = 0.02, 2_000  # a rare word's share of the rows, or number of rows
+_COMMON, _ALONE = 20_000, 50_000  # rows common words may select, with and without rare words
 _MOST_STANDING = 50
-_MOST_DATED = 62 * 86400.0  # a longer period is no reason to look at everything in it
+_MOST_DATED = 62 * 86400.0  # seconds; rows of a longer period are not selected by date
 
 _e, _v, _r = entries.c, vectors.c, records.c
 
 
-class Row(NamedTuple):
-    """What the index knows of a record, as far as it is needed for those beside it."""
+class IndexedRow(NamedTuple):
+    """The columns of an index row that ranking needs."""
 
     session: str
     role: str | None
-    counted: Counted
-    is_allowed: bool  # by the condition, as far as the columns say
+    words: WordCounts
+    is_allowed: bool  # by the part of the condition that columns can express
 
 
-class Choosing:
-    """Asks about one user's rows, as of one moment, over one connection."""
+class CandidateQueries:
+    """Queries over one user's rows, at one point in time, on one connection."""
 
     def __init__(
         self, on: AsyncConnection, user: str, now: float, condition: ColumnElement[bool]
@@ -79,14 +79,14 @@ class Choosing:
         self._lives = _r.expires_at.is_(None) | (_r.expires_at > now)
 
     async def settle(self) -> None:
-        """Have every statement planned for what it asks, and run as it is.
+        """Set the planner options of this transaction: custom plans, no JIT, no sequential scan.
 
-        A plan made for any words is a plan for none, and compiling takes longer than running.
+        A generic plan fits no particular words, and compiling takes longer than running.
         """
         await self._on.exec_driver_sql(_SETTINGS)
 
-    async def statistics(self, terms: Sequence[Term]) -> Statistics:
-        """Count the rows, their length, and those that have each term."""
+    async def statistics(self, terms: Sequence[QueryTerm]) -> WordStatistics:
+        """Return the number of rows, their total length, and how many rows have each term."""
         whole = select(func.count(), func.coalesce(func.sum(_e.length), 0)).where(*self._mine)
         rows, length = (await self._on.execute(whole)).one()
         listed = func.unnest(_array([term.token for term in terms]))
@@ -97,21 +97,23 @@ class Choosing:
             .scalar_subquery()
         )
         counted = {row[0]: row[1] for row in await self._on.execute(select(wanted.c.token, having))}
-        return Statistics(rows, int(length), counted)
+        return WordStatistics(rows, int(length), counted)
 
-    async def by_words(self, terms: Sequence[Term], statistics: Statistics, most: int) -> list[int]:
-        """Return the best by BM25, the best first, equals the newest first."""
+    async def by_words(
+        self, terms: Sequence[QueryTerm], statistics: WordStatistics, most: int
+    ) -> list[int]:
+        """Return the best rows by BM25, best first, ties newest first."""
         held = statistics.held(terms)[:_SCORED_TERMS]
-        makers = _count_makers(held, statistics)
+        selective = _count_selective(held, statistics)
         while held:
-            found = await self._best(held, held[:makers], statistics, most)
-            if len(found) == most or makers == len(held):
+            found = await self._best(held, held[:selective], statistics, most)
+            if len(found) == most or selective == len(held):
                 return found
-            makers = len(held)
+            selective = len(held)
         return []
 
     async def by_vector(self, vector: Floats, space: str, most: int) -> dict[int, float]:
-        """Return the nearest to a vector with their cosines, the nearest first, newer first."""
+        """Return the nearest rows and their cosines, nearest first, ties newest first."""
         asked = literal(vector.tolist(), _v.vector.type)
         distance: Any = _v.vector.op("<#>", return_type=Double())(asked).label("distance")
         query = (
@@ -123,10 +125,13 @@ class Choosing:
         )
         return {row[0]: -row[1] for row in await self._on.execute(query)}
 
-    async def asked_for(
-        self, question: Question, terms: Sequence[Term] | None, most: int
+    async def requested(
+        self, question: Question, terms: Sequence[QueryTerm] | None, most: int
     ) -> list[int]:
-        """Return what is wanted beside the words, the newest; with ``terms`` only what has any."""
+        """Return the newest rows requested other than by words: instructions, days, speakers.
+
+        With ``terms``, return only rows that have one of them.
+        """
         allowed: tuple[Any, ...] = self._allowed
         if terms is not None:
             allowed = (*allowed, _e.tokens.overlap(_array([term.token for term in terms])))
@@ -143,46 +148,50 @@ class Choosing:
         ]
         return list((await self._on.execute(union_all(*wanted))).scalars())
 
-    async def beside(self, seqs: Collection[int]) -> set[int]:
-        """Return these rows and those that stand within reach before and behind them."""
-        return {*seqs, *(await self._on.execute(_BESIDE, self._named(seqs))).scalars()}
+    async def neighbours(self, seqs: Collection[int]) -> set[int]:
+        """Return these rows and those within reach before and after them."""
+        return {*seqs, *(await self._on.execute(_NEIGHBOURS, self._bind(seqs))).scalars()}
 
     async def records(self, seqs: Collection[int]) -> list[Any]:
-        """Return the rows of records."""
+        """Return the store's rows of records."""
         query = select(*COLUMNS).where(_r.user_id == self._user, _r.seq == _any(seqs), self._lives)
         return list((await self._on.execute(query)).all())
 
     async def newest(self, most: int) -> list[int]:
-        """Return the newest of those that are allowed."""
+        """Return the newest rows that the condition allows."""
         query = select(_e.seq).where(*self._allowed).order_by(_e.seq.desc()).limit(most)
         return list((await self._on.execute(query)).scalars())
 
-    async def named(self, ids: Collection[str]) -> set[int]:
-        """Return the seqs of records by their ids."""
+    async def by_id(self, ids: Collection[str]) -> set[int]:
+        """Return the seqs of records by id."""
         query = select(_r.seq).where(_r.user_id == self._user, _r.id == _any_text(ids), self._lives)
         return set((await self._on.execute(query)).scalars())
 
     async def derived_from(self, ids: Collection[str]) -> set[int]:
-        """Return the seqs of facts and insights that came from messages."""
+        """Return the seqs of facts and insights derived from messages."""
         each = func.unnest(func.string_to_array(_r.marks, MARK_SEPARATOR)).label("mark")
         mine = (_r.user_id == self._user, _r.kind.in_((FACT, INSIGHT)), self._lives)
         marks = select(_r.seq, each).where(*mine, _r.marks != "").subquery()
         query = select(marks.c.seq).where(marks.c.mark == _any_text(map(derived_mark, ids)))
         return set((await self._on.execute(query)).scalars())
 
-    async def rows(self, seqs: Collection[int], terms: Sequence[Term]) -> dict[int, Row]:
-        """Return rows, the older first. Where a row has none of the terms no words are sent."""
+    async def rows(
+        self, seqs: Collection[int], terms: Sequence[QueryTerm]
+    ) -> dict[int, IndexedRow]:
+        """Return rows, oldest first. Words are read only for rows that have one of the terms."""
         query = _ROWS.add_columns(self._condition.label("is_allowed"))
-        given = {**self._named(seqs), "now": self._now, "tokens": [term.token for term in terms]}
+        given = {**self._bind(seqs), "now": self._now, "tokens": [term.token for term in terms]}
         return {
-            seq: Row(session, role, Counted(tokens or [], counts or b"", length), bool(is_allowed))
+            seq: IndexedRow(
+                session, role, WordCounts(tokens or [], counts or b"", length), bool(is_allowed)
+            )
             for seq, session, role, length, tokens, counts, is_allowed in (
                 await self._on.execute(query, given)
             ).all()
         }
 
     async def vectors(self, seqs: Collection[int], space: str) -> dict[int, Floats]:
-        """Return the vectors of rows."""
+        """Return the vectors of rows that have one."""
         query = select(_v.seq, _v.vector).where(
             _v.user_id == self._user, _v.space == space, _v.seq == _any(seqs)
         )
@@ -191,11 +200,15 @@ class Choosing:
         return dict(zip((row[0] for row in sent), numbers, strict=True))
 
     async def _best(
-        self, terms: Sequence[Term], makers: Sequence[Term], statistics: Statistics, most: int
+        self,
+        terms: Sequence[QueryTerm],
+        selective: Sequence[QueryTerm],
+        statistics: WordStatistics,
+        most: int,
     ) -> list[int]:
         query = (
             select(_e.seq)
-            .where(*self._allowed, _e.tokens.overlap(_array([term.token for term in makers])))
+            .where(*self._allowed, _e.tokens.overlap(_array([term.token for term in selective])))
             .order_by(_score(len(terms)).desc(), _e.seq.desc())
             .limit(most)
         )
@@ -204,12 +217,12 @@ class Choosing:
             given |= {f"token_{number}": term.token, f"weight_{number}": statistics.weight(term)}
         return list((await self._on.execute(query, given)).scalars())
 
-    def _named(self, seqs: Collection[int]) -> dict[str, Any]:
+    def _bind(self, seqs: Collection[int]) -> dict[str, Any]:
         return {"user": self._user, "seqs": list(seqs)}
 
 
 async def speakers(on: AsyncConnection, user: str) -> list[str]:
-    """Return who ever said something to a user, each found by a step in the index; no tools."""
+    """Return everyone who ever spoke to a user, except tools. Each name is one index lookup."""
     return list((await on.execute(_SPEAKERS, {"user": user})).scalars())
 
 
@@ -224,8 +237,8 @@ def _speakers() -> Select[Any]:
     return select(names.c.name).where(names.c.name.is_not(None), is_person).limit(MOST_SPEAKERS)
 
 
-def _beside() -> CompoundSelect[Any]:
-    """Those before and those behind, by place: where something was removed there is a gap."""
+def _neighbours() -> CompoundSelect[Any]:
+    """Select rows before and after by order of place: removed records leave gaps."""
     near, at = entries.alias("near"), entries.alias("at")
     same = (
         near.c.user_id == bindparam("user"),
@@ -274,16 +287,16 @@ def _rows() -> Select[Any]:
 _SETTINGS = (
     "SELECT set_config('jit', 'off', true), "
     "set_config('plan_cache_mode', 'force_custom_plan', true), "
-    "set_config('enable_seqscan', 'off', true)"  # that would be to read everybody's rows
+    "set_config('enable_seqscan', 'off', true)"  # a scan would read every user's rows
 )
 _SPEAKERS = _speakers()
-_BESIDE = _beside()
+_NEIGHBOURS = _neighbours()
 _ROWS = _rows()
 
 
 @cache
 def _score(terms: int) -> ColumnElement[float]:
-    """What BM25 gives a row for so many terms; each is looked for once."""
+    """Return the BM25 score of a row for this number of terms."""
     norm = _given("fixed") + _given("by_length") * _e.length
     score: ColumnElement[float] = literal(0.0, Double())
     for number in range(terms):
@@ -294,8 +307,8 @@ def _score(terms: int) -> ColumnElement[float]:
     return score
 
 
-def _count_makers(terms: Sequence[Term], statistics: Statistics) -> int:
-    """Choose how many of the terms, the rarest first, make candidates: common ones cost most."""
+def _count_selective(terms: Sequence[QueryTerm], statistics: WordStatistics) -> int:
+    """Return how many terms, rarest first, select candidates: common terms cost the most."""
     sizes = [statistics.having[term.token] for term in terms]
     rare = bisect_right(sizes, max(_RARE_ANYWAY, _RARE_SHARE * statistics.rows))
     budget = _COMMON if rare else _ALONE

@@ -1,7 +1,7 @@
-"""Conditions as SQL, as far as the index's columns go.
+"""Conditions as SQL, as far as the columns of the index can express them.
 
-A clause never leaves out an entry that fulfils the condition. Where it may let in others it is not
-``exact``, and who reads the entries looks at the condition once more.
+A clause never excludes an entry that meets the condition. If it may admit others, it is not
+``exact``, and the condition is checked again on the entries.
 """
 
 from __future__ import annotations
@@ -24,40 +24,44 @@ _COLUMNS = {"session": _e.session_id, "speaker": _e.speaker, "role": _e.role, "k
 _MOST_SEQ = (1 << 63) - 1
 
 
-class Clause(NamedTuple):
-    """What a condition comes to in SQL, and whether that is all of it."""
+class SqlCondition(NamedTuple):
+    """The SQL of a condition, and whether it expresses all of it."""
 
     sql: ColumnElement[bool]
     exact: bool
 
 
-def clause_of(condition: Condition) -> Clause:
-    """Translate a condition."""
+def clause_of(condition: Condition) -> SqlCondition:
+    """Translate a condition to SQL."""
     if isinstance(condition, Only):
         return _only(condition)
     if isinstance(condition, AllOf):
         parts = [clause_of(part) for part in condition.parts]
-        return Clause(and_(true(), *(part.sql for part in parts)), all(p.exact for p in parts))
+        return SqlCondition(
+            and_(true(), *(part.sql for part in parts)), all(p.exact for p in parts)
+        )
     if isinstance(condition, AnyOf):
         parts = [clause_of(part) for part in condition.parts]
-        return Clause(or_(false(), *(part.sql for part in parts)), all(p.exact for p in parts))
+        return SqlCondition(
+            or_(false(), *(part.sql for part in parts)), all(p.exact for p in parts)
+        )
     if isinstance(condition, Not):
         return _not(clause_of(condition.part))
     assert isinstance(condition, Item)
-    return Clause(true(), False)
+    return SqlCondition(true(), False)
 
 
-def _not(part: Clause) -> Clause:
-    """Turn a clause round, if it is exact: of one that lets in too much, too little would be left.
+def _not(part: SqlCondition) -> SqlCondition:
+    """Negate a clause if it is exact: the negation of a wider one would exclude too much.
 
-    What has no time, speaker or role is unknown to SQL, not false; it is false to us.
+    A comparison with a missing time, speaker or role is NULL in SQL; here it is false.
     """
     if not part.exact:
-        return Clause(true(), False)
-    return Clause(not_(func.coalesce(part.sql, false())), True)
+        return SqlCondition(true(), False)
+    return SqlCondition(not_(func.coalesce(part.sql, false())), True)
 
 
-def _only(only: Only) -> Clause:
+def _only(only: Only) -> SqlCondition:
     found: list[ColumnElement[bool]] = [true()]
     found += [
         _COLUMNS[name] == _any_text(names(wanted))
@@ -73,7 +77,7 @@ def _only(only: Only) -> Clause:
         found.append(_e.time >= _seconds(only.since))
     if only.until is not None:
         found.append(_e.time < _seconds(only.until))
-    return Clause(and_(*found), not only.metadata)
+    return SqlCondition(and_(*found), not only.metadata)
 
 
 def _any_text(wanted: Collection[str]) -> Any:
@@ -87,7 +91,7 @@ def _carries(mark: str) -> ColumnElement[bool]:
 
 
 def _seqs(ids: Collection[str]) -> list[int]:
-    """An entry's id is its seq in decimals; others are nobody's."""
+    """Return the seqs in ids. An entry's id is its seq in decimal; other ids match nothing."""
     numbers = (int(each) for each in ids if each.isascii() and each.isdecimal() and len(each) < 20)
     return [number for number in numbers if number <= _MOST_SEQ]
 

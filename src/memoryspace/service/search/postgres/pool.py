@@ -1,7 +1,7 @@
-"""A few candidates as a ``Recall`` that knows what all of a user's rows know.
+"""Candidates as a ``Recall`` that ranks them as if it held all of a user's rows.
 
-How rare a word is, who ever spoke and what stands beside a candidate comes from the database; the
-signals, their weights and the order are the ``Recall``'s own.
+Word frequencies, speakers and the neighbours of a candidate come from the database. The signals,
+their weights and the order are those of the ``Recall``.
 """
 
 from __future__ import annotations
@@ -22,46 +22,47 @@ from ....retrieval.personal import PersonalReader
 from ....retrieval.ranking.profiles import Profiles
 from ....retrieval.ranking.traits import BY_USER
 from ....retrieval.vector_arm import VectorArm
-from .candidates import Row
+from .candidates import IndexedRow
 from .vectors import Floats
-from .words import PoolWords, Statistics, terms_of
+from .words import PoolWords, WordStatistics, terms_of
 
 
 @dataclass(frozen=True)
-class Candidates:
-    """What a search found in the database, to be ranked.
+class CandidatePool:
+    """The candidates that a search found in the database, to be ranked.
 
-    ``found`` are those who may be returned. ``rows`` are they and what stands beside them, by seq.
-    ``vector`` is the question's. ``facts`` are what is known from those found, beside them.
+    ``found`` are the candidates that may be returned. ``rows`` holds them and their neighbours, by
+    seq. ``vector`` is the question's. ``facts`` are those derived from the candidates.
     """
 
     user: str
-    statistics: Statistics
+    statistics: WordStatistics
     speakers: Sequence[str]
-    named: Collection[int]  # by an arm, or by what the question asks for
+    named: Collection[int]  # selected by an arm, or by a day or speaker in the question
     found: Mapping[int, tuple[Record, Entry]]
-    rows: Mapping[int, Row]
+    rows: Mapping[int, IndexedRow]
     vector: Floats | None
     vectors: Mapping[int, Floats]
     facts: Mapping[int, tuple[Record, Entry]]
 
     def ranked(self, question: str, floor: float) -> Only:
-        """Return the condition that leaves those who are ranked.
+        """Return the condition that selects the rows to rank.
 
-        With those found are ranked what stands beside them and is allowed but does not match, as in
-        a ``Recall``: the best of them is the measure of all. None of these is returned.
+        These are the candidates and those of their neighbours that are allowed but do not match.
+        As in a ``Recall``, the best of all is the measure for the others; the neighbours are not
+        returned.
         """
         tokens = {term.token for term in terms_of(self.user, question)}
-        beside = (
+        neighbours = (
             seq
             for seq, row in self.rows.items()
             if seq not in self.found
             and seq not in self.facts
             and row.is_allowed
-            and tokens.isdisjoint(row.counted.tokens)
+            and tokens.isdisjoint(row.words.tokens)
             and not self._is_like(seq, floor)
         )
-        return Only(ids=frozenset(map(str, (*self.found, *beside))))
+        return Only(ids=frozenset(map(str, (*self.found, *neighbours))))
 
     def _is_like(self, seq: int, floor: float) -> bool:
         vector = self.vectors.get(seq)
@@ -71,7 +72,7 @@ class Candidates:
 
 
 def recall_of(
-    candidates: Candidates,
+    candidates: CandidatePool,
     *,
     ranking: Ranking,
     reranker: Reranker | None,
@@ -79,14 +80,14 @@ def recall_of(
     floor: float,
     personal: bool = False,
 ) -> Recall:
-    """Return candidates as a ``Recall``, which looks at all of them."""
+    """Return candidates as a ``Recall`` that considers all of them."""
     whole = replace(ranking, whole=max(ranking.whole, len(candidates.rows)))
     recall = Recall(
         embedder=None, ranking=whole, reranker=reranker, zone=zone, floor=floor, personal=personal
     )
     recall.catalogue = _PoolCatalogue(candidates.speakers)
     _fill(recall.catalogue, recall.profiles, candidates, recall.reader)
-    counted = [row.counted for row in candidates.rows.values()]
+    counted = [row.words for row in candidates.rows.values()]
     words = PoolWords(candidates.user, candidates.statistics, counted)
     recall.sparse = cast(SparseIndex, words)  # all that ranking asks of one
     recall.vectors = cast(VectorArm, _PoolVectors(candidates))
@@ -96,10 +97,10 @@ def recall_of(
 def _fill(
     catalogue: Catalogue,
     profiles: Profiles,
-    candidates: Candidates,
+    candidates: CandidatePool,
     reader: PersonalReader | None,
 ) -> None:
-    """Add the rows, the older first, as they were said."""
+    """Add the rows, oldest first, in the order of the conversation."""
     whole = {**candidates.facts, **candidates.found}
     profiles.traits = np.zeros(len(candidates.rows), np.uint8)
     profiles.fullness = np.zeros(len(candidates.rows))
@@ -110,13 +111,13 @@ def _fill(
             profiles.add(number, entry, indexed_text(entry))
             if reader is not None:
                 reader.facts.add(number, entry)
-        else:  # of what only stands beside it matters who said it, to be read with its reply
+        else:  # of a neighbour only the speaker matters: a question is read with its reply
             number = catalogue.add(Entry(str(seq), "", session=row.session))
             profiles.traits[number] = BY_USER if row.role == "user" else 0
 
 
 class _PoolCatalogue(Catalogue):
-    """A catalogue that knows of everybody who ever spoke."""
+    """A catalogue that knows every speaker of the user's rows."""
 
     def __init__(self, speakers: Sequence[str]) -> None:
         super().__init__()
@@ -127,11 +128,11 @@ class _PoolCatalogue(Catalogue):
 
 
 class _PoolVectors:
-    """The part of a ``VectorArm`` that ranking asks: its own index at the same time."""
+    """The part of a ``VectorArm`` that ranking uses. It is its own index."""
 
     embedder = None
 
-    def __init__(self, candidates: Candidates) -> None:
+    def __init__(self, candidates: CandidatePool) -> None:
         self._vector = candidates.vector
         size = 0 if self._vector is None else len(self._vector)
         nothing = np.zeros(size, np.float32)

@@ -1,11 +1,11 @@
-"""``PostgresSearcher``: search inside PostgreSQL, so that processes share one index.
+"""``PostgresSearcher``: search inside PostgreSQL, with one index for all processes.
 
-No process holds a user's index, and what one has indexed the others find. The index is brought up
-to date before every search, and what is removed from the store leaves it in the same transaction.
-A search costs what the asking user's rows cost, however many there are of others.
+No process holds an index in memory, and every process finds what another has indexed. The index is
+brought up to date before each search. Records that are removed from the store leave the index in
+the same transaction. The cost of a search depends on the user's own rows, not on those of others.
 
-The database names candidates; these are ranked as a ``Recall`` ranks them (see ``postgres_pool``).
-A name that leads from one entry to another ("bridge") is followed among the candidates alone.
+The database selects candidates, and a ``Recall`` ranks them (see ``pool``). Names that lead from
+one entry to another ("bridges") are followed only among the candidates.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from ....retrieval.matching import LIKENESS_FLOOR
 from ....retrieval.ranking.asking import ask
 from ....retrieval.vector_arm import EmbedderStatus
 from ....store.contract import Clock
-from ....store.sql.transactions import Transactions
 from ....store.sql.errors import is_missing_table
-from ..contract import Found, Query, Searcher
-from .candidates import Choosing, speakers
+from ....store.sql.transactions import Transactions
+from ..contract import EntryOf, Found, Query, Searcher
+from .candidates import CandidateQueries, speakers
 from .conditions import clause_of
-from .filling import Arm, EntryOf, Filling, WordsArm, is_behind
-from .gathering import Asked, Gathering
-from .pool import Candidates, recall_of
+from .gathering import CandidateCollector, ParsedQuery
+from .indexing import Arm, Indexer, WordsArm, is_behind
+from .pool import CandidatePool, recall_of
 from .tables import create_tables, tables_there
 from .vectors import VectorsArm
 from .words import terms_of
@@ -48,13 +48,23 @@ T = TypeVar("T")
 
 
 class PostgresSearcher(Searcher):
-    """Searches what an ``SQLStore`` on this engine, or on another of the same database, holds.
+    """Searches the records of an ``SQLStore`` on the same database.
 
-    ``entry_of`` says what a search knows of a record, ``None`` if it is not to be found; the
-    entry's id is the record's ``seq``. ``embedder`` makes the vectors: by default the best one
-    installed, with ``None`` words alone are searched, as they are where the extension ``vector``
-    cannot be had. ``clock`` tells what has expired, and when a question is asked unless it says so
-    itself; ``ranking``, ``reranker``, ``zone``, ``floor`` and ``personal`` are a ``Recall``'s.
+    Args:
+        engine: An engine on that database.
+        entry_of: Returns the searchable entry of a record, or ``None`` if it must not be found. An
+            entry's id is its record's seq.
+        embedder: Makes the vectors; by default the best one installed. With ``None``, or if the
+            extension ``vector`` is not available, only words are searched.
+        ranking: As for ``Recall``.
+        reranker: As for ``Recall``.
+        zone: As for ``Recall``.
+        floor: As for ``Recall``.
+        clock: Decides what has expired, and the time of a question that does not give one.
+        personal: As for ``Recall``.
+
+    Raises:
+        InvalidInput: If the engine is not one of PostgreSQL.
     """
 
     def __init__(
@@ -73,11 +83,13 @@ class PostgresSearcher(Searcher):
         self._is_personal = personal
         self._transactions = Transactions(engine)
         if engine.dialect.name != "postgresql":
-            raise InvalidInput(f"{engine.dialect.name} cannot search by itself; PostgreSQL can")
+            raise InvalidInput(
+                f"PostgresSearcher needs a PostgreSQL engine, got {engine.dialect.name}"
+            )
         self._entry_of, self._clock, self._zone = entry_of, clock, zone
         self._ranking = default_ranking() if ranking is None else ranking
         self._reranker, self._floor = reranker, floor
-        self._filling = Filling(self._transactions, self._entry)
+        self._indexer = Indexer(self._transactions, self._entry)
         self._words = WordsArm()
         chosen = best_embedder() if embedder == "best" else embedder
         self._wanted = None if chosen is None else VectorsArm(chosen, clock)
@@ -85,7 +97,7 @@ class PostgresSearcher(Searcher):
         self._is_ready = False
 
     async def search(self, user: str, query: Query) -> list[Found]:
-        """Return the best for a user, the best first, equals the newest first."""
+        """Return a user's best matches, best first, ties newest first."""
         candidates = await self._candidates(user, query)
         if not candidates.found:
             return []
@@ -93,30 +105,30 @@ class PostgresSearcher(Searcher):
         return [_found(candidates, hit) for hit in hits]
 
     async def why_not(self, user: str, query: Query, seq: int) -> WhyNot:
-        """Say where a memory falls out of a search."""
-        anyone = await self._candidates(
+        """Return why a search does not return a memory."""
+        unfiltered = await self._candidates(
             user, change(query, only=Only(ids=frozenset({str(seq)}))), {seq}
         )
-        if seq not in anyone.found:
-            return WhyNot("unknown", f"nothing that can be found has the seq {seq}")
-        reason = refusal(query.only, anyone.found[seq][1])
+        if seq not in unfiltered.found:
+            return WhyNot("unknown", f"no searchable memory has the seq {seq}")
+        reason = refusal(query.only, unfiltered.found[seq][1])
         if reason is not None:
             return WhyNot("filtered", reason)
         candidates = await self._candidates(user, query, {seq})
-        told = await asyncio.to_thread(self._told, candidates, query, seq)
-        if told.rank is None or seq in candidates.named:
-            return told
-        detail = f"no arm has it among its best; looked at, it would be number {told.rank}"
-        return change(told, reason="not a candidate", detail=detail)
+        answer = await asyncio.to_thread(self._explain, candidates, query, seq)
+        if answer.rank is None or seq in candidates.named:
+            return answer
+        detail = f"no arm has it among its best; as a candidate it would rank {answer.rank}"
+        return change(answer, reason="not a candidate", detail=detail)
 
     async def embedder_status(self, user: str) -> EmbedderStatus:
-        """Tell who embeds, and whether that fails in this process; what waits is not counted."""
+        """Return the embedder's status in this process. Rows that wait for it are not counted."""
         return EmbedderStatus(None) if self._wanted is None else self._wanted.status()
 
     async def forget(self, user: str) -> None:
-        """Drop the user's rows of the index; what the store still holds is indexed anew if asked.
+        """Drop a user's rows of the index. The next search indexes the store's records again.
 
-        Nobody has to call this after a deletion: rows go with the records they are of.
+        There is no need to call this after a deletion: a row is removed with its record.
         """
 
         async def work(on: AsyncConnection) -> None:
@@ -126,7 +138,7 @@ class PostgresSearcher(Searcher):
         await self._transactions.write(work)
 
     async def traces(self, user: str) -> int:
-        """Return how many rows of the index are the user's, whichever searcher made them."""
+        """Return the number of a user's rows in the index, made by any searcher."""
 
         async def work(on: AsyncConnection) -> int:
             found = 0
@@ -137,7 +149,7 @@ class PostgresSearcher(Searcher):
 
         return await self._transactions.read(work)
 
-    def _told(self, candidates: Candidates, query: Query, seq: int) -> WhyNot:
+    def _explain(self, candidates: CandidatePool, query: Query, seq: int) -> WhyNot:
         return self._recall(candidates).why_not(
             query.text,
             str(seq),
@@ -147,7 +159,7 @@ class PostgresSearcher(Searcher):
             matching=not query.neighbours,
         )
 
-    def _hits(self, candidates: Candidates, query: Query) -> list[Hit]:
+    def _hits(self, candidates: CandidatePool, query: Query) -> list[Hit]:
         return self._recall(candidates).search(
             query.text,
             query.top_k,
@@ -157,12 +169,12 @@ class PostgresSearcher(Searcher):
             matching=not query.neighbours,
         )
 
-    def _only(self, candidates: Candidates, query: Query) -> Only:
+    def _only(self, candidates: CandidatePool, query: Query) -> Only:
         if query.neighbours:
             return Only(ids=frozenset(map(str, candidates.found)))
         return candidates.ranked(query.text, self._floor)
 
-    def _recall(self, candidates: Candidates) -> Recall:
+    def _recall(self, candidates: CandidatePool) -> Recall:
         return recall_of(
             candidates,
             ranking=self._ranking,
@@ -176,20 +188,22 @@ class PostgresSearcher(Searcher):
         return self._clock() if query.now is None else query.now
 
     def _entry(self, record: Record) -> Entry | None:
-        """Return what is known of a record, under its seq: an id may stand in two sessions."""
+        """Return a record's entry, keyed by seq: two sessions may use the same id."""
         entry = self._entry_of(record)
         return None if entry is None else change(entry, id=str(record.seq), session=record.session)
 
-    async def _candidates(self, user: str, query: Query, also: Collection[int] = ()) -> Candidates:
+    async def _candidates(
+        self, user: str, query: Query, also: Collection[int] = ()
+    ) -> CandidatePool:
         _check(query)
-        who_spoke = await self._prepared(lambda: self._up_to_date(user))
-        question = ask(query.text, _moment(self._now(query), self._zone), who_spoke)
+        names = await self._prepared(lambda: self._up_to_date(user))
+        question = ask(query.text, _moment(self._now(query), self._zone), names)
         arm = self._vectors
-        asked = Asked(
+        asked = ParsedQuery(
             user,
             query,
             question,
-            who_spoke,
+            names,
             None if arm is None else await arm.vector_of(question.focus),
             "" if arm is None else arm.embedder.name,
             terms_of(user, question.keywords),
@@ -198,28 +212,28 @@ class PostgresSearcher(Searcher):
         )
         condition, now = clause_of(query.only).sql, self._clock()
 
-        async def work(on: AsyncConnection) -> Candidates:
-            choosing = Choosing(on, user, now, condition)
-            await choosing.settle()
-            gathering = Gathering(
-                choosing, asked, self._entry, self._floor, personal=self._is_personal
+        async def work(on: AsyncConnection) -> CandidatePool:
+            queries = CandidateQueries(on, user, now, condition)
+            await queries.settle()
+            gathering = CandidateCollector(
+                queries, asked, self._entry, self._floor, personal=self._is_personal
             )
             return await gathering.candidates(max(self._ranking.candidates, query.top_k))
 
         return await self._transactions.read(work)
 
     async def _up_to_date(self, user: str) -> list[str]:
-        """Index what is new; return who ever spoke."""
+        """Index new records; return the names of all speakers."""
 
         async def look(on: AsyncConnection) -> tuple[list[Arm], list[str]]:
             behind = [arm for arm in self._arms() if await is_behind(on, user, arm)]
             return behind, await speakers(on, user)
 
-        behind, who_spoke = await self._transactions.read(look)
+        behind, names = await self._transactions.read(look)
         if not behind:
-            return who_spoke
+            return names
         for arm in behind:
-            await self._filling.catch_up(user, arm)
+            await self._indexer.catch_up(user, arm)
         return await self._transactions.read(lambda on: speakers(on, user))
 
     def _arms(self) -> list[Arm]:
@@ -228,7 +242,7 @@ class PostgresSearcher(Searcher):
         return [self._words, self._vectors]
 
     async def _prepared(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Do something for which the tables must be there; somebody may have dropped them."""
+        """Run work that needs the tables; create them again if they were dropped."""
         await self._prepare()
         try:
             return await work()
@@ -250,13 +264,13 @@ class PostgresSearcher(Searcher):
         self._is_ready = True
 
 
-def _found(candidates: Candidates, hit: Hit) -> Found:
+def _found(candidates: CandidatePool, hit: Hit) -> Found:
     record, _ = candidates.found[int(hit.id)]
     assert record.session is not None  # every stored record has one
-    heir = None if hit.superseded_by is None else candidates.found.get(int(hit.superseded_by))
+    newer = None if hit.superseded_by is None else candidates.found.get(int(hit.superseded_by))
     return Found(
         *(record.seq, record.id, record.session, hit.relevance, hit.why),
-        superseded_by=None if heir is None else heir[0].id,
+        superseded_by=None if newer is None else newer[0].id,
         by_meaning=hit.by_meaning,
     )
 
@@ -272,4 +286,6 @@ def _moment(now: float, zone: tzinfo) -> datetime:
     try:
         return datetime.fromtimestamp(now, zone)
     except (OverflowError, OSError, ValueError) as error:
-        raise InvalidInput(f"now is {now} seconds since 1970, which no calendar has") from error
+        raise InvalidInput(
+            f"now must be a time in years 1 to 9999, got {now} s since 1970"
+        ) from error

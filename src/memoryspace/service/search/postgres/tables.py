@@ -1,8 +1,8 @@
-"""The index's own tables in PostgreSQL, beside those of the store.
+"""The tables of the index in PostgreSQL, beside those of the store.
 
-Every row belongs to one user and hangs on a record: whoever removes the record, from whichever
-process, removes the row with it. What each session was indexed up to hangs on the session's row.
-Vectors need the extension ``vector`` (pgvector 0.5 or later); without it there are none.
+Every row belongs to one user and references a record. Removing the record, from any process,
+removes the row. The indexing progress of a session references the session's row in the same way.
+Vectors need the extension ``vector`` (pgvector 0.5 or later).
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ from ....store.sql.schema import records, sessions
 
 logger = logging.getLogger(__name__)
 
-_FORM = 1  # of the rows: to be counted up when they hold something else
+_FORM = 1  # version of the rows: increment it when their content changes
 
-# How words were read. Rows of another reading are as good as not there, and are made again;
-# processes of two releases may so share a database.
+# Identifies how words were analysed. Rows of another reading are ignored and made again, so that
+# processes of two releases can share a database.
 READING = crc32(f"{_FORM}, {VERSION}, {stems_for(DEFAULT_LANGUAGE).version}".encode()) >> 1
 
 
-class Vector(UserDefinedType[Any]):
+class VectorType(UserDefinedType[Any]):
     """pgvector's type, of any dimension: an exact scan needs no fixed one.
 
-    Goes in as a list of numbers and comes out as bytes, which are read the quickest.
+    Values go in as lists of numbers and come out as bytes, the fastest form to read.
     """
 
     cache_ok = True
@@ -66,15 +66,15 @@ class Vector(UserDefinedType[Any]):
         return "vector"
 
     def bind_expression(self, bindvalue: BindParameter[Any]) -> ColumnElement[Any]:
-        """Cast what goes in."""
-        return cast(type_coerce(bindvalue, ARRAY(REAL())), _Plain())
+        """Cast a list of numbers to a vector."""
+        return cast(type_coerce(bindvalue, ARRAY(REAL())), _PlainVectorType())
 
     def column_expression(self, colexpr: ColumnElement[Any]) -> ColumnElement[Any]:
-        """Ask for what pgvector sends: the dimension in two bytes, two unused, the numbers."""
+        """Select pgvector's binary form: the dimension in two bytes, two unused, the numbers."""
         return func.vector_send(colexpr, type_=LargeBinary())
 
 
-class _Plain(UserDefinedType[Any]):
+class _PlainVectorType(UserDefinedType[Any]):
     cache_ok = True
 
     def get_col_spec(self, **_: Any) -> str:
@@ -90,9 +90,9 @@ def _of_record() -> Column[int]:
 words_metadata = MetaData()
 vectors_metadata = MetaData()
 
-# What a search knows of a record. ``tokens`` are the hashes of its different words, mixed with the
-# user's id, so that the list of records behind a word is one user's; ``counts`` has a byte for
-# each. What narrows a search stands here too, as the record's entry says it.
+# The searchable form of a record. ``tokens`` are the hashes of its distinct words, mixed with the
+# user's id, so that the index lists the records of one user for a word; ``counts`` has a byte for
+# each. The columns that conditions filter by come from the record's entry.
 entries = Table(
     "memoryspace_search",
     words_metadata,
@@ -113,7 +113,7 @@ entries = Table(
     Column("counts", LargeBinary, nullable=False),
 )
 _e = entries.c
-# Without a list of pending entries: that would be everybody's, and every search would read it.
+# Without a list of pending entries: it would hold every user's, and every search would read it.
 Index(
     "memoryspace_search_tokens",
     _e.tokens,
@@ -129,14 +129,14 @@ Index(
         "reading",
         "expires_at",
         "length",
-    ],  # so that counting need not look at the rows
+    ],  # so that counting does not read the rows
 )
 Index("memoryspace_search_time", _e.user_id, _e.time)
 Index("memoryspace_search_speaker", _e.user_id, _e.speaker, _e.seq)
 Index("memoryspace_search_standing", _e.user_id, _e.seq, postgresql_where=_e.instructs)
 
-# Up to which place of a session an arm has made its rows. ``made`` is drawn anew with every row,
-# so a session that was erased and began again is not mistaken for the one before.
+# The place up to which an arm has indexed a session. ``made`` is a random number for each row, so
+# that a session that was erased and created again is not taken for the former one.
 progress = Table(
     "memoryspace_search_progress",
     words_metadata,
@@ -158,19 +158,22 @@ vectors = Table(
     _of_record(),
     Column("space", Text, primary_key=True),
     Column("user_id", Text, nullable=False),
-    Column("vector", Vector(), nullable=False),
+    Column("vector", VectorType(), nullable=False),
 )
 Index("memoryspace_search_vector_user", vectors.c.user_id, vectors.c.space)
 
 
 async def create_tables(on: AsyncConnection, *, with_vectors: bool) -> bool:
-    """Create what is missing; any number of processes may do so at once. Tell if vectors can be."""
+    """Create missing tables; return whether vectors are available.
+
+    Any number of processes may call this at the same time.
+    """
     await on.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": SCHEMA_LOCK})
     await on.run_sync(words_metadata.create_all)
     if not with_vectors or not await _has_extension(on):
         return False
     await on.run_sync(vectors_metadata.create_all)
-    # As long as a page holds it a vector stays in its row: a scan reads them all.
+    # A vector stays in its row as long as it fits a page: a scan reads them all.
     keep = f"ALTER TABLE {vectors.name} ALTER COLUMN vector SET STORAGE MAIN"
     if not await _is_kept_in_row(on):
         await on.exec_driver_sql(keep)
@@ -178,7 +181,7 @@ async def create_tables(on: AsyncConnection, *, with_vectors: bool) -> bool:
 
 
 async def tables_there(on: AsyncConnection) -> list[Table]:
-    """Return those of the tables that exist, what is done first: who is indexing gives up then."""
+    """Return the tables that exist, progress first: deleting it makes a running indexer give up."""
     tables = (progress, entries, vectors)
     query = select(*(func.to_regclass(table.name).is_not(None) for table in tables))
     return list(compress(tables, (await on.execute(query)).one()))
@@ -193,8 +196,8 @@ async def _has_extension(on: AsyncConnection) -> bool:
             await on.exec_driver_sql("CREATE EXTENSION IF NOT EXISTS vector")
     except DBAPIError as error:  # not on this server, or not for this role
         logger.warning(
-            "searches go by words alone: the extension 'vector' is not there and cannot be "
-            "created (%s); have the database's owner run: CREATE EXTENSION vector",
+            "searching by words only: the extension 'vector' is missing and cannot be created "
+            "(%s); ask the owner of the database to run: CREATE EXTENSION vector",
             str(error.orig).partition("\n")[0],
         )
         return False

@@ -1,7 +1,7 @@
-"""Meaning: vectors made by an embedder, kept and compared in PostgreSQL.
+"""``VectorsArm``: the vectors of an embedder, stored and compared in PostgreSQL.
 
-It is there to help and never in the way. What the embedder cannot rank has no vector. When it
-fails, one warning is logged, and for a while searches go on without it.
+Texts that the embedder cannot rank have no vector. When the embedder fails, one warning is logged
+and searches continue without it for a while.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ....embedding import Embedder, can_rank, embed_questions, embed_texts
 from ....retrieval.entries import embedded_text
 from ....retrieval.vector_arm import EmbedderStatus
 from ....store.contract import Clock
-from .filling import Arm, Source
+from .indexing import Arm, RecordToIndex
 from .tables import vectors
 
 logger = logging.getLogger(__name__)
@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 Floats = NDArray[np.float32]
 _Embed = Callable[[Sequence[str]], Floats]
 
-REST_SECONDS = 30.0  # before an embedder that failed is asked again
+REST_SECONDS = 30.0  # before an embedder that failed is tried again
 
 _HEAD = 4  # bytes before the numbers of a vector
 
@@ -49,23 +49,25 @@ class VectorsArm(Arm):
         self._last_error: str | None = None
 
     def status(self) -> EmbedderStatus:
-        """Tell how the embedder does; of an error its kind alone, the text may be anybody's."""
+        """Return the embedder's status. Of an error only its type: its text may quote a user."""
         return EmbedderStatus(self.embedder.name, self._failures, last_error=self._last_error)
 
     @property
     def rests(self) -> bool:
-        """Whether the embedder failed just now."""
+        """Whether the embedder failed a short while ago and is not tried again yet."""
         return self._clock() < self._rests_until
 
     async def vector_of(self, question: str) -> Floats | None:
-        """Return the vector of a question, or ``None`` if this arm has nothing to say to it."""
+        """Return the vector of a question, or ``None`` if this arm cannot rank by it."""
         if self.rests or not can_rank(self.embedder.scripts, question):
             return None
         made = await self._embed([question], partial(embed_questions, self.embedder))
         return made[0] if made is not None and made[0].any() else None
 
-    async def make(self, user: str, sources: Sequence[Source]) -> list[dict[str, Any]] | None:
-        """Return the rows of records, ``None`` if the embedder fails."""
+    async def make(
+        self, user: str, sources: Sequence[RecordToIndex]
+    ) -> list[dict[str, Any]] | None:
+        """Return the rows of records; ``None`` if the embedder fails."""
         texts = {each.record.seq: embedded_text(each.entry) for each in sources}
         seqs = [seq for seq, text in texts.items() if can_rank(self.embedder.scripts, text)]
         said = [texts[seq] for seq in seqs]
@@ -76,21 +78,21 @@ class VectorsArm(Arm):
         return [
             {"seq": seq, "space": space, "user_id": user, "vector": vector.tolist()}
             for seq, vector in zip(seqs, made, strict=True)
-            if vector.any()  # one of zeros is like nothing
+            if vector.any()  # a vector of zeros is similar to nothing
         ]
 
     async def add(self, on: AsyncConnection, rows: list[dict[str, Any]]) -> None:
-        """Write rows down."""
+        """Insert rows."""
         await on.execute(insert(vectors).on_conflict_do_nothing(), rows)
 
     async def _embed(self, texts: Sequence[str], embed: _Embed) -> Floats | None:
         try:
             made = await asyncio.to_thread(embed, texts)
             units = _units(made, len(texts), self.embedder)
-        except Exception as error:  # whatever it is, words can answer
+        except Exception as error:  # any error: words can still answer
             if not self._warned:
                 logger.warning(
-                    "the embedder %s failed; until it works again, searches go by words alone: %r",
+                    "the embedder %s failed; searching by words only until it recovers: %r",
                     self.embedder.name,
                     type(error),
                 )
@@ -104,7 +106,7 @@ class VectorsArm(Arm):
 
 
 def read_vectors(sent: Sequence[bytes]) -> Sequence[Floats]:
-    """Return the numbers of vectors of one space as the database sends them."""
+    """Return vectors of one space from the bytes that the database sends."""
     if not sent:
         return []
     rows = np.frombuffer(b"".join(sent), np.uint8).reshape(len(sent), -1)
@@ -115,6 +117,8 @@ def read_vectors(sent: Sequence[bytes]) -> Sequence[Floats]:
 def _units(made: NDArray[Any], count: int, embedder: Embedder) -> Floats:
     found = np.asarray(made, np.float32)
     if found.shape != (count, embedder.dimensions) or not np.isfinite(found).all():
-        raise ValueError(f"{count} × {embedder.dimensions} finite numbers were to come")
+        raise ValueError(
+            f"{embedder.name} must return {count} × {embedder.dimensions} finite numbers"
+        )
     lengths = np.linalg.norm(found, axis=1, keepdims=True)
     return np.asarray(found / np.where(lengths > 0, lengths, 1), np.float32)

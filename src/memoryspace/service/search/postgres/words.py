@@ -1,6 +1,6 @@
-"""Words as PostgreSQL indexes them: one user's tokens as numbers, and BM25 over that user's rows.
+"""Words as PostgreSQL indexes them: a user's tokens as numbers, and BM25 over that user's rows.
 
-The words are ours (``retrieval.text``), so Chinese is found as well as English, and the scores are
+Texts are tokenized by ``retrieval.text``, so Chinese is found as well as English. The scores are
 those of a ``Recall`` that holds all of the user's entries.
 """
 
@@ -20,22 +20,22 @@ from ....retrieval.text.analysis import analyse
 from ....retrieval.text.stems import DEFAULT_LANGUAGE, stems_for
 from ....retrieval.text.stopwords import query_words
 
-K1, B = 1.2, 0.75  # what a Recall goes by
+K1, B = 1.2, 0.75  # the parameters of a Recall
 MOST_TERMS = 2000  # words of a question that are looked up
 
 Numbers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-class Counted(Struct, frozen=True):
-    """The words of one text: its different tokens, rising, and how often each is there."""
+class WordCounts(Struct, frozen=True):
+    """The words of one text: its distinct tokens in ascending order, and the count of each."""
 
     tokens: list[int]
     counts: bytes
     length: int
 
 
-class Term(Struct, frozen=True):
+class QueryTerm(Struct, frozen=True):
     """A word of a question."""
 
     word: str
@@ -44,8 +44,8 @@ class Term(Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class Statistics:
-    """What BM25 has to know of all of a user's rows."""
+class WordStatistics:
+    """The statistics over a user's rows that BM25 needs."""
 
     rows: int = 0
     total_length: int = 0
@@ -53,32 +53,32 @@ class Statistics:
 
     @property
     def average_length(self) -> float:
-        """Tokens per row; 1 if there are none to speak of."""
+        """Tokens per row; 1 if there are none."""
         return self.total_length / self.rows if self.total_length else 1.0
 
     @property
     def fixed(self) -> float:
-        """What is added to a count whatever the length."""
+        """The part of the BM25 length norm that does not depend on the length."""
         return K1 * (1 - B)
 
     @property
     def by_length(self) -> float:
-        """What is added to a count for each token of a text."""
+        """The part of the BM25 length norm per token of a text."""
         return K1 * B / self.average_length
 
-    def held(self, terms: Sequence[Term]) -> list[Term]:
-        """Return the terms that any row has, the rarest first."""
+    def held(self, terms: Sequence[QueryTerm]) -> list[QueryTerm]:
+        """Return the terms that occur in any row, rarest first."""
         held = [term for term in terms if self.having.get(term.token)]
         return sorted(held, key=lambda term: self.having[term.token])
 
-    def weight(self, term: Term) -> float:
-        """Return the most a term can give: the rarer, the more."""
+    def weight(self, term: QueryTerm) -> float:
+        """Return the most a term can add to a score; rare terms weigh more."""
         having = self.having.get(term.token, 0)
         return term.repeats * (K1 + 1) * math.log1p((self.rows - having + 0.5) / (having + 0.5))
 
 
-def count_words(user: str, texts: Sequence[str]) -> list[Counted]:
-    """Return the words of texts, as numbers that no other user's texts share."""
+def count_words(user: str, texts: Sequence[str]) -> list[WordCounts]:
+    """Return the words of texts, as numbers that differ from user to user."""
     found = analyse(texts)
     tokens = (found.hashes ^ np.uint64(_key_of(user))).view(np.int64)
     order = np.lexsort((tokens, found.owners))
@@ -90,28 +90,30 @@ def count_words(user: str, texts: Sequence[str]) -> list[Counted]:
     borders = np.searchsorted(owners[starts], np.arange(len(texts) + 1))
     distinct, lengths = tokens[starts], found.lengths.tolist()
     return [
-        Counted(distinct[begin:end].tolist(), counts[begin:end].tobytes(), length)
+        WordCounts(distinct[begin:end].tolist(), counts[begin:end].tobytes(), length)
         for begin, end, length in zip(borders[:-1], borders[1:], lengths, strict=True)
     ]
 
 
-def terms_of(user: str, keywords: str) -> list[Term]:
-    """Return the different words of a question, as they stand there first."""
+def terms_of(user: str, keywords: str) -> list[QueryTerm]:
+    """Return the distinct words of a question, in order of first occurrence."""
     key, stem_hash = _key_of(user), stems_for(DEFAULT_LANGUAGE).stem_hash
     spelled: dict[int, list[str]] = {}
     for word in query_words(keywords):
         spelled.setdefault(_signed(stem_hash(word) ^ key), []).append(word)
-    terms = [Term(words[0], token, len(words)) for token, words in spelled.items()]
+    terms = [QueryTerm(words[0], token, len(words)) for token, words in spelled.items()]
     return terms[:MOST_TERMS]
 
 
 class PoolWords:
-    """What BM25 gives the rows of a pool: the part of a ``SparseIndex`` that ranking asks.
+    """BM25 scores of the rows of a pool: the part of a ``SparseIndex`` that ranking uses.
 
-    The statistics must tell of every word that is asked about.
+    The statistics must cover every word of a query.
     """
 
-    def __init__(self, user: str, statistics: Statistics, counted: Sequence[Counted]) -> None:
+    def __init__(
+        self, user: str, statistics: WordStatistics, counted: Sequence[WordCounts]
+    ) -> None:
         self._user, self._statistics = user, statistics
         self._lengths = np.array([each.length for each in counted], np.float64)
         sizes = [len(each.tokens) for each in counted]
@@ -123,7 +125,7 @@ class PoolWords:
         return self._statistics.rows
 
     def holders(self, groups: Sequence[Sequence[str]], most: int) -> list[list[int]]:
-        """Return for each group of words the rows of the pool that hold them all."""
+        """Return for each group of words the rows of the pool that have all of them."""
         return [self._holding(group)[:most] for group in groups]
 
     def _holding(self, words: Sequence[str]) -> list[int]:
@@ -136,7 +138,7 @@ class PoolWords:
         return rows
 
     def gains(self, text: str, rows: Numbers) -> WordGains:
-        """Return what each word of a query adds to the score of each of these rows."""
+        """Return what each word of a query adds to the score of each row."""
         terms = self._statistics.held(terms_of(self._user, text))
         found = np.zeros((len(rows), len(terms)))
         for number, term in enumerate(terms):
@@ -144,21 +146,21 @@ class PoolWords:
         return WordGains(tuple(term.word for term in terms), found)
 
     def scores(self, text: str, rows: Numbers) -> Floats:
-        """Return the score of each of these rows for a query."""
+        """Return the score of each row for a query."""
         scores: Floats = self.gains(text, rows).gains.sum(axis=1)
         return scores
 
     def search(
         self, text: str, top_k: int, *, allow: NDArray[np.bool_] | None
     ) -> list[tuple[int, float]]:
-        """Return the best allowed rows with their scores, the best first, newer first."""
+        """Return the best allowed rows with their scores, best first, ties newest first."""
         scores = self.scores(text, np.arange(len(self._lengths)))
         if allow is not None:
             scores[~allow] = 0.0
         best = np.lexsort((-np.arange(len(scores)), -scores))[:top_k]
         return [(row, float(scores[row])) for row in best.tolist() if scores[row] > 0]
 
-    def _gains_of(self, term: Term) -> Floats:
+    def _gains_of(self, term: QueryTerm) -> Floats:
         at = np.flatnonzero(self._tokens == term.token)
         counts = np.zeros(len(self._lengths))
         counts[self._owners[at]] = self._counts[at]
@@ -175,5 +177,5 @@ def _key_of(user: str) -> int:
 
 
 def _signed(number: int) -> int:
-    """PostgreSQL's numbers of 64 bits have a sign."""
+    """Return an unsigned 64-bit number as signed: PostgreSQL has no unsigned ones."""
     return number - (1 << 64) if number >> 63 else number

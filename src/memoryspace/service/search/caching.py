@@ -1,4 +1,4 @@
-"""``Told``: an embedder that is told what others have made, and tells what it has made itself."""
+"""``CachingEmbedder``: an embedder that reuses known vectors and records the ones it makes."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 from ...embedding import Embedder, StandsBefore, embed_questions, embed_texts
 from .packed import Vector, rounded
 
-AT_ONCE = 256  # texts: what was made of them is known, should the next ones fail
+AT_ONCE = 256  # texts per call: vectors already made survive a failure of the next call
 
 
-class Told(StandsBefore):
-    """An embedder in front of another, for one user's index. One caller at a time.
+class CachingEmbedder(StandsBefore):
+    """A cache in front of another embedder, for one user's index. One caller at a time.
 
-    Texts whose vectors it was told of are not embedded. ``made`` are the others, by text, until
-    they are taken; they are rounded as they will come back from where they are kept.
+    Texts whose vectors are known are not embedded. ``made`` holds the vectors of the others, by
+    text, until the index takes them. They are rounded as they will come back from the store.
     """
 
     def __init__(self, embedder: Embedder) -> None:
@@ -39,12 +39,12 @@ class Told(StandsBefore):
         """The scripts it can rank, or None for all."""
         return self.embedder.scripts
 
-    def hear(self, known: Mapping[str, Vector]) -> None:
-        """Be told of vectors, instead of those told before."""
+    def set_known(self, known: Mapping[str, Vector]) -> None:
+        """Replace the known vectors."""
         self._known = known
 
     def embed(self, texts: Sequence[str]) -> Vector:
-        """Return a row for each text; only what is not known is embedded, each text once."""
+        """Return a row for each text. Embed only unknown texts, each of them once."""
         missing = [text for text in dict.fromkeys(texts) if self._find(text) is None]
         for start in range(0, len(missing), AT_ONCE):
             part = missing[start : start + AT_ONCE]
@@ -53,7 +53,7 @@ class Told(StandsBefore):
         return np.stack(found) if found else np.empty((0, self.dimensions), np.float32)
 
     def embed_questions(self, texts: Sequence[str]) -> Vector:
-        """Return a row for each question; these are nobody's memories."""
+        """Return a row for each question. Questions are not cached: they are not memories."""
         return embed_questions(self.embedder, texts)
 
     def _find(self, text: str) -> Vector | None:
@@ -64,7 +64,7 @@ class Told(StandsBefore):
         rows = np.asarray(embed_texts(self.embedder, texts), np.float32)
         if rows.shape != (len(texts), self.dimensions) or not np.isfinite(rows).all():
             raise ValueError(
-                f"{self.name} was to give {len(texts)} × {self.dimensions} finite numbers, "
-                f"got an array of {rows.shape}"
+                f"{self.name} must return {len(texts)} × {self.dimensions} finite numbers, "
+                f"got an array of shape {rows.shape}"
             )
         return rounded(rows)
