@@ -17,7 +17,7 @@ from memoryspace.service.stored import StoredMemoryService
 from memoryspace.service.tablestore import TablestoreMemoryService
 from memoryspace.testing.tablestore import FakeTablestoreClient
 
-from shelves import QUICK, TINY_HEAP, server_url, sql_url
+from backends import QUICK, TINY_HEAP, server_url, sql_url
 
 BACKENDS = ["memory", "space", "sqlite", "postgres", "postgres-server", "mariadb", "redis"]
 SHARED_BACKENDS = ["sqlite", "postgres", "postgres-server", "mariadb", "redis"]
@@ -60,9 +60,9 @@ async def service_maker(backend: str) -> AsyncIterator[ServiceMaker]:
 
 @asynccontextmanager
 async def sql_services(backend: str) -> AsyncIterator[ServiceMaker]:
-    shelf, _, place = backend.partition("-")
+    kind, _, place = backend.partition("-")
     with TemporaryDirectory() as folder:
-        engine = create_async_engine(sql_url(shelf, folder))
+        engine = create_async_engine(sql_url(kind, folder))
         search: Any = place if place else "process"
         yield lambda **options: SQLMemoryService(
             engine, search=search, **{"settings": WORDS, **options}

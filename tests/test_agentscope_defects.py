@@ -21,7 +21,7 @@ from memoryspace.testing.providers import check_openai
 from memoryspace.token import EstimatedTokenCounter
 from react_parts import add, agent_of, call, prompts_of, toolkit_of, unanswered, user
 
-from shelves import sql_url
+from backends import sql_url
 
 WINDOW = 900
 

@@ -25,7 +25,7 @@ from memoryspace.bench import (
 )
 from memoryspace.bench.harness.intervals import share, share_interval
 from memoryspace.bench.harness.measuring import histogram, percentile, spread
-from memoryspace.bench.memories.shelves import SHELVES, VARIABLE, place_of
+from memoryspace.bench.memories.backends import STORE_BACKENDS, VARIABLE, place_of
 from memoryspace.bench.policies.agent_trace import recorded
 from memoryspace.bench.policies.off_policy import (
     doubly_robust,
@@ -62,7 +62,7 @@ from memoryspace.kernel.tiers.replacement import POLICIES
 from memoryspace.testing import ManualClock
 
 import servers
-from shelves import server_url
+from backends import server_url
 
 SMALL: Mapping[str, Mapping[str, Any]] = {
     "system": {"objects": (600,)},
@@ -70,7 +70,7 @@ SMALL: Mapping[str, Mapping[str, Any]] = {
     "crash": {"records": (150,), "syncs": ("always", "os"), "kills": 2},
     "concurrency": {"threads": (3,), "tasks": (5,), "processes": (2,), "records": 12},
     "stores": {
-        "shelves": ("memory", "space", "space-os", "sqlite"), "records": (100,), "rounds": 2,
+        "backends": ("memory", "space", "space-os", "sqlite"), "records": (100,), "rounds": 2,
     },
     "policies": {"steps": 1200, "hot_shares": (0.2,), "epsilons": (0.3,)},
     "compaction": {"budgets": (1000,)},
@@ -271,12 +271,12 @@ def test_a_torn_journal_loses_its_last_change_and_no_other(tmp_path: Path) -> No
         assert space.wal.torn is not None
 
 
-# -- concurrency and shelves -----------------------------------------------------------------------
+# -- concurrency and backends ----------------------------------------------------------------------
 
 
 def test_agents_of_every_kind_lose_and_double_nothing(studied: Callable[[str], Study]) -> None:
     found = studied("concurrency").figures
-    assert {(each["kind"], each["shelf"]) for each in found} == {
+    assert {(each["kind"], each["backend"]) for each in found} == {
         ("threads", "space"), ("tasks", "space"), ("processes", "space"), ("processes", "sqlite"),
     }  # fmt: skip
     for each in found:
@@ -297,7 +297,7 @@ def test_what_is_lost_doubled_strange_or_out_of_order_is_counted() -> None:
     assert result.timings["per_s"] == 2
 
 
-def test_every_shelf_answers_as_the_others_do(studied: Callable[[str], Study]) -> None:
+def test_every_backend_answers_as_the_others_do(studied: Callable[[str], Study]) -> None:
     found = studied("stores").figures
     assert len(found) == 4
     for each in found:
@@ -314,14 +314,16 @@ def test_a_server_is_named_in_the_environment_and_its_address_stays_there(
         place_of("redis", str(tmp_path))
     address = server_url("redis")
     monkeypatch.setenv(VARIABLE + "REDIS", address)
-    (store,) = study("stores", tmp_path, shelves=("redis",)).figures
+    (store,) = study("stores", tmp_path, backends=("redis",)).figures
     assert store["wrong"] == 0
     only = {"threads": (), "tasks": (), "syncs": ()}
-    agents = study("concurrency", tmp_path, shelves=("redis",), **only).figures
-    assert [(each["shelf"], each["lost"], each["doubled"]) for each in agents] == [("redis", 0, 0)]
+    agents = study("concurrency", tmp_path, backends=("redis",), **only).figures
+    assert [(each["backend"], each["lost"], each["doubled"]) for each in agents] == [
+        ("redis", 0, 0)
+    ]
     written = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     assert address.encode() not in written
-    assert servers.KINDS["redis"].name in SHELVES
+    assert servers.KINDS["redis"].name in STORE_BACKENDS
 
 
 # -- traces ----------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from memoryspace import Msg, Record, RedisStore, Scope, SQLStore, Store, Where
 from memoryspace.store.sql.schema import records as table
 from memoryspace.testing import capture, fresh_scope
 
-from shelves import SQL_SHELVES, server_url, sql_url
+from backends import SQL_STORE_BACKENDS, server_url, sql_url
 
 BROKEN = [
     "",
@@ -52,11 +52,11 @@ async def check_reported_and_skipped(
 
 
 @pytest.mark.parametrize("broken", BROKEN)
-@pytest.mark.parametrize("shelf", SQL_SHELVES)
+@pytest.mark.parametrize("backend", SQL_STORE_BACKENDS)
 async def test_a_broken_row(
-    shelf: str, broken: str, tmp_path: str, caplog: pytest.LogCaptureFixture
+    backend: str, broken: str, tmp_path: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    engine = create_async_engine(sql_url(shelf, tmp_path))
+    engine = create_async_engine(sql_url(backend, tmp_path))
     store, scope = SQLStore(engine), fresh_scope()
     await store.append(scope, [message("good"), message("bad"), message("fine")])
     async with engine.begin() as connection:

@@ -12,7 +12,7 @@ import pytest
 
 from memoryspace.cli import _parser
 
-from shelves import server_url
+from backends import server_url
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]

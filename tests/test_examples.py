@@ -18,7 +18,7 @@ import pytest
 
 from memoryspace.message import new_id
 
-from shelves import server_url, sql_url
+from backends import server_url, sql_url
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 REQUESTS = 50
@@ -145,12 +145,12 @@ def test_the_command_says_what_it_can_do() -> None:
     assert "tour" in shown
 
 
-@pytest.mark.parametrize("shelf", ["sqlite", "postgres", "mariadb", "redis"])
-async def test_fifty_requests_at_once_on_one_session(shelf: str, tmp_path: Path) -> None:
-    if shelf == "redis":
+@pytest.mark.parametrize("backend", ["sqlite", "postgres", "mariadb", "redis"])
+async def test_fifty_requests_at_once_on_one_session(backend: str, tmp_path: Path) -> None:
+    if backend == "redis":
         module, environment = "fastapi_redis", {"REDIS_URL": server_url("redis")}
     else:
-        module, environment = "fastapi_sql", {"DATABASE_URL": sql_url(shelf, tmp_path)}
+        module, environment = "fastapi_sql", {"DATABASE_URL": sql_url(backend, tmp_path)}
     with service(f"examples.{module}:create_app", environment) as address:
         await check_service(address)
 

@@ -1,4 +1,4 @@
-"""Vectors beside records, where a shelf has its own ways to lose or keep them."""
+"""Vectors beside records, where a backend has its own ways to lose or keep them."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from memoryspace.testing import capture, fresh_scope
 from memoryspace.testing.store_tools import record, records
 from memoryspace.testing.store_vectors_contract import everything, numbered, stored
 
-from shelves import SHELVES, SQL_SHELVES, server_url, sql_url, store_maker
+from backends import SQL_STORE_BACKENDS, STORE_BACKENDS, server_url, sql_url, store_maker
 
 SPACE = "model/3"
 
 
-@pytest.mark.parametrize("shelf", SHELVES)
-async def test_every_shelf_keeps_vectors(shelf: str) -> None:
-    async with store_maker(shelf) as make:
+@pytest.mark.parametrize("backend", STORE_BACKENDS)
+async def test_every_backend_keeps_vectors(backend: str) -> None:
+    async with store_maker(backend) as make:
         assert isinstance(make(), KeepsVectors)
 
 
@@ -159,9 +159,9 @@ async def test_a_file_of_an_earlier_release_gets_the_table(tmp_path: Path) -> No
         assert await everything(store, scope.user) == {places[1].seq: b"vector of 1"}
 
 
-@pytest.mark.parametrize("shelf", SQL_SHELVES)
-async def test_no_row_of_a_vector_outlives_its_record(shelf: str, tmp_path: Path) -> None:
-    engine, scope = create_async_engine(sql_url(shelf, tmp_path)), fresh_scope()
+@pytest.mark.parametrize("backend", SQL_STORE_BACKENDS)
+async def test_no_row_of_a_vector_outlives_its_record(backend: str, tmp_path: Path) -> None:
+    engine, scope = create_async_engine(sql_url(backend, tmp_path)), fresh_scope()
     store = SQLStore(engine)
     places = await stored(store, scope, records(3))
     await store.put_vectors(scope.user, SPACE, numbered(places))

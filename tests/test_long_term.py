@@ -35,7 +35,7 @@ from memoryspace.service.values.memory import MemoryItem, Said
 from memoryspace.service.values.results import Deleted
 from memoryspace.token import estimate_tokens
 
-from shelves import SHELVES, store_maker
+from backends import STORE_BACKENDS, store_maker
 
 QUICK = ServiceSettings(embedder=None)
 NOW = 1_772_323_200.0  # 2026-03-01
@@ -477,10 +477,10 @@ def test_what_is_retrieved_keeps_to_its_budget() -> None:
     run(with_memory(story, max_tokens=300))
 
 
-@pytest.mark.parametrize("shelf", SHELVES)
-def test_every_shelf_records_once_and_tells_the_same(shelf: str) -> None:
+@pytest.mark.parametrize("backend", STORE_BACKENDS)
+def test_every_backend_records_once_and_tells_the_same(backend: str) -> None:
     async def story() -> None:
-        async with store_maker(shelf) as make:
+        async with store_maker(backend) as make:
             service = ToolMemoryService(make(), settings=QUICK)
             async with service, ReMeToolLongTermMemory(user_name=new_id(), service=service) as ltm:
                 calls = [

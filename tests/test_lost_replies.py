@@ -24,9 +24,9 @@ from memoryspace.store.redis.calls import REPEATED_WITHIN, change
 from memoryspace.store.vectors import place_of
 from memoryspace.testing import fresh_scope
 
+from backends import server_url
 from lossy import Lossy, lossy
 from services import WORDS
-from shelves import server_url
 
 CLIENTS: dict[str, Callable[[int], Redis]] = {
     "as it comes": lambda port: Redis(host="127.0.0.1", port=port),

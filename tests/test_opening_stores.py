@@ -12,7 +12,7 @@ from memoryspace import MemoryStore, Record, RedisStore, Scope, SpaceStore, SQLS
 from memoryspace.errors import InvalidInput, MissingExtra
 from memoryspace.kernel import Durability
 
-from shelves import server_url, sql_url
+from backends import server_url, sql_url
 
 ANN = Scope("ann", "today")
 

@@ -30,7 +30,7 @@ from memoryspace.service import (
 )
 from memoryspace.testing import ManualClock, ScriptedModel, capture
 
-from shelves import SHELVES, store_maker
+from backends import STORE_BACKENDS, store_maker
 
 SECRET = "zanzibar"  # what somebody says; no event may hold it
 ANN = Scope("ann", "one")
@@ -186,9 +186,9 @@ def test_where_nobody_listens_to_operations_none_is_made() -> None:
 # -- stores ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("shelf", SHELVES)
-async def test_every_verb_of_every_store_is_told(shelf: str) -> None:
-    async with store_maker(shelf) as make:
+@pytest.mark.parametrize("backend", STORE_BACKENDS)
+async def test_every_verb_of_every_store_is_told(backend: str) -> None:
+    async with store_maker(backend) as make:
         store = make()
         scope = Scope(f"ann-{id(store)}", "one")
         with capture(store.events, "operation") as heard:

@@ -14,7 +14,7 @@ from memoryspace.message import new_id
 from worker import memory_at
 
 import servers
-from shelves import no_server
+from backends import no_server
 
 KINDS = ["redis", "postgres", "mariadb"]
 

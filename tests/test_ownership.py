@@ -23,19 +23,19 @@ from memoryspace import AsyncSQLAlchemyMemory, Msg, RedisMemory, SQLSession
 from memoryspace.errors import NotSerializable
 from memoryspace.message import new_id
 
-from shelves import server_url, sql_url
+from backends import server_url, sql_url
 
-SHELVES = ["sqlite", "postgres", "mariadb"]
-everyone = pytest.mark.parametrize("shelf", SHELVES)
+STORE_BACKENDS = ["sqlite", "postgres", "mariadb"]
+everyone = pytest.mark.parametrize("backend", STORE_BACKENDS)
 
 
 @asynccontextmanager
 async def engine_and_table(
-    shelf: str, **options: object
+    backend: str, **options: object
 ) -> AsyncIterator[tuple[AsyncEngine, Table]]:
     """Yield an engine and a table of the caller's own."""
     with TemporaryDirectory() as folder:
-        engine = create_async_engine(sql_url(shelf, folder), **options)
+        engine = create_async_engine(sql_url(backend, folder), **options)
         table = Table(
             f"own_{new_id().lower()}",
             MetaData(),
@@ -64,8 +64,8 @@ def msg(text: str = "hello") -> Msg:
 
 
 @everyone
-async def test_a_callers_open_transaction_is_joined_and_left_to_the_caller(shelf: str) -> None:
-    async with engine_and_table(shelf) as (engine, table):
+async def test_a_callers_open_transaction_is_joined_and_left_to_the_caller(backend: str) -> None:
+    async with engine_and_table(backend) as (engine, table):
         user = f"user-{new_id()}"
         await memory_of(engine, user).add(msg("before"))
         async with AsyncSession(engine) as session:
@@ -89,9 +89,9 @@ async def test_a_callers_open_transaction_is_joined_and_left_to_the_caller(shelf
 
 @everyone
 async def test_tables_can_be_created_inside_a_callers_transaction(
-    shelf: str, tmp_path: Path
+    backend: str, tmp_path: Path
 ) -> None:
-    async with engine_and_table(shelf) as (engine, table):
+    async with engine_and_table(backend) as (engine, table):
         fresh = create_async_engine(engine.url)  # one that has not seen our tables
         async with AsyncSession(fresh) as session:
             await session.execute(insert(table), {"x": "mine"})
@@ -102,8 +102,8 @@ async def test_tables_can_be_created_inside_a_callers_transaction(
 
 
 @everyone
-async def test_without_an_open_transaction_a_message_is_safe_at_once(shelf: str) -> None:
-    async with engine_and_table(shelf) as (engine, _):
+async def test_without_an_open_transaction_a_message_is_safe_at_once(backend: str) -> None:
+    async with engine_and_table(backend) as (engine, _):
         user = f"user-{new_id()}"
         async with AsyncSession(engine) as session:
             memory = memory_of(session, user)
@@ -115,8 +115,8 @@ async def test_without_an_open_transaction_a_message_is_safe_at_once(shelf: str)
 
 
 @everyone
-async def test_a_failed_call_does_not_spoil_the_callers_transaction(shelf: str) -> None:
-    async with engine_and_table(shelf) as (engine, table):
+async def test_a_failed_call_does_not_spoil_the_callers_transaction(backend: str) -> None:
+    async with engine_and_table(backend) as (engine, table):
         async with AsyncSession(engine) as session:
             await session.execute(insert(table), {"x": "mine"})
             memory = memory_of(session, f"user-{new_id()}")
@@ -129,8 +129,8 @@ async def test_a_failed_call_does_not_spoil_the_callers_transaction(shelf: str) 
 
 
 @everyone
-async def test_one_session_can_be_used_by_many_tasks_at_once(shelf: str) -> None:
-    async with engine_and_table(shelf) as (engine, table):
+async def test_one_session_can_be_used_by_many_tasks_at_once(backend: str) -> None:
+    async with engine_and_table(backend) as (engine, table):
         for begun in (False, True):
             user = f"user-{new_id()}"
             async with AsyncSession(engine) as session:
@@ -143,8 +143,8 @@ async def test_one_session_can_be_used_by_many_tasks_at_once(shelf: str) -> None
 
 
 @everyone
-async def test_close_leaves_session_and_engine_usable(shelf: str) -> None:
-    async with engine_and_table(shelf) as (engine, table):
+async def test_close_leaves_session_and_engine_usable(backend: str) -> None:
+    async with engine_and_table(backend) as (engine, table):
         async with AsyncSession(engine) as session:
             await session.execute(insert(table), {"x": "mine"})
             async with memory_of(session, f"user-{new_id()}") as memory:
@@ -159,9 +159,9 @@ async def test_close_leaves_session_and_engine_usable(shelf: str) -> None:
 
 
 @everyone
-async def test_no_call_keeps_a_pooled_connection(shelf: str) -> None:
+async def test_no_call_keeps_a_pooled_connection(backend: str) -> None:
     async with engine_and_table(
-        shelf, poolclass=AsyncAdaptedQueuePool, pool_size=1, max_overflow=0, pool_timeout=5
+        backend, poolclass=AsyncAdaptedQueuePool, pool_size=1, max_overflow=0, pool_timeout=5
     ) as (engine, _):
         memories = [memory_of(engine, f"user-{new_id()}") for _ in range(3)]
         sessions = async_sessionmaker(engine)

@@ -67,14 +67,14 @@ def using(
     store: Callable[[], Any] = lambda: None,
 ) -> Any:
     async def run() -> Any:
-        shelf = store()
-        service = PersonalMemoryService(shelf, settings=ServiceSettings(embedder=embedder))
+        backend = store()
+        service = PersonalMemoryService(backend, settings=ServiceSettings(embedder=embedder))
         async with service:
             for number, messages in enumerate(told(talk)):
                 await service.add_memory("ann", messages, session_id=f"s{number}")
             found = await work(service)
-        if shelf is not None:
-            await shelf.close()
+        if backend is not None:
+            await backend.close()
         return found
 
     return asyncio.run(run())

@@ -27,7 +27,7 @@ from memoryspace.service.search.postgres.searcher import PostgresSearcher
 from memoryspace.service.search.postgres.tables import entries, progress, vectors
 from memoryspace.store.sql.schema import records as stored
 
-from shelves import server_url
+from backends import server_url
 
 DAY = 86400.0
 START = 1.7e9
@@ -57,7 +57,7 @@ def entry_of(record: Record) -> Entry | None:
     )
 
 
-class Shelf:
+class Backend:
     """A store and a searcher on one engine, and a user of their own."""
 
     def __init__(self, engine: AsyncEngine, user: str, **options: Any) -> None:
@@ -90,11 +90,11 @@ class Shelf:
 
 
 @asynccontextmanager
-async def shelf(
+async def backend(
     url: str | None = None, user: str | None = None, **options: Any
-) -> AsyncIterator[Shelf]:
+) -> AsyncIterator[Backend]:
     engine = create_async_engine(server_url("postgres") if url is None else url)
-    yield Shelf(engine, f"user-{new_id()}" if user is None else user, **options)
+    yield Backend(engine, f"user-{new_id()}" if user is None else user, **options)
     await engine.dispose()
 
 
@@ -113,7 +113,7 @@ async def empty_database() -> AsyncIterator[str]:
 
 
 async def test_the_best_match_comes_first_and_of_equals_the_newest() -> None:
-    async with shelf() as at:
+    async with backend() as at:
         await at.say("the cat sat on the mat", "a cat and a dog", session="one")
         await at.say("quantum theory", session="two")
         await at.say("a cat and a dog", session="three")
@@ -125,7 +125,7 @@ async def test_the_best_match_comes_first_and_of_equals_the_newest() -> None:
 
 
 async def test_what_stands_beside_a_match_is_found_only_if_neighbours_are_wanted() -> None:
-    async with shelf() as at:
+    async with backend() as at:
         await at.say("the cat sat", "quantum theory", "I like tennis")
         await at.say("far away", session="other")
         assert await at.texts("the tennis") == ["I like tennis"]
@@ -137,14 +137,14 @@ async def test_what_stands_beside_a_match_is_found_only_if_neighbours_are_wanted
 
 
 async def test_chinese_is_found_by_its_characters() -> None:
-    async with shelf() as at:
+    async with backend() as at:
         await at.say("我喜欢打网球", "今天天气很好", "她在北京大学读书")
         assert await at.texts("网球") == ["我喜欢打网球"]
         assert (await at.texts("北京的大学"))[0] == "她在北京大学读书"
 
 
 async def test_a_word_of_the_speakers_name_alone_is_enough_to_match() -> None:
-    async with shelf() as at:
+    async with backend() as at:
         await at.say("Ann went home", "nothing else", role="user", name="Ann")
         await at.say("good", role="user", name="Bob", session="other")
         assert await at.texts("Ann") == ["Ann went home"]
@@ -176,7 +176,7 @@ ASKED = [
 async def test_order_and_scores_are_those_of_a_recall_that_holds_everything(
     embedder: StaticEmbedder | None, neighbours: bool
 ) -> None:
-    async with shelf(embedder=embedder) as at:
+    async with backend(embedder=embedder) as at:
         for day, session in enumerate(("one", "two", "three")):
             for turn, said in enumerate(SAID[day:] + SAID[:day]):
                 who = {"role": "user", "name": "Ann"} if turn % 2 else {"role": "assistant"}
@@ -192,7 +192,7 @@ async def test_order_and_scores_are_those_of_a_recall_that_holds_everything(
 
 
 async def test_what_is_not_allowed_is_no_measure_for_what_is() -> None:
-    async with shelf() as at:
+    async with backend() as at:
         for said, role in zip(("the lake", "x", "y", "z", "the mill"), "uaaau", strict=True):
             await at.say(said, role={"u": "user", "a": "assistant"}[role])
         recall = Recall(embedder=None)
@@ -204,7 +204,7 @@ async def test_what_is_not_allowed_is_no_measure_for_what_is() -> None:
 
 
 async def test_meaning_finds_what_no_word_does() -> None:
-    async with shelf(embedder=StaticEmbedder()) as at:
+    async with backend(embedder=StaticEmbedder()) as at:
         await at.say("I like tennis", "the printer is out of paper", "我喜欢网球")
         assert await at.texts("what sport do you enjoy") == ["I like tennis"]
         assert len(await at.indexed(vectors.c.seq)) == 2  # it cannot rank Chinese
@@ -220,8 +220,8 @@ async def test_vectors_of_two_embedders_are_never_compared() -> None:
 
         return CallableEmbedder(embed, name=f"{dimensions}-{new_id()}", dimensions=dimensions)
 
-    async with shelf(embedder=embedder(2)) as one:
-        other = Shelf(one.engine, one.user, embedder=embedder(3))
+    async with backend(embedder=embedder(2)) as one:
+        other = Backend(one.engine, one.user, embedder=embedder(3))
         await one.say("a lantern", "a torch")
         for at in (one, other, one):
             assert len(await at.find("candle")) == 2  # to both all is alike
@@ -229,7 +229,7 @@ async def test_vectors_of_two_embedders_are_never_compared() -> None:
 
 
 async def test_a_hit_can_say_why() -> None:
-    async with shelf() as at:
+    async with backend() as at:
         await at.say("a lantern in the window")
         found = await at.find("lanterns", explain=True)
         assert found[0].why is not None
@@ -241,7 +241,7 @@ async def test_a_hit_can_say_why() -> None:
 
 
 async def test_what_one_process_stores_another_finds_at_once() -> None:
-    async with shelf() as one, shelf(user=one.user) as other:
+    async with backend() as one, backend(user=one.user) as other:
         for number in range(3):
             await one.say(f"lantern number {number}", session=f"session {number % 2}")
             assert len(await other.find("lantern")) == number + 1
@@ -249,7 +249,7 @@ async def test_what_one_process_stores_another_finds_at_once() -> None:
 
 
 async def test_what_is_deleted_leaves_the_index_with_it() -> None:
-    async with shelf(embedder=StaticEmbedder()) as at:
+    async with backend(embedder=StaticEmbedder()) as at:
         await at.add(remembered("a lantern", "first"), remembered("a lantern", "second"))
         assert len(await at.find("lantern")) == 2
         await at.store.delete(Scope(at.user), Where(ids=frozenset({"first"})))
@@ -261,7 +261,7 @@ async def test_what_is_deleted_leaves_the_index_with_it() -> None:
 
 
 async def test_a_new_version_takes_the_place_of_the_old_one() -> None:
-    async with shelf() as at:
+    async with backend() as at:
         await at.add(remembered("a lantern", "x"), remembered("a candle", "y"))
         [before] = await at.find("lantern")
         one = Where(ids=frozenset({"x"}))
@@ -274,7 +274,7 @@ async def test_a_new_version_takes_the_place_of_the_old_one() -> None:
 
 async def test_what_has_expired_is_not_found_and_counts_for_nothing() -> None:
     now = [START]
-    async with shelf(clock=lambda: now[0]) as at:
+    async with backend(clock=lambda: now[0]) as at:
         await at.say("a lantern", expires_at=START + 10)
         await at.say("another lantern")
         assert len(await at.find("lantern")) == 2
@@ -289,7 +289,7 @@ async def test_what_has_expired_is_not_found_and_counts_for_nothing() -> None:
 
 
 async def test_a_session_that_was_erased_and_began_again_is_indexed_from_its_begin() -> None:
-    async with shelf() as at:
+    async with backend() as at:
         await at.say(*(f"lantern {n}" for n in range(5)))
         assert len(await at.find("lantern")) == 5
         await at.store.delete(Scope(at.user))
@@ -306,7 +306,7 @@ async def test_a_session_erased_while_it_is_embedded_is_not_mistaken_for_the_new
     async def begin_again() -> None:
         """Another process erases everything, says more, and begins to index it, in vain."""
         broken = CallableEmbedder(fail, name=name, dimensions=2)
-        async with shelf(user=user, embedder=broken) as other:
+        async with backend(user=user, embedder=broken) as other:
             await other.store.delete(Scope(user))
             await other.say(*(f"torch {n}" for n in range(7)))
             assert len(await other.find("torch")) == 7
@@ -318,7 +318,7 @@ async def test_a_session_erased_while_it_is_embedded_is_not_mistaken_for_the_new
             once.pop()()
         return np.ones((len(texts), 2), np.float32)
 
-    async with shelf(user=user, embedder=CallableEmbedder(embed, name=name, dimensions=2)) as at:
+    async with backend(user=user, embedder=CallableEmbedder(embed, name=name, dimensions=2)) as at:
         await at.say(*(f"lantern {n}" for n in range(3)))
         await at.find("lantern")
         assert len(await at.find("torch")) == 7
@@ -329,7 +329,7 @@ async def test_a_record_deleted_while_it_is_embedded_is_left_out() -> None:
     user = f"user-{new_id()}"
 
     async def remove_one() -> None:
-        async with shelf(user=user) as other:
+        async with backend(user=user) as other:
             await other.store.delete(Scope(user), Where(ids=frozenset({"gone"})))
 
     once = [lambda: asyncio.run(remove_one())]
@@ -340,14 +340,14 @@ async def test_a_record_deleted_while_it_is_embedded_is_left_out() -> None:
         return np.ones((len(texts), 2), np.float32)
 
     embedder = CallableEmbedder(embed, name=f"late-{new_id()}", dimensions=2)
-    async with shelf(user=user, embedder=embedder) as at:
+    async with backend(user=user, embedder=embedder) as at:
         await at.add(remembered("a lantern", "gone"), remembered("a lantern", "kept"))
         assert [each.id for each in await at.find("lantern")] == ["kept"]
         assert len(await at.indexed(vectors.c.seq)) == 1
 
 
 async def test_more_than_one_batch_in_many_sessions_is_indexed_completely() -> None:
-    async with shelf() as at:
+    async with backend() as at:
         for number in range(7):
             await at.say(*(f"lantern {n}" for n in range(400)), session=f"session {number}")
         assert len(await at.find("lantern", 3000)) == 2800
@@ -355,7 +355,7 @@ async def test_more_than_one_batch_in_many_sessions_is_indexed_completely() -> N
 
 
 async def test_what_is_not_to_be_found_is_passed_over() -> None:
-    async with shelf() as at:
+    async with backend() as at:
         job = Record("job", {}, "a lantern", kind="job")
         await at.add(remembered("a lantern", "before"), job, remembered("a lantern", "behind"))
         assert {each.id for each in await at.find("lantern")} == {"before", "behind"}
@@ -363,7 +363,7 @@ async def test_what_is_not_to_be_found_is_passed_over() -> None:
 
 
 async def test_a_record_that_cannot_be_read_hides_no_other() -> None:
-    async with shelf() as at:
+    async with backend() as at:
         await at.add(*(remembered("a lantern", id_) for id_ in ("good", "bad", "late")))
         await _damage(at, "bad")
         assert {each.id for each in await at.find("lantern")} == {"good", "late"}
@@ -371,14 +371,14 @@ async def test_a_record_that_cannot_be_read_hides_no_other() -> None:
         assert [each.id for each in await at.find("lantern")] == ["good"]
 
 
-async def _damage(at: Shelf, id_: str) -> None:
+async def _damage(at: Backend, id_: str) -> None:
     async with at.engine.begin() as on:
         theirs = (stored.c.user_id == at.user, stored.c.id == id_)
         await on.execute(update(stored).where(*theirs).values(value="{"))
 
 
 async def test_tables_that_were_dropped_are_made_and_filled_again() -> None:
-    async with empty_database() as url, shelf(url, embedder=StaticEmbedder()) as at:
+    async with empty_database() as url, backend(url, embedder=StaticEmbedder()) as at:
         await at.say("a lantern")
         assert len(await at.find("lantern")) == 1
         async with at.engine.begin() as on:
@@ -392,7 +392,7 @@ async def test_tables_that_were_dropped_are_made_and_filled_again() -> None:
 
 
 async def test_four_processes_index_everything_once() -> None:
-    async with shelf(embedder=StaticEmbedder()) as at:
+    async with backend(embedder=StaticEmbedder()) as at:
         for number in range(4):
             await at.say(*(f"lantern {n}" for n in range(300)), session=f"session {number}")
         code = "import sys, asyncio, test_postgres_search as t; asyncio.run(t.work(*sys.argv[1:]))"
@@ -418,14 +418,14 @@ async def test_four_processes_index_everything_once() -> None:
 
 async def work(url: str, user: str, number: str) -> None:
     """What each of the processes does: add and search in turns, and say how much it finds."""
-    async with shelf(url, user, embedder=StaticEmbedder()) as at:
+    async with backend(url, user, embedder=StaticEmbedder()) as at:
         for turn in range(20):
             await at.say(f"lantern of {number}", session=f"session {turn % 4}")
             print(len(await at.find("lantern", 2000)))  # noqa: T201  # how it reports
 
 
 async def test_many_searches_at_once_agree_while_everything_is_still_to_be_indexed() -> None:
-    async with shelf() as at:
+    async with backend() as at:
         await at.say(*(f"lantern {n}" for n in range(1500)))
         found = await asyncio.gather(*(at.find("lantern", 5) for _ in range(8)))
         assert all(each == found[0] for each in found)
@@ -433,7 +433,7 @@ async def test_many_searches_at_once_agree_while_everything_is_still_to_be_index
 
 
 async def test_deleting_and_indexing_at_once_end_in_agreement() -> None:
-    async with shelf() as one, shelf(user=one.user) as other:
+    async with backend() as one, backend(user=one.user) as other:
         for turn in range(6):
             await one.say(
                 *(f"lantern {turn} {n}" for n in range(50)), session=f"session {turn % 2}"
@@ -452,9 +452,9 @@ async def test_deleting_and_indexing_at_once_end_in_agreement() -> None:
 async def test_eight_users_may_be_the_first_in_an_empty_database() -> None:
     async with empty_database() as url:
         engines = [create_async_engine(url) for _ in range(8)]
-        users = [Shelf(engine, f"user {n}") for n, engine in enumerate(engines)]
+        users = [Backend(engine, f"user {n}") for n, engine in enumerate(engines)]
 
-        async def begin(at: Shelf) -> int:
+        async def begin(at: Backend) -> int:
             await at.say("a lantern")
             return len(await at.find("lantern"))
 
@@ -484,7 +484,7 @@ HOSTILE = [
 async def test_nobody_finds_what_is_somebody_elses() -> None:
     tag = new_id()
     names = [(tag + name)[:255] for name in HOSTILE]
-    async with shelf(embedder=StaticEmbedder()) as at:
+    async with backend(embedder=StaticEmbedder()) as at:
         for number, name in enumerate(names):
             record = remembered("a lantern", f"of {number}")
             await at.store.append(Scope(name, names[number - 1]), [record])
@@ -498,7 +498,7 @@ async def test_nobody_finds_what_is_somebody_elses() -> None:
 
 async def test_every_statement_on_rows_names_the_user() -> None:
     statements: list[str] = []
-    async with shelf(embedder=StaticEmbedder()) as at:
+    async with backend(embedder=StaticEmbedder()) as at:
         await at.say("a lantern", "a candle", role="user", name="Ann")
         await at.find("prepares everything")
 
@@ -517,11 +517,11 @@ async def test_every_statement_on_rows_names_the_user() -> None:
 
 
 async def test_a_user_is_forgotten_without_harm_to_others() -> None:
-    async with shelf() as one, shelf() as other:
+    async with backend() as one, backend() as other:
         for at in (one, other):
             await at.say("a lantern")
             await at.find("lantern")
-        await Shelf(one.engine, one.user, embedder=StaticEmbedder()).find("lantern")
+        await Backend(one.engine, one.user, embedder=StaticEmbedder()).find("lantern")
         assert await one.searcher.traces(one.user) == 4  # the vectors' too, which it does not use
         await one.searcher.forget(one.user)
         assert await one.searcher.traces(one.user) == 0
@@ -559,7 +559,7 @@ CONDITIONS: list[Condition] = [
 async def test_only_what_fulfils_a_condition_is_found_and_all_of_it(
     condition: Condition, embedder: StaticEmbedder | None
 ) -> None:
-    async with shelf(embedder=embedder) as at:
+    async with backend(embedder=embedder) as at:
         for number in range(12):
             await at.say(
                 f"lantern {number}",
@@ -576,7 +576,7 @@ async def test_only_what_fulfils_a_condition_is_found_and_all_of_it(
 
 
 async def test_what_is_read_along_but_was_not_looked_at_is_not_returned() -> None:
-    async with shelf() as at:
+    async with backend() as at:
         await at.add(*(remembered("lantern lantern?", importance=0.0) for _ in range(300)))
         found = await at.find("lantern", 100)
         newest = sorted((each.seq for each in await at.store.select(Scope(at.user))), reverse=True)
@@ -584,7 +584,7 @@ async def test_what_is_read_along_but_was_not_looked_at_is_not_returned() -> Non
 
 
 async def test_only_some_seqs_can_be_asked_for() -> None:
-    async with shelf() as at:
+    async with backend() as at:
         await at.say("lantern one", "lantern two")
         first, second = sorted(each.seq for each in await at.find("lantern"))
         some = Only(ids=frozenset({str(first), "x", "٣", "9" * 30, f"0{second}"}))
@@ -595,7 +595,7 @@ async def test_only_some_seqs_can_be_asked_for() -> None:
 async def test_what_a_condition_leaves_far_down_is_still_found(
     embedder: StaticEmbedder | None,
 ) -> None:
-    async with shelf(embedder=embedder) as at:
+    async with backend(embedder=embedder) as at:
         await at.add(*(remembered("lantern lantern") for _ in range(600)))
         await at.say("a lantern among many other words", metadata={"wanted": True})
         assert await at.texts("lantern", 3, only=Item("wanted", "eq", True)) == [
@@ -607,7 +607,7 @@ async def test_what_a_condition_leaves_far_down_is_still_found(
 
 
 async def test_why_not_says_where_a_memory_falls_out() -> None:
-    async with shelf() as at, shelf() as other:
+    async with backend() as at, backend() as other:
         for number in range(300):
             await at.add(remembered("lantern lantern", f"good {number}"))
         await at.add(remembered("a lantern and many other words", "weak"))
@@ -637,7 +637,7 @@ async def test_without_the_extension_words_alone_are_searched(
     async with (
         empty_database() as url,
         weak_role(url) as theirs,
-        shelf(theirs, embedder=StaticEmbedder()) as at,
+        backend(theirs, embedder=StaticEmbedder()) as at,
     ):
         await at.say("a lantern")
         assert len(await at.find("lantern")) == 1
@@ -674,7 +674,7 @@ async def test_an_embedder_that_fails_is_asked_again_later(
         return np.ones((len(texts), 2), np.float32)
 
     embedder = CallableEmbedder(embed, name=f"weak-{new_id()}", dimensions=2)
-    async with shelf(embedder=embedder, clock=lambda: now[0]) as at:
+    async with backend(embedder=embedder, clock=lambda: now[0]) as at:
         await at.say("a lantern")
         assert len(await at.find("lantern")) == 1
         assert len(await at.find("lantern")) == 1
@@ -706,13 +706,13 @@ async def test_only_postgresql_searches_by_itself() -> None:
 async def test_a_query_that_cannot_be_asked_is_refused(
     query: Query, error: type[Exception]
 ) -> None:
-    async with shelf() as at:
+    async with backend() as at:
         with pytest.raises(error):
             await at.searcher.search(at.user, query)
 
 
 async def test_a_very_long_question_is_answered() -> None:
-    async with shelf() as at:
+    async with backend() as at:
         await at.say("a lantern")
         question = " ".join(f"word{n}" for n in range(200)) + " lantern"
         assert len(await at.find(question)) == 1

@@ -14,15 +14,15 @@ from memoryspace import AsyncSQLAlchemyMemory, Msg
 from memoryspace.message import new_id
 from worker import memory_at
 
-from shelves import SHARED_SHELVES, server_url, sql_url
+from backends import SHARED_STORE_BACKENDS, server_url, sql_url
 
 WORKER = Path(__file__).parent / "worker.py"
 
 
-async def run_workers(shelf: str, url: str, user: str, workers: int, adds: int) -> None:
+async def run_workers(backend: str, url: str, user: str, workers: int, adds: int) -> None:
     started = [
         await asyncio.create_subprocess_exec(
-            sys.executable, str(WORKER), shelf, url, user, str(n * adds), str(adds),
+            sys.executable, str(WORKER), backend, url, user, str(n * adds), str(adds),
             stderr=asyncio.subprocess.PIPE,
         )
         for n in range(workers)
@@ -32,12 +32,14 @@ async def run_workers(shelf: str, url: str, user: str, workers: int, adds: int) 
         assert process.returncode == 0, errors.decode()
 
 
-@pytest.mark.parametrize("shelf", SHARED_SHELVES)
-async def test_four_processes_lose_nothing_and_keep_their_order(shelf: str, tmp_path: Path) -> None:
-    url = server_url("redis") if shelf == "redis" else sql_url(shelf, tmp_path)
+@pytest.mark.parametrize("backend", SHARED_STORE_BACKENDS)
+async def test_four_processes_lose_nothing_and_keep_their_order(
+    backend: str, tmp_path: Path
+) -> None:
+    url = server_url("redis") if backend == "redis" else sql_url(backend, tmp_path)
     user = f"user-{new_id()}"
-    await run_workers(shelf, url, user, workers=4, adds=50)
-    async with memory_at(shelf, url, user) as memory:
+    await run_workers(backend, url, user, workers=4, adds=50)
+    async with memory_at(backend, url, user) as memory:
         said = [int(str(msg.content)) for msg in await memory.get_memory()]
         assert sorted(said) == list(range(200))
         for first in range(0, 200, 50):
@@ -46,9 +48,9 @@ async def test_four_processes_lose_nothing_and_keep_their_order(shelf: str, tmp_
             assert len(await memory.get_memory(mark=f"from {first}")) == 50
 
 
-@pytest.mark.parametrize("shelf", ["sqlite", "postgres", "mariadb"])
-async def test_places_in_a_session_have_no_gaps(shelf: str, tmp_path: Path) -> None:
-    engine = create_async_engine(sql_url(shelf, tmp_path))
+@pytest.mark.parametrize("backend", ["sqlite", "postgres", "mariadb"])
+async def test_places_in_a_session_have_no_gaps(backend: str, tmp_path: Path) -> None:
+    engine = create_async_engine(sql_url(backend, tmp_path))
     user = f"user-{new_id()}"
     memories = [AsyncSQLAlchemyMemory(engine, "session", user) for _ in range(4)]
     messages = [Msg("Ann", str(n), "user") for n in range(100)]
@@ -62,17 +64,17 @@ async def test_places_in_a_session_have_no_gaps(shelf: str, tmp_path: Path) -> N
     assert list(places) == list(range(100))
 
 
-@pytest.mark.parametrize("shelf", ["sqlite", "postgres", "mariadb"])
-async def test_eight_processes_may_meet_on_an_empty_database(shelf: str, tmp_path: Path) -> None:
-    url = await _empty_database(shelf, tmp_path)
-    await run_workers(shelf, url, "user", workers=8, adds=3)
-    async with memory_at(shelf, url, "user") as memory:
+@pytest.mark.parametrize("backend", ["sqlite", "postgres", "mariadb"])
+async def test_eight_processes_may_meet_on_an_empty_database(backend: str, tmp_path: Path) -> None:
+    url = await _empty_database(backend, tmp_path)
+    await run_workers(backend, url, "user", workers=8, adds=3)
+    async with memory_at(backend, url, "user") as memory:
         assert await memory.size() == 24
 
 
-@pytest.mark.parametrize("shelf", ["sqlite", "postgres", "mariadb"])
-async def test_eight_engines_may_meet_on_an_empty_database(shelf: str, tmp_path: Path) -> None:
-    url = await _empty_database(shelf, tmp_path)
+@pytest.mark.parametrize("backend", ["sqlite", "postgres", "mariadb"])
+async def test_eight_engines_may_meet_on_an_empty_database(backend: str, tmp_path: Path) -> None:
+    url = await _empty_database(backend, tmp_path)
     engines = [create_async_engine(url) for _ in range(8)]
     messages = [Msg("Ann", str(n), "user") for n in range(8)]
     calls = [AsyncSQLAlchemyMemory(e).add(m) for e, m in zip(engines, messages, strict=True)]
@@ -82,9 +84,9 @@ async def test_eight_engines_may_meet_on_an_empty_database(shelf: str, tmp_path:
         await engine.dispose()
 
 
-async def _empty_database(shelf: str, folder: Path) -> str:
-    url = sql_url(shelf, folder)
-    if shelf == "sqlite":
+async def _empty_database(backend: str, folder: Path) -> str:
+    url = sql_url(backend, folder)
+    if backend == "sqlite":
         return url
     name = f"empty_{new_id().lower()}"
     options = {"isolation_level": "AUTOCOMMIT"}

@@ -33,7 +33,7 @@ from react_parts import (
     watch,
 )
 
-from shelves import sql_url
+from backends import sql_url
 
 Act = Callable[[ReActAgent, "asyncio.Task[Any]"], Awaitable[None]]
 MOST_STEPS = 500
@@ -181,16 +181,16 @@ async def test_an_interrupt_with_a_window_and_a_long_term_memory() -> None:
     raise AssertionError("the reply never ended")
 
 
-@pytest.mark.parametrize("shelf", ["sqlite", "folder"])
+@pytest.mark.parametrize("backend", ["sqlite", "folder"])
 @pytest.mark.parametrize("act", [interrupt, cancel])
-async def test_a_memory_on_disk_can_be_gone_on_from(shelf: str, act: Act, tmp_path: Path) -> None:
+async def test_a_memory_on_disk_can_be_gone_on_from(backend: str, act: Act, tmp_path: Path) -> None:
     engine = create_async_engine(sql_url("sqlite", tmp_path))
     done = 0
     for number, turns in enumerate((1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)):
         session = f"session-{number}"
         memory: Any = (
             AsyncSQLAlchemyMemory(engine, session_id=session)
-            if shelf == "sqlite"
+            if backend == "sqlite"
             else SpaceMemory(tmp_path / "space", session)
         )
         async with memory:

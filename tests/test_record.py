@@ -29,12 +29,12 @@ class Mark(str, Enum):  # noqa: UP042 - the older form, whose str() is not its v
 
 
 @pytest.mark.parametrize("value", USABLE_IDS)
-def test_an_id_that_every_shelf_can_hold_comes_back_unchanged(value: str) -> None:
+def test_an_id_that_every_backend_can_hold_comes_back_unchanged(value: str) -> None:
     assert check_id("message id", value) == value
 
 
 @pytest.mark.parametrize("value", UNUSABLE_IDS)
-def test_an_id_that_some_shelf_cannot_hold_is_refused_by_name(value: str) -> None:
+def test_an_id_that_some_backend_cannot_hold_is_refused_by_name(value: str) -> None:
     with pytest.raises(InvalidInput, match="message id"):
         check_id("message id", value)
 

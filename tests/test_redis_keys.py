@@ -10,7 +10,7 @@ from memoryspace.errors import InvalidInput
 from memoryspace.message import new_id
 from memoryspace.testing import ManualClock
 
-from shelves import server_url
+from backends import server_url
 
 
 def says(count: int) -> list[Msg]:

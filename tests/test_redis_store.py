@@ -18,7 +18,7 @@ from memoryspace.store.redis.calls import call
 from memoryspace.testing import ManualClock, fresh_scope
 from memoryspace.testing.store_tools import Mirror
 
-from shelves import server_url
+from backends import server_url
 
 PARTS = ("records", "order", "marks", "index", "expiry", "stamp")
 

@@ -26,7 +26,7 @@ from memoryspace.message import Msg, new_id, repair
 from memoryspace.testing import MEMORY_CONTRACT, MemoryCheck, ScriptedModel
 from memoryspace.token import CharTokenCounter
 
-from shelves import SHELVES, memory_maker
+from backends import STORE_BACKENDS, memory_maker
 
 NOTES = '{"task_overview": "The user asks many things."}'
 SMALL: dict[str, Any] = {
@@ -98,9 +98,9 @@ async def check_all_is_there(memory: ReMeShortTermMemory, said: Sequence[Msg]) -
 
 
 @pytest.mark.parametrize("check", MEMORY_CONTRACT, ids=lambda check: check.__name__[6:])
-@pytest.mark.parametrize("shelf", ["memory", "sqlite"])
-async def test_the_contract_of_working_memory(shelf: str, check: MemoryCheck) -> None:
-    async with memory_maker(shelf) as make:
+@pytest.mark.parametrize("backend", ["memory", "sqlite"])
+async def test_the_contract_of_working_memory(backend: str, check: MemoryCheck) -> None:
+    async with memory_maker(backend) as make:
         await check(
             lambda user, session: ReMeShortTermMemory(
                 max_total_tokens=1_000_000, memory=make(user, session)
@@ -315,9 +315,9 @@ async def test_an_open_history_can_be_repaired() -> None:
     assert repair(await memory.get_memory()).repairs == ()
 
 
-@pytest.mark.parametrize("shelf", SHELVES)
-async def test_over_a_memory_on_every_shelf(shelf: str, tmp_path: Path) -> None:
-    async with memory_maker(shelf) as make:
+@pytest.mark.parametrize("backend", STORE_BACKENDS)
+async def test_over_a_memory_on_every_backend(backend: str, tmp_path: Path) -> None:
+    async with memory_maker(backend) as make:
         user, said = f"user-{new_id()}", [*work(6), *talk(12)]
         inner = make(user, "session")
         memory = ReMeShortTermMemory(memory=inner, store_dir=tmp_path, **SMALL)

@@ -13,7 +13,7 @@ from memoryspace.memory import InMemoryMemory, MemoryBase, repair_memory
 from memoryspace.message import Msg, new_id, repair
 from memoryspace.message.repairing import NO_RESULT, results_in
 
-from shelves import SHELVES, memory_maker
+from backends import STORE_BACKENDS, memory_maker
 
 
 def call(*ids: str, text: str = "") -> Msg:
@@ -38,9 +38,9 @@ async def troubles_in(memory: MemoryBase) -> list[str]:
     return [each.trouble for each in found]
 
 
-@pytest.mark.parametrize("shelf", SHELVES)
-async def test_a_call_without_a_result_gets_one_on_every_shelf(shelf: str) -> None:
-    async with memory_maker(shelf) as make:
+@pytest.mark.parametrize("backend", STORE_BACKENDS)
+async def test_a_call_without_a_result_gets_one_on_every_backend(backend: str) -> None:
+    async with memory_maker(backend) as make:
         memory = make(f"user-{new_id()}", "session")
         asked = call("a", "b", text="Let me look.")
         await memory.add([says("Go."), asked, result("a")])
@@ -102,7 +102,7 @@ async def test_an_answered_call_whose_id_was_used_before_makes_no_orphan() -> No
     assert (await troubles_in(memory)).count("orphan_result") == 0
 
 
-async def test_tool_ids_no_shelf_could_hold_as_ids_are_answered() -> None:
+async def test_tool_ids_no_backend_could_hold_as_ids_are_answered() -> None:
     memory = InMemoryMemory()
     strange = ["", "x" * 5000, "../../evil", "a\0b", "\ud800"]
     for id in strange:

@@ -29,7 +29,7 @@ from memoryspace.service.search.slots import KnownVectors
 from memoryspace.store.contract import Changes
 from memoryspace.store.vectors import Place
 
-from shelves import SHELVES, store_maker
+from backends import STORE_BACKENDS, store_maker
 
 WORDS = ["tea", "cake", "milk", "river", "stone", "cloud", "garden", "winter", "music", "paper"]
 HIDDEN = "hidden"
@@ -91,10 +91,10 @@ class Gate(MemoryStore):
         return found
 
 
-@pytest.mark.parametrize("shelf", SHELVES)
-async def test_everything_acknowledged_is_seen_and_nothing_deleted(shelf: str) -> None:
+@pytest.mark.parametrize("backend", STORE_BACKENDS)
+async def test_everything_acknowledged_is_seen_and_nothing_deleted(backend: str) -> None:
     user, other = uuid4().hex, uuid4().hex
-    async with store_maker(shelf) as make:
+    async with store_maker(backend) as make:
         store = make()
         searcher = resident(store)
         assert await ids(searcher, user, "tea") == []
@@ -119,11 +119,11 @@ async def test_everything_acknowledged_is_seen_and_nothing_deleted(shelf: str) -
         await store.delete(Scope(other))
 
 
-@pytest.mark.parametrize("shelf", SHELVES)
-async def test_however_it_came_about_the_same_is_found_in_the_same_order(shelf: str) -> None:
+@pytest.mark.parametrize("backend", STORE_BACKENDS)
+async def test_however_it_came_about_the_same_is_found_in_the_same_order(backend: str) -> None:
     """An index that saw every step answers like one made of the end, to the last digit told."""
-    user, dice = uuid4().hex, random.Random(shelf)
-    async with store_maker(shelf) as make:
+    user, dice = uuid4().hex, random.Random(backend)
+    async with store_maker(backend) as make:
         store = make()
         kept, now_and_then = resident(store), resident(store)
         for step in range(30):

@@ -41,8 +41,8 @@ from memoryspace.service.stored import StoredMemoryService
 from memoryspace.testing import ManualClock, capture
 from memoryspace.testing.service_tools import fresh_user, said
 
+from backends import QUICK, server_url
 from services import BACKENDS, WORDS, service_maker
-from shelves import QUICK, server_url
 
 TOPICS = [
     "tennis",

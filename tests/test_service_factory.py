@@ -17,7 +17,7 @@ from memoryspace.service import (
     SQLMemoryService,
 )
 
-from shelves import server_url
+from backends import server_url
 
 
 async def test_a_service_is_made_by_name_and_started(tmp_path: Path) -> None:

@@ -449,7 +449,7 @@ class Real(float):
     pass
 
 
-def test_subclasses_become_plain_on_every_shelf_alike() -> None:
+def test_subclasses_become_plain_on_every_backend_alike() -> None:
     odd = {"content": (Colour.RED, "b"), Colour.RED: Number(3), "real": Real(1.5), "yes": True}
     plain = {"content": ["red", "b"], "red": 3, "real": 1.5, "yes": True}
     value: Any = draft_of(odd).value

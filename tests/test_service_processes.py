@@ -16,8 +16,8 @@ from memoryspace.testing.service_tools import fresh_user
 from service_worker import Echo, service_at, service_on
 from vector_worker import sentences
 
+from backends import server_url, sql_url
 from services import SHARED_BACKENDS, service_maker
-from shelves import server_url, sql_url
 
 WORKER = Path(__file__).parent / "service_worker.py"
 EMBEDDING_WORKER = Path(__file__).parent / "vector_worker.py"
@@ -25,10 +25,10 @@ DURABLE_BACKENDS = ["space", *SHARED_BACKENDS]
 
 
 def url_of(backend: str, folder: Path) -> str:
-    shelf = backend.partition("-")[0]
-    if shelf == "space":
+    kind = backend.partition("-")[0]
+    if kind == "space":
         return str(folder / "space")
-    return server_url("redis") if shelf == "redis" else sql_url(shelf, folder)
+    return server_url("redis") if kind == "redis" else sql_url(kind, folder)
 
 
 async def start_worker(

@@ -18,7 +18,7 @@ from memoryspace.message import Msg, new_id
 from memoryspace.module import StateModule
 from memoryspace.session import JSONSession, RedisSession, SessionBase, SQLSession
 
-from shelves import server_url, sql_url
+from backends import server_url, sql_url
 
 SQL_BACKENDS = ["sqlite", "postgres", "mariadb"]
 BACKENDS = ["json", "redis", *SQL_BACKENDS]

@@ -21,8 +21,8 @@ from memoryspace.service.deriving.personal import PersonalDeriver
 from memoryspace.service.deriving.task import TaskDeriver
 from memoryspace.service.deriving.tool import ToolDeriver
 
+from backends import server_url, sql_url
 from services import BACKENDS, WORDS, service_maker
-from shelves import server_url, sql_url
 
 CALL = {
     "tool_name": "train_search",

@@ -17,10 +17,10 @@ from memoryspace.store.sql.schema import metadata, sessions
 from memoryspace.testing import ManualClock, fresh_scope
 from memoryspace.testing.store_tools import Mirror
 
-from shelves import sql_url
+from backends import sql_url
 
-every_shelf = pytest.mark.parametrize("shelf", ["sqlite", "postgres", "mariadb"])
-every_server = pytest.mark.parametrize("shelf", ["postgres", "mariadb"])
+every_backend = pytest.mark.parametrize("backend", ["sqlite", "postgres", "mariadb"])
+every_server = pytest.mark.parametrize("backend", ["postgres", "mariadb"])
 
 
 def note(id_: str, expires_at: float | None = None) -> Record:
@@ -32,19 +32,19 @@ def one(id_: str) -> Where:
 
 
 @asynccontextmanager
-async def engine_on(shelf: str) -> AsyncIterator[AsyncEngine]:
+async def engine_on(backend: str) -> AsyncIterator[AsyncEngine]:
     with TemporaryDirectory() as folder:
-        engine = create_async_engine(sql_url(shelf, folder))
+        engine = create_async_engine(sql_url(backend, folder))
         yield engine
         await engine.dispose()
 
 
 @asynccontextmanager
-async def database_of_the_first_release(shelf: str) -> AsyncIterator[AsyncEngine]:
+async def database_of_the_first_release(backend: str) -> AsyncIterator[AsyncEngine]:
     """A database as it was before sessions had a number that changes, with a record in it."""
-    async with engine_on(shelf) as engine:
+    async with engine_on(backend) as engine:
         fresh = engine
-        if shelf != "sqlite":
+        if backend != "sqlite":
             name = f"old_{new_id().lower()}"
             async with engine.connect() as connection:
                 await connection.execution_options(isolation_level="AUTOCOMMIT")
@@ -53,7 +53,7 @@ async def database_of_the_first_release(shelf: str) -> AsyncIterator[AsyncEngine
         async with fresh.begin() as connection:
             await connection.run_sync(metadata.create_all)
             await connection.execute(text("ALTER TABLE memoryspace_session DROP COLUMN changed"))
-            await _add_as_the_first_release(connection, with_row=shelf != "sqlite")
+            await _add_as_the_first_release(connection, with_row=backend != "sqlite")
         yield fresh
         await fresh.dispose()
 
@@ -85,16 +85,16 @@ async def _check_it_works(store: SQLStore) -> None:
     assert [*(await mirror.catch_up(store, "Ann")).kept["one"]] == ["new"]
 
 
-@every_shelf
-async def test_a_database_of_the_first_release_goes_on_working(shelf: str) -> None:
-    async with database_of_the_first_release(shelf) as engine:
+@every_backend
+async def test_a_database_of_the_first_release_goes_on_working(backend: str) -> None:
+    async with database_of_the_first_release(backend) as engine:
         await _check_it_works(SQLStore(engine))
 
 
-@every_shelf
-async def test_a_host_may_be_the_first_to_open_an_old_database(shelf: str) -> None:
-    async with database_of_the_first_release(shelf) as engine, AsyncSession(engine) as session:
-        if shelf != "mariadb":  # it commits before it changes a table, so not for a host
+@every_backend
+async def test_a_host_may_be_the_first_to_open_an_old_database(backend: str) -> None:
+    async with database_of_the_first_release(backend) as engine, AsyncSession(engine) as session:
+        if backend != "mariadb":  # it commits before it changes a table, so not for a host
             await session.execute(text("SELECT 1"))
         await _check_it_works(SQLStore(session))
         await session.commit()
@@ -105,9 +105,9 @@ async def test_a_host_may_be_the_first_to_open_an_old_database(shelf: str) -> No
         assert "changed" in {column["name"] for column in found}
 
 
-@every_shelf
-async def test_many_may_meet_on_an_old_database(shelf: str) -> None:
-    async with database_of_the_first_release(shelf) as engine:
+@every_backend
+async def test_many_may_meet_on_an_old_database(backend: str) -> None:
+    async with database_of_the_first_release(backend) as engine:
         engines = [create_async_engine(engine.url) for _ in range(6)]
         scope = Scope("Ann", "one")
         calls = [SQLStore(each).append(scope, [note(str(n))]) for n, each in enumerate(engines)]
@@ -118,8 +118,8 @@ async def test_many_may_meet_on_an_old_database(shelf: str) -> None:
 
 
 @every_server
-async def test_those_of_the_first_release_may_write_beside_us(shelf: str) -> None:
-    async with database_of_the_first_release(shelf) as engine:
+async def test_those_of_the_first_release_may_write_beside_us(backend: str) -> None:
+    async with database_of_the_first_release(backend) as engine:
         store, mirror = SQLStore(engine), Mirror()
         await mirror.catch_up(store, "Ann")
         async with engine.begin() as connection:
@@ -132,9 +132,9 @@ async def test_those_of_the_first_release_may_write_beside_us(shelf: str) -> Non
         assert [id_ for _, _, id_ in mirror.held()] == ["old", "a"]
 
 
-@every_shelf
-async def test_nothing_is_left_of_a_user_who_has_nothing_left(shelf: str) -> None:
-    async with engine_on(shelf) as engine:
+@every_backend
+async def test_nothing_is_left_of_a_user_who_has_nothing_left(backend: str) -> None:
+    async with engine_on(backend) as engine:
         clock = ManualClock()
         store, user = SQLStore(engine, clock=clock), fresh_scope(None).user
         first, second = Scope(user, "one"), Scope(user, "two")
@@ -181,9 +181,9 @@ async def test_appending_to_a_file_makes_no_row_of_the_session() -> None:
 
 
 @every_server
-async def test_a_lower_seq_that_is_seen_later_is_not_missed(shelf: str) -> None:
+async def test_a_lower_seq_that_is_seen_later_is_not_missed(backend: str) -> None:
     """One host appends first and commits last; in between a reader looks."""
-    async with engine_on(shelf) as engine:
+    async with engine_on(backend) as engine:
         store, user, mirror = SQLStore(engine), fresh_scope(None).user, Mirror()
         await store.append(Scope(user, "slow"), [note("first")])
         await mirror.catch_up(store, user)
@@ -200,8 +200,8 @@ async def test_a_lower_seq_that_is_seen_later_is_not_missed(shelf: str) -> None:
 
 
 @every_server
-async def test_a_session_that_begins_while_all_are_deleted_keeps_its_row(shelf: str) -> None:
-    async with engine_on(shelf) as engine:
+async def test_a_session_that_begins_while_all_are_deleted_keeps_its_row(backend: str) -> None:
+    async with engine_on(backend) as engine:
         store = SQLStore(engine)
         for _ in range(10):
             user, mirror = fresh_scope(None).user, Mirror()

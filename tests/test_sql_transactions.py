@@ -20,18 +20,18 @@ from memoryspace.message import new_id
 from memoryspace.store.sql.schema import records as table
 from memoryspace.testing import fresh_scope
 
-from shelves import sql_url
+from backends import sql_url
 
-SHELVES = ["sqlite", "postgres", "mariadb"]
+STORE_BACKENDS = ["sqlite", "postgres", "mariadb"]
 SERVERS = ["postgres", "mariadb"]
-every_shelf = pytest.mark.parametrize("shelf", SHELVES)
-every_server = pytest.mark.parametrize("shelf", SERVERS)
+every_backend = pytest.mark.parametrize("backend", STORE_BACKENDS)
+every_server = pytest.mark.parametrize("backend", SERVERS)
 
 
 @asynccontextmanager
-async def engine_on(shelf: str, **options: Any) -> AsyncIterator[AsyncEngine]:
+async def engine_on(backend: str, **options: Any) -> AsyncIterator[AsyncEngine]:
     with TemporaryDirectory() as folder:
-        engine = create_async_engine(sql_url(shelf, folder), **options)
+        engine = create_async_engine(sql_url(backend, folder), **options)
         yield engine
         await engine.dispose()
 
@@ -49,9 +49,9 @@ def some(count: int) -> list[Record]:
     return [Record(msg.id, msg, str(msg.content)) for msg in messages]
 
 
-@pytest.mark.parametrize("shelf", ["sqlite-memory", *SHELVES])
-async def test_cancelled_calls_lose_nothing_and_leave_no_lock(shelf: str) -> None:
-    async with engine_on(shelf) as engine:
+@pytest.mark.parametrize("backend", ["sqlite-memory", *STORE_BACKENDS])
+async def test_cancelled_calls_lose_nothing_and_leave_no_lock(backend: str) -> None:
+    async with engine_on(backend) as engine:
         memory = memory_of(engine, "session", f"user-{new_id()}")
         kept = [say(str(n)) for n in range(500)]
         await memory.add(kept)
@@ -70,9 +70,9 @@ async def test_cancelled_calls_lose_nothing_and_leave_no_lock(shelf: str) -> Non
         await memory.add(say())
 
 
-@every_shelf
-async def test_many_new_sessions_may_begin_at_once(shelf: str) -> None:
-    async with engine_on(shelf) as engine:
+@every_backend
+async def test_many_new_sessions_may_begin_at_once(backend: str) -> None:
+    async with engine_on(backend) as engine:
         user = f"user-{new_id()}"
         memories = [memory_of(engine, f"session {n}", user) for n in range(100)]
         for start in range(0, 100, 10):
@@ -82,8 +82,8 @@ async def test_many_new_sessions_may_begin_at_once(shelf: str) -> None:
 
 
 @every_server
-async def test_an_engine_in_autocommit_mode_is_still_atomic(shelf: str) -> None:
-    async with engine_on(shelf, isolation_level="AUTOCOMMIT") as engine:
+async def test_an_engine_in_autocommit_mode_is_still_atomic(backend: str) -> None:
+    async with engine_on(backend, isolation_level="AUTOCOMMIT") as engine:
         store, scope = SQLStore(engine), fresh_scope()
         await store.append(scope, some(5))
         marks = [f"mark {n}" for n in range(20)]
@@ -128,9 +128,9 @@ async def test_a_sqlite_file_is_complete_once_its_memory_is_closed(tmp_path: Pat
     await engine.dispose()
 
 
-@every_shelf
-async def test_dropped_tables_are_made_again(shelf: str) -> None:
-    async with engine_on(shelf) as engine, _fresh_database(shelf, engine) as fresh:
+@every_backend
+async def test_dropped_tables_are_made_again(backend: str) -> None:
+    async with engine_on(backend) as engine, _fresh_database(backend, engine) as fresh:
         memory = memory_of(fresh, "session", "user")
         await memory.add(say())
         async with fresh.begin() as connection:
@@ -139,9 +139,9 @@ async def test_dropped_tables_are_made_again(shelf: str) -> None:
         assert [msg.content for msg in await memory.get_memory()] == ["anew"]
 
 
-@every_shelf
-async def test_tables_can_be_made_at_the_start(shelf: str) -> None:
-    async with engine_on(shelf) as engine, _fresh_database(shelf, engine) as fresh:
+@every_backend
+async def test_tables_can_be_made_at_the_start(backend: str) -> None:
+    async with engine_on(backend) as engine, _fresh_database(backend, engine) as fresh:
         await SQLStore(fresh).create_tables()
         async with fresh.connect() as connection:
             names = await connection.run_sync(lambda sync: inspect(sync).get_table_names())
@@ -177,8 +177,8 @@ async def test_tables_that_a_host_undoes_are_made_again() -> None:
 
 
 @every_server
-async def test_marks_set_from_an_old_snapshot_are_kept(shelf: str) -> None:
-    async with engine_on(shelf) as engine:
+async def test_marks_set_from_an_old_snapshot_are_kept(backend: str) -> None:
+    async with engine_on(backend) as engine:
         user, msg = f"user-{new_id()}", say()
         own = memory_of(engine, "session", user)
         await own.add(msg)
@@ -236,9 +236,9 @@ async def test_a_failing_read_does_not_spoil_the_hosts_transaction() -> None:
         assert await memory_of(engine, "session", user).size() == 1
 
 
-@every_shelf
-async def test_errors_show_nothing_of_what_users_said(shelf: str) -> None:
-    async with engine_on(shelf) as engine:
+@every_backend
+async def test_errors_show_nothing_of_what_users_said(backend: str) -> None:
+    async with engine_on(backend) as engine:
         store = SQLStore(engine)
         await store.create_tables()
         secret = Msg("Ann", "my password is hunter2", "user")
@@ -264,9 +264,9 @@ def test_a_url_is_refused_without_being_shown() -> None:
     assert "hunter2" not in str(caught.value)
 
 
-@every_shelf
-async def test_concurrent_limited_deletes_take_different_records(shelf: str) -> None:
-    async with engine_on(shelf) as engine:
+@every_backend
+async def test_concurrent_limited_deletes_take_different_records(backend: str) -> None:
+    async with engine_on(backend) as engine:
         store, scope = SQLStore(engine), fresh_scope()
         await store.append(scope, some(30))
         taken = await asyncio.gather(*(store.delete(scope, Where(limit=1)) for _ in range(30)))
@@ -275,9 +275,9 @@ async def test_concurrent_limited_deletes_take_different_records(shelf: str) -> 
         assert await store.count(scope) == 0
 
 
-@every_shelf
-async def test_concurrent_replaces_of_a_new_session_leave_the_last(shelf: str) -> None:
-    async with engine_on(shelf) as engine:
+@every_backend
+async def test_concurrent_replaces_of_a_new_session_leave_the_last(backend: str) -> None:
+    async with engine_on(backend) as engine:
         store = SQLStore(engine)
         for _ in range(5):
             scope, one = fresh_scope(), Where(ids=frozenset({"one"}))
@@ -287,9 +287,9 @@ async def test_concurrent_replaces_of_a_new_session_leave_the_last(shelf: str) -
             assert await store.count(scope) == 1
 
 
-@every_shelf
-async def test_a_message_may_carry_very_many_marks(shelf: str) -> None:
-    async with engine_on(shelf) as engine:
+@every_backend
+async def test_a_message_may_carry_very_many_marks(backend: str) -> None:
+    async with engine_on(backend) as engine:
         memory = memory_of(engine, "session", f"user-{new_id()}")
         marks = [f"{new_id()}-{n}" * 4 for n in range(300)]
         await memory.add(say(), marks=marks)
@@ -299,8 +299,8 @@ async def test_a_message_may_carry_very_many_marks(shelf: str) -> None:
 
 
 @every_server
-async def test_deleting_everything_leaves_no_trace_of_the_user(shelf: str) -> None:
-    async with engine_on(shelf) as engine:
+async def test_deleting_everything_leaves_no_trace_of_the_user(backend: str) -> None:
+    async with engine_on(backend) as engine:
         store, scope = SQLStore(engine), fresh_scope()
         await store.append(scope, some(3))
         await store.delete(scope)
@@ -313,9 +313,9 @@ async def test_deleting_everything_leaves_no_trace_of_the_user(shelf: str) -> No
 
 
 @asynccontextmanager
-async def _fresh_database(shelf: str, engine: AsyncEngine) -> AsyncIterator[AsyncEngine]:
+async def _fresh_database(backend: str, engine: AsyncEngine) -> AsyncIterator[AsyncEngine]:
     """Yield an engine on a database that has never seen our tables."""
-    if shelf == "sqlite":
+    if backend == "sqlite":
         yield engine
         return
     name = f"fresh_{new_id().lower()}"

@@ -1,4 +1,4 @@
-"""Every shelf and a model that fits on a page take the same random steps and must agree."""
+"""Every backend and a model that fits on a page take the same random steps and must agree."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from memoryspace import Msg, Record, Scope, Store, Where
 from memoryspace.message import new_id
 from memoryspace.testing import ManualClock
 
-from shelves import SHELVES, server_url, store_maker
+from backends import STORE_BACKENDS, server_url, store_maker
 
 IDS = st.sampled_from(["1", "2", "3", "a:b", "长", "*"])
 MARKS = st.frozensets(st.sampled_from(["x", "xx", "y", "压缩"]), max_size=2)
@@ -92,9 +92,9 @@ class Model:
 
 
 class SideBySide(RuleBasedStateMachine):
-    """One store and the model. The shelf is set by the test that runs it."""
+    """One store and the model. The backend is set by the test that runs it."""
 
-    shelf: str
+    backend: str
 
     def __init__(self) -> None:
         super().__init__()
@@ -106,7 +106,7 @@ class SideBySide(RuleBasedStateMachine):
         self.store: Store = self.runner.run(self._open())
 
     async def _open(self) -> Store:
-        make = await self.exit.enter_async_context(store_maker(self.shelf))
+        make = await self.exit.enter_async_context(store_maker(self.backend))
         return make(clock=self.clock)
 
     def teardown(self) -> None:
@@ -181,12 +181,12 @@ def _told(kept: list[Kept]) -> list[tuple[object, ...]]:
     return [(each.id, each.kind, each.text, each.marks, each.session) for each in kept]
 
 
-@pytest.mark.parametrize("shelf", SHELVES)
-def test_a_shelf_and_the_model_agree_after_any_steps(shelf: str) -> None:
-    if shelf in ("postgres", "mariadb", "redis"):
-        server_url(shelf)  # started, or skipped, before the first example
-    machine = type(f"On_{shelf}", (SideBySide,), {"shelf": shelf})
-    examples = 100 if shelf == "memory" else 15
+@pytest.mark.parametrize("backend", STORE_BACKENDS)
+def test_a_backend_and_the_model_agree_after_any_steps(backend: str) -> None:
+    if backend in ("postgres", "mariadb", "redis"):
+        server_url(backend)  # started, or skipped, before the first example
+    machine = type(f"On_{backend}", (SideBySide,), {"backend": backend})
+    examples = 100 if backend == "memory" else 15
     run_state_machine_as_test(
         machine, settings=settings(max_examples=examples, stateful_step_count=25)
     )

@@ -21,7 +21,7 @@ from memoryspace.store.sql.schema import records as table
 from memoryspace.testing import STORE_CONTRACT, ManualClock, StoreCheck, capture, fresh_scope
 from memoryspace.testing.store_tools import Mirror
 
-from shelves import SHELVES, SQL_SHELVES, server_url, sql_url, store_maker
+from backends import SQL_STORE_BACKENDS, STORE_BACKENDS, server_url, sql_url, store_maker
 
 IDS = st.sampled_from(["1", "2", "3", "a:b", "长"])
 SESSIONS = st.sampled_from(["one", "two", "three"])
@@ -31,7 +31,7 @@ CHOSEN = st.builds(Where, ids=st.none() | st.frozensets(IDS, max_size=2))
 
 
 class TellsAll(MemoryStore):
-    """A shelf that has nothing better than what the contract brings along."""
+    """A backend that has nothing better than what the contract brings along."""
 
     sessions = Store.sessions
     changes = Store.changes
@@ -44,7 +44,7 @@ def note(id_: str, expires_at: float | None = None) -> Record:
 class Followed(RuleBasedStateMachine):
     """One mirror looks after every step, another only now and then."""
 
-    shelf: str
+    backend: str
 
     def __init__(self) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class Followed(RuleBasedStateMachine):
         self.always, self.sometimes = Mirror(), Mirror()
 
     async def _open(self) -> Store:
-        make = await self.exit.enter_async_context(store_maker(self.shelf))
+        make = await self.exit.enter_async_context(store_maker(self.backend))
         return make(clock=self.clock)
 
     def teardown(self) -> None:
@@ -109,26 +109,26 @@ class Followed(RuleBasedStateMachine):
         assert self.runner.run(self.store.sessions(self.user)) == names
 
 
-@pytest.mark.parametrize("shelf", SHELVES)
-def test_a_mirror_and_the_shelf_agree_after_any_steps(shelf: str) -> None:
-    if shelf in ("postgres", "mariadb", "redis"):
-        server_url(shelf)  # started, or skipped, before the first example
-    machine = type(f"On_{shelf}", (Followed,), {"shelf": shelf})
-    examples = 100 if shelf in ("memory", "redis") else 15
+@pytest.mark.parametrize("backend", STORE_BACKENDS)
+def test_a_mirror_and_the_backend_agree_after_any_steps(backend: str) -> None:
+    if backend in ("postgres", "mariadb", "redis"):
+        server_url(backend)  # started, or skipped, before the first example
+    machine = type(f"On_{backend}", (Followed,), {"backend": backend})
+    examples = 100 if backend in ("memory", "redis") else 15
     run_state_machine_as_test(
         machine, settings=settings(max_examples=examples, stateful_step_count=25)
     )
 
 
 @pytest.mark.parametrize("check", STORE_CONTRACT, ids=lambda check: check.__name__[6:])
-async def test_a_shelf_without_a_feed_of_its_own_tells_everything(check: StoreCheck) -> None:
+async def test_a_backend_without_a_feed_of_its_own_tells_everything(check: StoreCheck) -> None:
     store = TellsAll()
     await check(lambda **options: TellsAll(**options) if options else store)
 
 
-@pytest.mark.parametrize("shelf", SHELVES)
-async def test_only_what_happened_is_told(shelf: str) -> None:
-    async with store_maker(shelf) as make:
+@pytest.mark.parametrize("backend", STORE_BACKENDS)
+async def test_only_what_happened_is_told(backend: str) -> None:
+    async with store_maker(backend) as make:
         store, user = make(), fresh_scope(None).user
         scopes = [Scope(user, f"session {n}") for n in range(3)]
         for scope in scopes:
@@ -161,9 +161,9 @@ async def test_only_what_happened_is_told(shelf: str) -> None:
         assert {*both.kept} == {"session 1", "session 2"}
 
 
-@pytest.mark.parametrize("shelf", SHELVES)
-async def test_changes_of_very_many_sessions_are_told(shelf: str) -> None:
-    async with store_maker(shelf) as make:
+@pytest.mark.parametrize("backend", STORE_BACKENDS)
+async def test_changes_of_very_many_sessions_are_told(backend: str) -> None:
+    async with store_maker(backend) as make:
         store, user, mirror = make(), fresh_scope(None).user, Mirror()
         scopes = [Scope(user, f"session {n}") for n in range(230)]
         for scope in scopes:
@@ -190,9 +190,9 @@ async def _check_corrupt_is_told_of_once(store: Store, scope: Scope) -> None:
     assert [(each.name, each.data["id"]) for each in events] == [("record_corrupt", "bad")]
 
 
-@pytest.mark.parametrize("shelf", SQL_SHELVES)
-async def test_a_broken_row_is_reported_and_not_read_again(shelf: str, tmp_path: str) -> None:
-    engine = create_async_engine(sql_url(shelf, tmp_path))
+@pytest.mark.parametrize("backend", SQL_STORE_BACKENDS)
+async def test_a_broken_row_is_reported_and_not_read_again(backend: str, tmp_path: str) -> None:
+    engine = create_async_engine(sql_url(backend, tmp_path))
     store, scope = SQLStore(engine), fresh_scope()
     await store.append(scope, [note("good"), note("bad")])
     async with engine.begin() as connection:

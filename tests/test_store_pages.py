@@ -14,7 +14,7 @@ from memoryspace import Record, RedisStore, Scope, SQLStore, Where
 from memoryspace.store.sessions import Sessions
 from memoryspace.testing import fresh_scope
 
-from shelves import server_url, sql_url
+from backends import server_url, sql_url
 
 
 class Looked:
@@ -111,15 +111,15 @@ async def test_a_page_in_redis_costs_the_same_commands_wherever_it_is() -> None:
     await client.aclose()
 
 
-@pytest.mark.parametrize("shelf", ["sqlite", "postgres", "mariadb"])
-async def test_a_page_in_a_database_is_found_by_an_index(shelf: str, tmp_path: str) -> None:
-    engine = create_async_engine(sql_url(shelf, tmp_path))
+@pytest.mark.parametrize("backend", ["sqlite", "postgres", "mariadb"])
+async def test_a_page_in_a_database_is_found_by_an_index(backend: str, tmp_path: str) -> None:
+    engine = create_async_engine(sql_url(backend, tmp_path))
     store, few, many = SQLStore(engine), fresh_scope(), fresh_scope()
     for scope, number in ((many, 3_000), (few, 200)):
         await store.append(scope, [Record(str(n), f"note {n}", kind="note") for n in range(number)])
     sent: list[tuple[str, Any]] = []
     async with engine.begin() as connection:
-        of_table = "ANALYZE TABLE memoryspace_record" if shelf == "mariadb" else "ANALYZE"
+        of_table = "ANALYZE TABLE memoryspace_record" if backend == "mariadb" else "ANALYZE"
         await connection.exec_driver_sql(of_table)
 
     @event.listens_for(engine.sync_engine, "before_cursor_execute")
@@ -130,7 +130,7 @@ async def test_a_page_in_a_database_is_found_by_an_index(shelf: str, tmp_path: s
     found = await store.select(Scope(few.user), where)
     assert [each.id for each in found] == [str(n) for n in range(90, 100)]
     statement, values = sent[-1]
-    explain = "EXPLAIN QUERY PLAN " if shelf == "sqlite" else "EXPLAIN "
+    explain = "EXPLAIN QUERY PLAN " if backend == "sqlite" else "EXPLAIN "
     async with engine.connect() as connection:
         rows = await connection.exec_driver_sql(explain + statement, values)
         plan = " ".join(str(row) for row in rows)

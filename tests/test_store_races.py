@@ -17,13 +17,13 @@ from memoryspace import Record, RedisStore, Scope, SQLStore, Store, Where
 from memoryspace.message import new_id
 from memoryspace.testing.store_tools import Mirror
 
-SHELVES = ["sqlite", "postgres", "mariadb", "redis"]
+STORE_BACKENDS = ["sqlite", "postgres", "mariadb", "redis"]
 COUNTER = "counter"
 
 
 @asynccontextmanager
-async def store_at(shelf: str, url: str) -> AsyncIterator[Store]:
-    async with RedisStore(url) if shelf == "redis" else SQLStore(url) as store:
+async def store_at(backend: str, url: str) -> AsyncIterator[Store]:
+    async with RedisStore(url) if backend == "redis" else SQLStore(url) as store:
         yield store
 
 
@@ -53,8 +53,8 @@ async def write(store: Store, user: str, number: int, step: int) -> None:
         await store.replace(Scope(user, "shared"), Where(ids=old), notes[1:], if_found=True)
 
 
-async def main(deed: str, shelf: str, url: str, user: str, number: int, count: int) -> None:
-    async with store_at(shelf, url) as store:
+async def main(deed: str, backend: str, url: str, user: str, number: int, count: int) -> None:
+    async with store_at(backend, url) as store:
         for step in range(count):
             if deed == "increment":
                 await increment(store, Scope(user, "session"))
@@ -63,11 +63,11 @@ async def main(deed: str, shelf: str, url: str, user: str, number: int, count: i
 
 
 async def started(
-    deed: str, shelf: str, url: str, user: str, count: int
+    deed: str, backend: str, url: str, user: str, count: int
 ) -> list[asyncio.subprocess.Process]:
     return [
         await asyncio.create_subprocess_exec(
-            sys.executable, __file__, deed, shelf, url, user, str(number), str(count),
+            sys.executable, __file__, deed, backend, url, user, str(number), str(count),
             stderr=asyncio.subprocess.PIPE,
         )
         for number in range(4)
@@ -80,32 +80,32 @@ async def ended(processes: list[asyncio.subprocess.Process]) -> None:
         assert process.returncode == 0, errors.decode()
 
 
-def url_of(shelf: str, folder: Path) -> str:
-    from shelves import server_url, sql_url
+def url_of(backend: str, folder: Path) -> str:
+    from backends import server_url, sql_url
 
-    return server_url("redis") if shelf == "redis" else sql_url(shelf, folder)
+    return server_url("redis") if backend == "redis" else sql_url(backend, folder)
 
 
-@pytest.mark.parametrize("shelf", SHELVES)
-async def test_four_processes_count_to_a_hundred(shelf: str, tmp_path: Path) -> None:
-    url, user = url_of(shelf, tmp_path), f"user-{new_id()}"
-    async with store_at(shelf, url) as store:
+@pytest.mark.parametrize("backend", STORE_BACKENDS)
+async def test_four_processes_count_to_a_hundred(backend: str, tmp_path: Path) -> None:
+    url, user = url_of(backend, tmp_path), f"user-{new_id()}"
+    async with store_at(backend, url) as store:
         scope = Scope(user, "session")
         await store.append(scope, [counter(0)])
-        await ended(await started("increment", shelf, url, user, 25))
+        await ended(await started("increment", backend, url, user, 25))
         (found,) = await store.select(scope)
         assert found.value == {"value": 100}
 
 
-@pytest.mark.parametrize("shelf", SHELVES)
+@pytest.mark.parametrize("backend", STORE_BACKENDS)
 async def test_a_reader_misses_nothing_of_what_four_processes_write(
-    shelf: str, tmp_path: Path
+    backend: str, tmp_path: Path
 ) -> None:
-    url, user, mirror = url_of(shelf, tmp_path), f"user-{new_id()}", Mirror()
+    url, user, mirror = url_of(backend, tmp_path), f"user-{new_id()}", Mirror()
     told: list[int] = []
-    async with store_at(shelf, url) as store:
+    async with store_at(backend, url) as store:
         await store.changes(user)
-        ending = asyncio.ensure_future(ended(await started("write", shelf, url, user, 25)))
+        ending = asyncio.ensure_future(ended(await started("write", backend, url, user, 25)))
         while not ending.done():
             told += [each.seq for each in (await mirror.catch_up(store, user)).records]
             await asyncio.sleep(0)
@@ -118,5 +118,5 @@ async def test_a_reader_misses_nothing_of_what_four_processes_write(
 
 
 if __name__ == "__main__":
-    deed, shelf, url, user, number, count = sys.argv[1:]
-    asyncio.run(main(deed, shelf, url, user, int(number), int(count)))
+    deed, backend, url, user, number, count = sys.argv[1:]
+    asyncio.run(main(deed, backend, url, user, int(number), int(count)))

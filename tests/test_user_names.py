@@ -1,4 +1,4 @@
-"""The names of users that shelves in this process keep in order."""
+"""The names of users that backends in this process keep in order."""
 
 from __future__ import annotations
 

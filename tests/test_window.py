@@ -41,7 +41,7 @@ from memoryspace.testing.providers import (
 )
 from memoryspace.token import EstimatedTokenCounter
 
-from shelves import SHELVES, memory_maker
+from backends import STORE_BACKENDS, memory_maker
 
 SMALL = Limits(budget=600, keep_recent=4, tool_result=100, preview=40, summary=80)
 
@@ -156,9 +156,9 @@ async def test_what_fits_is_shown_as_it_is() -> None:
     assert window.report is None
 
 
-@pytest.mark.parametrize("shelf", SHELVES)
-async def test_a_window_on_every_shelf_survives_a_restart(shelf: str) -> None:
-    async with memory_maker(shelf) as make:
+@pytest.mark.parametrize("backend", STORE_BACKENDS)
+async def test_a_window_on_every_backend_survives_a_restart(backend: str) -> None:
+    async with memory_maker(backend) as make:
         user, archive, said = f"user-{new_id()}", RAMArchive(), talk(12)
         async with make(user, "session") as memory:
             await memory.add(said)
@@ -179,9 +179,9 @@ async def test_a_window_on_every_shelf_survives_a_restart(shelf: str) -> None:
             await check_nothing_is_lost(reopened, ids(said + late))
 
 
-@pytest.mark.parametrize("shelf", SHELVES)
-async def test_of_two_who_set_the_summary_one_is_told_that_it_was_late(shelf: str) -> None:
-    async with memory_maker(shelf) as make:
+@pytest.mark.parametrize("backend", STORE_BACKENDS)
+async def test_of_two_who_set_the_summary_one_is_told_that_it_was_late(backend: str) -> None:
+    async with memory_maker(backend) as make:
         user = f"user-{new_id()}"
         one, two = make(user, "session"), make(user, "session")
         await one.add(says("Hello."))
@@ -428,9 +428,9 @@ async def test_another_message_under_the_same_id_is_noticed() -> None:
 # -- several at once, and in pieces ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("shelf", ["memory", "sqlite", "redis"])
-async def test_windows_that_compact_at_once_lose_nothing(shelf: str) -> None:
-    async with memory_maker(shelf) as make:
+@pytest.mark.parametrize("backend", ["memory", "sqlite", "redis"])
+async def test_windows_that_compact_at_once_lose_nothing(backend: str) -> None:
+    async with memory_maker(backend) as make:
         user, archive, said = f"user-{new_id()}", RAMArchive(), talk(12)
         memories = [make(user, "session") for _ in range(4)]
         await memories[0].add(said)

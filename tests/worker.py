@@ -11,8 +11,8 @@ from memoryspace import AsyncSQLAlchemyMemory, MemoryBase, Msg, RedisMemory
 
 
 @asynccontextmanager
-async def memory_at(shelf: str, url: str, user: str) -> AsyncIterator[MemoryBase]:
-    if shelf == "redis":
+async def memory_at(backend: str, url: str, user: str) -> AsyncIterator[MemoryBase]:
+    if backend == "redis":
         from redis.asyncio import Redis
 
         client = Redis.from_url(url)
@@ -26,12 +26,12 @@ async def memory_at(shelf: str, url: str, user: str) -> AsyncIterator[MemoryBase
     await engine.dispose()
 
 
-async def main(shelf: str, url: str, user: str, first: int, count: int) -> None:
-    async with memory_at(shelf, url, user) as memory:
+async def main(backend: str, url: str, user: str, first: int, count: int) -> None:
+    async with memory_at(backend, url, user) as memory:
         for number in range(first, first + count):
             await memory.add(Msg("worker", str(number), "user"), marks=f"from {first}")
 
 
 if __name__ == "__main__":
-    shelf, url, user, first, count = sys.argv[1:]
-    asyncio.run(main(shelf, url, user, int(first), int(count)))
+    backend, url, user, first, count = sys.argv[1:]
+    asyncio.run(main(backend, url, user, int(first), int(count)))

@@ -37,7 +37,7 @@ from ..boards.recall_boards import embedder_of
 from ..harness.benchmark import Benchmark, Grid, Raw, Run
 from ..harness.experiment import CannotRun
 from ..harness.options import Flags, option
-from ..memories.shelves import place_of
+from ..memories.backends import place_of
 from ..speed import servers
 
 FIRST = 10  # places that are compared

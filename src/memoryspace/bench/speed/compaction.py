@@ -44,13 +44,13 @@ def history(size: int) -> list[dict[str, Any]]:
     for turn in range(size // 4):
         id = f"call-{turn}"
         call = {"type": "tool_use", "id": id, "name": "search", "input": {"query": f"part {turn}"}}
-        output = f"Result {turn}: " + "shelf 12 holds seven boxes of screws. " * 12
+        output = f"Result {turn}: " + "backend 12 holds seven boxes of screws. " * 12
         result = {"type": "tool_result", "id": id, "name": "search", "output": output}
         said: list[tuple[str, str, Any]] = [
             ("Ann", "user", f"Please find part number {turn} and tell me where it is kept."),
             ("Bob", "assistant", [call]),
             ("system", "system", [result]),
-            ("Bob", "assistant", f"Part {turn} is on shelf 12, beside the seven boxes."),
+            ("Bob", "assistant", f"Part {turn} is on backend 12, beside the seven boxes."),
         ]
         found += [{"name": name, "role": role, "content": content} for name, role, content in said]
     return found

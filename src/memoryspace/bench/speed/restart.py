@@ -31,7 +31,7 @@ from ...service.stored import StoredMemoryService
 from ..harness.benchmark import Benchmark, Grid, Raw, Run
 from ..harness.experiment import CannotRun
 from ..harness.options import Flags, option
-from ..memories.shelves import place_of
+from ..memories.backends import place_of
 from . import servers
 
 BACKENDS = ("space", "sqlite", "postgres", "redis")

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from ..harness.experiment import CannotRun
-from ..memories.shelves import VARIABLE
+from ..memories.backends import VARIABLE
 
 _SECONDS = 30  # to start in
 _SYNCED = ("--appendonly", "yes", "--appendfsync", "always")

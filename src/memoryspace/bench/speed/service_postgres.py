@@ -32,7 +32,7 @@ from ...store import SQLStore
 from ..harness.benchmark import Benchmark, Grid, Raw, Run
 from ..harness.measuring import percentile
 from ..harness.options import Flags, option
-from ..memories.shelves import place_of
+from ..memories.backends import place_of
 from .recall_speed import words_of
 
 SEED = 20261116

@@ -1,4 +1,4 @@
-"""Agents that write at the same time: threads, tasks or processes over one shelf or their own.
+"""Agents that write at the same time: threads, tasks or processes over one backend or their own.
 
 Each stores records of its own, numbered, reads each back, and notes how long it waited. As a
 module it is one agent process: it says that it is ready, waits to be told to go, and reports.
@@ -20,7 +20,7 @@ from ...kernel import AsyncMemoryManager, Durability, MemoryManager
 from ...message import Msg
 from ...record import Record, Scope
 from ...store import Store
-from ..memories.shelves import open_shelf, place_of
+from ..memories.backends import open_backend, place_of
 from .children import order_of, say
 
 CAPACITY = 1 << 28
@@ -32,7 +32,7 @@ class Order(Struct):
 
     agent: int
     count: int
-    shelf: str
+    backend: str
     folder: str
     sync: str
     user: str = "agents"
@@ -132,23 +132,23 @@ def ids_in_space(folder: str, sync: str) -> Sequence[str]:
         return [each.id for each in space.objects() if each.payload["text"] == text_of(each.id)]
 
 
-async def ids_in_store(shelf: str, place: str, user: str) -> Sequence[str]:
+async def ids_in_store(backend: str, place: str, user: str) -> Sequence[str]:
     """Return the names of all whole records of a session, in its order."""
-    async with open_shelf(shelf, place) as store:
+    async with open_backend(backend, place) as store:
         found = await store.select(Scope(user, "shared"))
     return [each.id for each in found if each.text == text_of(each.id)]
 
 
-async def forget(shelf: str, place: str, user: str) -> None:
+async def forget(backend: str, place: str, user: str) -> None:
     """Leave nothing behind on somebody's server."""
-    async with open_shelf(shelf, place) as store:
+    async with open_backend(backend, place) as store:
         await store.delete(Scope(user))
 
 
 def main() -> None:
     """Be one agent process."""
     order = order_of(Order)
-    if order.shelf == SPACE:
+    if order.backend == SPACE:
         folder = str(Path(order.folder, f"agent-{order.agent}"))
         with open_space(folder, order.sync) as space:
             _wait_for_the_others()
@@ -158,8 +158,8 @@ def main() -> None:
 
 
 async def _on_store(order: Order) -> None:
-    place = place_of(order.shelf, order.folder)  # an address is no argument: others see those
-    async with open_shelf(order.shelf, place) as store:
+    place = place_of(order.backend, order.folder)  # an address is no argument: others see those
+    async with open_backend(order.backend, place) as store:
         scope = Scope(order.user, "shared")
         await store.count(scope)  # connected, before the time counts
         _wait_for_the_others()

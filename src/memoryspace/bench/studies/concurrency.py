@@ -33,7 +33,7 @@ from ..harness.experiment import (
 from ..harness.findings import Findings, NotMeasured
 from ..harness.measuring import spread
 from ..harness.options import Options, option
-from ..memories.shelves import SHELVES, missing_said, open_shelf, place_of
+from ..memories.backends import STORE_BACKENDS, missing_said, open_backend, place_of
 from .agents import (
     SPACE,
     Order,
@@ -47,7 +47,7 @@ from .agents import (
 )
 from .children import spawn
 
-SHARED = tuple(name for name, shelf in SHELVES.items() if shelf.shared)
+SHARED = tuple(name for name, backend in STORE_BACKENDS.items() if backend.shared)
 SYNCS = ("always", "group:5", "os")
 _WAITS = 2000  # of all waits that are kept for the distribution
 
@@ -59,7 +59,7 @@ class ConcurrencyOptions(Options):
     threads: tuple[int, ...] = option((1, 2, 4, 8, 16, 64), "agents", quick=(1, 4))
     tasks: tuple[int, ...] = option((1, 2, 4, 8, 16, 64, 256), "agents", quick=(1, 16))
     processes: tuple[int, ...] = option((1, 2, 4, 8), "agents", quick=(1, 2))
-    shelves: tuple[str, ...] = option(
+    backends: tuple[str, ...] = option(
         SHARED, "that processes share", choices=SHARED, quick=("sqlite",)
     )
     syncs: tuple[str, ...] = option(
@@ -72,7 +72,7 @@ class ConcurrencyOptions(Options):
 def cells(options: ConcurrencyOptions, data: Data) -> list[Cell]:
     """Return a cell for each kind and number of agents."""
     made: list[dict[str, Parameter]] = [
-        {"kind": kind, "shelf": SPACE, "sync": sync, "agents": agents}
+        {"kind": kind, "backend": SPACE, "sync": sync, "agents": agents}
         for kind, counts in (
             ("threads", options.threads),
             ("tasks", options.tasks),
@@ -82,8 +82,8 @@ def cells(options: ConcurrencyOptions, data: Data) -> list[Cell]:
         for agents in counts
     ]
     made += [
-        {"kind": "processes", "shelf": shelf, "sync": None, "agents": agents}
-        for shelf in options.shelves
+        {"kind": "processes", "backend": backend, "sync": None, "agents": agents}
+        for backend in options.backends
         for agents in options.processes
     ]
     return [
@@ -96,8 +96,8 @@ def cells(options: ConcurrencyOptions, data: Data) -> list[Cell]:
 def run(cell: Cell, data: Data) -> CellResult:
     """Let agents work, then count."""
     with tempfile.TemporaryDirectory(prefix="memoryspace-bench-") as folder:
-        if cell["shelf"] != SPACE:
-            return _on_shelf(cell, folder)
+        if cell["backend"] != SPACE:
+            return _on_backend(cell, folder)
         agents, count = integer(cell, "agents"), integer(cell, "records")
         sync = str(cell["sync"])
         if cell["kind"] == "processes":
@@ -134,21 +134,21 @@ def in_processes(order: Order, agents: int) -> list[Worked]:
     return [msgspec.json.decode(line, type=Worked) for line in lines]
 
 
-def _on_shelf(cell: Cell, folder: str) -> CellResult:
-    shelf, agents = str(cell["shelf"]), integer(cell, "agents")
-    place, user = place_of(shelf, folder), f"bench-{new_id()}"
+def _on_backend(cell: Cell, folder: str) -> CellResult:
+    backend, agents = str(cell["backend"]), integer(cell, "agents")
+    place, user = place_of(backend, folder), f"bench-{new_id()}"
 
     async def prepare() -> None:
-        async with open_shelf(shelf, place) as store:
+        async with open_backend(backend, place) as store:
             await store.sessions(user)  # the tables are there before many want to make them
 
-    with missing_said(shelf):
+    with missing_said(backend):
         asyncio.run(prepare())
     try:
-        worked = in_processes(Order(0, integer(cell, "records"), shelf, folder, "", user), agents)
-        return _result(cell, worked, asyncio.run(ids_in_store(shelf, place, user)))
+        worked = in_processes(Order(0, integer(cell, "records"), backend, folder, "", user), agents)
+        return _result(cell, worked, asyncio.run(ids_in_store(backend, place, user)))
     finally:
-        asyncio.run(forget(shelf, place, user))
+        asyncio.run(forget(backend, place, user))
 
 
 def _result(cell: Cell, worked: Sequence[Worked], found: Sequence[str]) -> CellResult:
@@ -187,7 +187,7 @@ def _nothing_lost(found: Findings) -> bool:
 
 
 def _gain(found: Findings, kind: str, agents: int) -> float:
-    where = {"kind": kind, "shelf": SPACE, "sync": "always"}
+    where = {"kind": kind, "backend": SPACE, "sync": "always"}
     alone = found.mean("per_s", {**where, "agents": 1})
     return found.mean("per_s", {**where, "agents": agents}) / alone
 
@@ -209,23 +209,23 @@ EXPERIMENT = Experiment(
             "Agents that store records one by one",
             columns=("acknowledged", "lost", "doubled", "strange", "out_of_order", "per_s",
                      "wait_p50_ms", "wait_p99_ms", "wait_max_ms"),
-            rows=("kind", "shelf", "sync", "agents"),
+            rows=("kind", "backend", "sync", "agents"),
             note="Lost: acknowledged and not there when all is opened anew. Threads and tasks "
             "share one space; processes have a space each, or append to one session of a store.",
         ),
     ),
     plots=(
         Plot("concurrency-always", "Durable records a second, each synced", "lines", "per_s",
-             "agents", "kind", where={"shelf": SPACE, "sync": "always"}, y_label="records a second",
-             log_x=True, log_y=True),
+             "agents", "kind", where={"backend": SPACE, "sync": "always"},
+             y_label="records a second", log_x=True, log_y=True),
         Plot("concurrency-syncs", "Records a second by sync policy", "lines", "per_s", "agents",
-             "sync", facet="kind", where={"shelf": SPACE}, y_label="records a second", log_x=True,
+             "sync", facet="kind", where={"backend": SPACE}, y_label="records a second", log_x=True,
              log_y=True),
         Plot("concurrency-shared", "Processes that share one session of a store", "lines", "per_s",
-             "agents", "shelf", where={"shelf": SHARED}, y_label="records a second", log_x=True,
+             "agents", "backend", where={"backend": SHARED}, y_label="records a second", log_x=True,
              log_y=True),
         Plot("concurrency-waits", "How long an agent waits for a record to be safe", "cdf",
-             "wait_ms", group="agents", facet="kind", where={"shelf": SPACE, "sync": "always"},
+             "wait_ms", group="agents", facet="kind", where={"backend": SPACE, "sync": "always"},
              x_label="ms", log_x=True),
     ),
     claims=(

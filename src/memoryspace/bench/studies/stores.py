@@ -1,4 +1,4 @@
-"""Every shelf side by side: what a store's verbs cost, by how many records a session has.
+"""Every backend side by side: what a store's verbs cost, by how many records a session has.
 
 A session is filled, then each verb is timed on it: ``append`` of one record, ``select`` of
 everything, of the newest 20 and of what has a mark, ``count``, ``mark`` and ``delete`` of 20.
@@ -23,7 +23,7 @@ from ..harness.findings import Findings
 from ..harness.measuring import spread
 from ..harness.options import Options, option
 from ..harness.samples import Words
-from ..memories.shelves import SHELVES, missing_said, open_shelf, place_of
+from ..memories.backends import STORE_BACKENDS, missing_said, open_backend, place_of
 
 BATCH = 100  # records appended at once while a session is filled
 SOME = 20  # records of a page, and those that are marked or deleted at once
@@ -43,10 +43,13 @@ VERBS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class StoreOptions(Options):
-    """Which shelves, how many records, how often each verb is timed."""
+    """Which backends, how many records, how often each verb is timed."""
 
-    shelves: tuple[str, ...] = option(
-        tuple(SHELVES), "which", choices=tuple(SHELVES), quick=("memory", "space", "sqlite")
+    backends: tuple[str, ...] = option(
+        tuple(STORE_BACKENDS),
+        "which",
+        choices=tuple(STORE_BACKENDS),
+        quick=("memory", "space", "sqlite"),
     )
     records: tuple[int, ...] = option(
         (100, 1000, 10_000, 100_000), "of a session", quick=(100, 1000)
@@ -56,10 +59,10 @@ class StoreOptions(Options):
 
 
 def cells(options: StoreOptions, data: Data) -> list[Cell]:
-    """Return a cell for each shelf and number of records."""
+    """Return a cell for each backend and number of records."""
     return [
-        {"shelf": shelf, "records": records, "rounds": options.rounds, "seed": seed}
-        for shelf in options.shelves
+        {"backend": backend, "records": records, "rounds": options.rounds, "seed": seed}
+        for backend in options.backends
         for records in options.records
         for seed in options.seeds
     ]
@@ -67,13 +70,13 @@ def cells(options: StoreOptions, data: Data) -> list[Cell]:
 
 def run(cell: Cell, data: Data) -> CellResult:
     """Fill a session and time the verbs."""
-    shelf = str(cell["shelf"])
-    with tempfile.TemporaryDirectory(prefix="memoryspace-bench-") as folder, missing_said(shelf):
-        return asyncio.run(_measured(cell, place_of(shelf, folder)))
+    backend = str(cell["backend"])
+    with tempfile.TemporaryDirectory(prefix="memoryspace-bench-") as folder, missing_said(backend):
+        return asyncio.run(_measured(cell, place_of(backend, folder)))
 
 
 async def _measured(cell: Cell, place: str) -> CellResult:
-    async with open_shelf(str(cell["shelf"]), place) as store:
+    async with open_backend(str(cell["backend"]), place) as store:
         timing = Timing(store, cell)
         try:
             return await timing.run(integer(cell, "records"), integer(cell, "rounds"))
@@ -168,7 +171,7 @@ def _all_right(found: Findings) -> bool:
 
 EXPERIMENT = Experiment(
     "stores",
-    "what each verb of a store costs on every shelf, by the length of a session",
+    "what each verb of a store costs on every backend, by the length of a session",
     StoreOptions,
     cells,
     run,
@@ -176,26 +179,27 @@ EXPERIMENT = Experiment(
         Table(
             "Microseconds a call, median",
             columns=("wrong", "fill_per_s", *(f"{verb}_p50_us" for verb in VERBS)),
-            rows=("shelf", "records"),
+            rows=("backend", "records"),
             note="fill: records a second, 100 at once. space and sqlite sync each change to the "
             "disk as they come, space-os leaves that to the system; servers as they are set up.",
         ),
         Table(
             "Microseconds a call, 99th percentile",
             columns=tuple(f"{verb}_p99_us" for verb in VERBS),
-            rows=("shelf", "records"),
+            rows=("backend", "records"),
         ),
     ),
     plots=(
         *(
             Plot(f"stores-{verb.replace('_', '-')}", about.capitalize(), "lines",
-                 f"{verb}_p50_us", "records", "shelf", y_label="µs a call", log_x=True, log_y=True)
+                 f"{verb}_p50_us", "records", "backend", y_label="µs a call", log_x=True,
+                 log_y=True)
             for verb, about in VERBS.items()
         ),
         Plot("stores-fill", "Records appended a second, 100 at once", "lines", "fill_per_s",
-             "records", "shelf", log_x=True, log_y=True),
+             "records", "backend", log_x=True, log_y=True),
         Plot("stores-waits", "How long appending one record takes", "cdf", "append_us",
-             group="shelf", facet="records", x_label="µs", log_x=True),
+             group="backend", facet="records", x_label="µs", log_x=True),
     ),
-    claims=(Claim("every shelf gives the same answers", _all_right),),
+    claims=(Claim("every backend gives the same answers", _all_right),),
 )  # fmt: skip

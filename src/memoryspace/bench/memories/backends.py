@@ -1,4 +1,4 @@
-"""Every shelf that records can stand on, by name, and how it is opened.
+"""Every backend that records can stand on, by name, and how it is opened.
 
 A server is one that you name in the environment: ``MEMORYSPACE_BENCH_POSTGRES``, ``…_MARIADB``,
 ``…_REDIS``. Addresses hold passwords, so they are no options, which are written into the results.
@@ -21,8 +21,8 @@ VARIABLE = "MEMORYSPACE_BENCH_"
 
 
 @dataclass(frozen=True)
-class Shelf:
-    """How a shelf is opened at an address, or in a folder; ``shared``: by several processes."""
+class Backend:
+    """How a backend is opened at an address, or in a folder; ``shared``: by several processes."""
 
     open: Callable[[str], Store]
     server: bool = False
@@ -47,22 +47,22 @@ def _redis(url: str) -> Store:
     return RedisStore(url)
 
 
-SHELVES: Mapping[str, Shelf] = {
-    "memory": Shelf(lambda folder: MemoryStore()),
-    "space": Shelf(lambda folder: _space(folder, "always")),
-    "space-os": Shelf(lambda folder: _space(folder, "os")),
-    "sqlite": Shelf(
+STORE_BACKENDS: Mapping[str, Backend] = {
+    "memory": Backend(lambda folder: MemoryStore()),
+    "space": Backend(lambda folder: _space(folder, "always")),
+    "space-os": Backend(lambda folder: _space(folder, "os")),
+    "sqlite": Backend(
         lambda folder: _sql(f"sqlite+aiosqlite:///{Path(folder, 'records.db')}"), shared=True
     ),
-    "postgres": Shelf(_sql, server=True, shared=True),
-    "mariadb": Shelf(_sql, server=True, shared=True),
-    "redis": Shelf(_redis, server=True, shared=True),
+    "postgres": Backend(_sql, server=True, shared=True),
+    "mariadb": Backend(_sql, server=True, shared=True),
+    "redis": Backend(_redis, server=True, shared=True),
 }
 
 
 def place_of(name: str, folder: str) -> str:
-    """Return where a shelf stands: the folder, or the address of its server."""
-    if not SHELVES[name].server:
+    """Return where a backend stands: the folder, or the address of its server."""
+    if not STORE_BACKENDS[name].server:
         return folder
     variable = VARIABLE + name.upper()
     address = os.environ.get(variable)
@@ -71,10 +71,10 @@ def place_of(name: str, folder: str) -> str:
     return address
 
 
-def open_shelf(name: str, place: str) -> Store:
-    """Open a shelf; the caller closes it."""
+def open_backend(name: str, place: str) -> Store:
+    """Open a backend; the caller closes it."""
     with missing_said(name):
-        return SHELVES[name].open(place)
+        return STORE_BACKENDS[name].open(place)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Every shelf under one roof: how to open a store or a memory of each kind for a test."""
+"""Every backend under one roof: how to open a store or a memory of each kind for a test."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from memoryspace.kernel import Durability, RamColdStorage, Runtime, TieredMemory
 
 import servers
 
-SQL_SHELVES = ["sqlite", "sqlite-memory", "postgres", "mariadb"]
-SHARED_SHELVES = ["sqlite", "postgres", "mariadb", "redis"]  # between processes
-SHELVES = ["memory", "space", *SQL_SHELVES, "redis"]
+SQL_STORE_BACKENDS = ["sqlite", "sqlite-memory", "postgres", "mariadb"]
+SHARED_STORE_BACKENDS = ["sqlite", "postgres", "mariadb", "redis"]  # between processes
+STORE_BACKENDS = ["memory", "space", *SQL_STORE_BACKENDS, "redis"]
 
 TINY_HEAP = 1 << 14  # bytes; what does not fit is demoted
 
@@ -55,18 +55,18 @@ def no_server(error: servers.NoServerError) -> NoReturn:
     pytest.skip(f"NO SERVER: {error}")
 
 
-def sql_url(shelf: str, folder: str | Path) -> str:
-    if shelf == "sqlite":
+def sql_url(backend: str, folder: str | Path) -> str:
+    if backend == "sqlite":
         return f"sqlite+aiosqlite:///{folder}/memory.db"
-    if shelf == "sqlite-memory":
+    if backend == "sqlite-memory":
         return "sqlite+aiosqlite://"
-    return server_url(shelf)
+    return server_url(backend)
 
 
 @asynccontextmanager
-async def store_maker(shelf: str) -> AsyncIterator[StoreMaker]:
+async def store_maker(backend: str) -> AsyncIterator[StoreMaker]:
     """Yield a function that makes stores over the same data: ``make(clock=…, events=…)``."""
-    if shelf == "memory":
+    if backend == "memory":
         made: list[MemoryStore] = []
 
         def make_memory_store(**options: Any) -> MemoryStore:
@@ -75,16 +75,16 @@ async def store_maker(shelf: str) -> AsyncIterator[StoreMaker]:
             return made[-1]
 
         yield make_memory_store
-    elif shelf == "space":
+    elif backend == "space":
         async with space_stores() as make_space_store:
             yield make_space_store
-    elif shelf == "redis":
+    elif backend == "redis":
         client = Redis.from_url(server_url("redis"))
         yield lambda **options: RedisStore(client, **options)
         await client.aclose()
     else:
         with TemporaryDirectory() as folder:
-            engine = create_async_engine(sql_url(shelf, folder))
+            engine = create_async_engine(sql_url(backend, folder))
             yield lambda **options: SQLStore(engine, **options)
             await engine.dispose()
 
@@ -117,12 +117,12 @@ async def space_stores() -> AsyncIterator[StoreMaker]:
 
 
 @asynccontextmanager
-async def memory_maker(shelf: str) -> AsyncIterator[MemoryMaker]:
+async def memory_maker(backend: str) -> AsyncIterator[MemoryMaker]:
     """Yield a function that makes memories over the same data: ``make(user_id, session_id)``."""
-    if shelf == "memory":
+    if backend == "memory":
         store = MemoryStore()
         yield lambda user, session: InMemoryMemory(store=store, user_id=user, session_id=session)
-    elif shelf == "space":
+    elif backend == "space":
         with TemporaryDirectory() as folder:
             made: list[SpaceMemory] = []
 
@@ -135,12 +135,12 @@ async def memory_maker(shelf: str) -> AsyncIterator[MemoryMaker]:
             yield make_space_memory
             for memory in made:
                 await memory.close()
-    elif shelf == "redis":
+    elif backend == "redis":
         client = Redis.from_url(server_url("redis"))
         yield lambda user, session: RedisMemory(session, user, client=client)
         await client.aclose()
     else:
         with TemporaryDirectory() as folder:
-            engine = create_async_engine(sql_url(shelf, folder))
+            engine = create_async_engine(sql_url(backend, folder))
             yield lambda user, session: AsyncSQLAlchemyMemory(engine, session, user)
             await engine.dispose()
