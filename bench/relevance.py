@@ -31,7 +31,7 @@ from memoryspace.evaluation.boards import BOARDS, asked_at
 from memoryspace.evaluation.boards import filled as with_corpus
 from memoryspace.retrieval import AllOf, Condition, Only, Recall, relevance
 from memoryspace.retrieval.conditions import ANYTHING
-from memoryspace.retrieval.recall import _Asked
+from memoryspace.retrieval.recall import _SearchRequest
 
 WEIGHTS = Path(relevance.__file__).with_name("relevance.json")
 PLOT = Path(__file__).parent.parent / "results" / "relevance.svg"
@@ -125,7 +125,7 @@ def _of_boards(data: Path, embedder: Embedder | None) -> Iterator[Tried]:
 
 
 def _first(recall: Recall, text: str, now: float | None, only: Condition) -> tuple:
-    ranked = recall._ranked(_Asked(text, only, now, None, 10))
+    ranked = recall._ranked(_SearchRequest(text, only, now, None, 10))
     if not len(ranked):
         return None, "", {}
     signs = relevance.signs_of(ranked, ranked.order[:1])

@@ -166,13 +166,13 @@ class PersonalReader:
         totals = np.sum(list(parts.values()), axis=0)
         found = self.superseded(look, totals, weights)
         parts["supersedes"] = _raised(found, totals, is_former=look.question.is_former)
-        heirs = {
+        successors = {
             int(look.places[each.old]): int(look.places[each.new]) for each in found if each.is_sure
         }
         rest = self._rest(ranked, look.places)
         return replace(
             _ranked_anew(ranked, look.places, rest, parts),
-            heirs=heirs,
+            successors=successors,
             is_personal=True,
             unknown=_unknown(ranked, look),
         )

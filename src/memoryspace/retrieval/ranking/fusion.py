@@ -62,7 +62,7 @@ class Ranked:
     parts: Signals  # weighted; they add up to the totals
     vector: NDArray[np.float32] | None = None  # of the question
     keywords: str = ""
-    heirs: Mapping[int, int] = field(default_factory=dict)  # place → of what supersedes it
+    successors: Mapping[int, int] = field(default_factory=dict)  # place → of what supersedes it
     is_personal: bool = False  # the totals are those of a second look
     unknown: Floats | None = None  # how much of what is asked about each leaves unmentioned
 
