@@ -304,7 +304,8 @@ def test_a_refusal_says_which_part_and_why() -> None:
         ),
         (
             Item("at", "eq", "x"),
-            "its 'at' is a value that only the operator exists can test; the search requires eq 'x'",
+            "its 'at' is a value that only the operator exists can test; "
+            "the search requires eq 'x'",
         ),
         (Item("at.city", "eq", "x"), "its 'at.city' is 'Rome'; the search requires eq 'x'"),
         (Only(metadata={"at.city": "x"}), "its 'at.city' is 'Rome'; the search is limited to 'x'"),

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .catalogue import Catalogue
-from .ranking import Question, Ranked
+from .ranking import ParsedQuestion, Ranked
 from .sparse.index import SparseIndex
 from .text.stopwords import query_words
 
@@ -29,7 +29,7 @@ class Matcher:
     """Tests candidates against one question; ``floor`` is the least cosine that matches."""
 
     def __init__(
-        self, question: Question, catalogue: Catalogue, sparse: SparseIndex, floor: float
+        self, question: ParsedQuestion, catalogue: Catalogue, sparse: SparseIndex, floor: float
     ) -> None:
         self._question, self._catalogue = question, catalogue
         self._sparse, self._floor = sparse, floor

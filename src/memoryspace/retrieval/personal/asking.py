@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from ..ranking import Question
+from ..ranking import ParsedQuestion
 from . import cues
 from .clauses import telling_words
 from .matters import matters_in
@@ -35,7 +35,10 @@ class PersonalQuestion(Struct, frozen=True):
 
 
 def asked(
-    question: Question, now: float, known: frozenset[str], aliases: Mapping[str, frozenset[str]]
+    question: ParsedQuestion,
+    now: float,
+    known: frozenset[str],
+    aliases: Mapping[str, frozenset[str]],
 ) -> PersonalQuestion:
     """Read a question; ``known`` are the names that candidates name."""
     text = question.text

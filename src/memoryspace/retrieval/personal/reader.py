@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ..catalogue import Catalogue
 from ..dense.index import DenseIndex
 from ..entries import Entry
-from ..ranking import Question, Ranked
+from ..ranking import ParsedQuestion, Ranked
 from ..ranking.pool import Pool
 from ..ranking.signals import word_signals
 from ..ranking.topic import unknown_share
@@ -109,7 +109,7 @@ class PersonalReader:
     def look(
         self,
         ranked: Ranked,
-        question: Question,
+        question: ParsedQuestion,
         memory: Memory,
         now: float,
         *,
@@ -146,7 +146,7 @@ class PersonalReader:
     def reread(
         self,
         ranked: Ranked,
-        question: Question,
+        question: ParsedQuestion,
         memory: Memory,
         now: float,
         *,

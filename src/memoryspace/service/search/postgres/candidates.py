@@ -31,7 +31,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, array
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.sql import ColumnElement, CompoundSelect, Select
 
-from ....retrieval.ranking.asking import Question
+from ....retrieval.ranking.asking import ParsedQuestion
 from ....retrieval.ranking.pool import REACH
 from ....store.codec import MARK_SEPARATOR
 from ....store.sql.rows import COLUMNS
@@ -124,7 +124,7 @@ class Choosing:
         return {row[0]: -row[1] for row in await self._on.execute(query)}
 
     async def asked_for(
-        self, question: Question, terms: Sequence[Term] | None, most: int
+        self, question: ParsedQuestion, terms: Sequence[Term] | None, most: int
     ) -> list[int]:
         """Return what is wanted beside the words, the newest; with ``terms`` only what has any."""
         allowed: tuple[Any, ...] = self._allowed
