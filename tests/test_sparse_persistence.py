@@ -208,7 +208,7 @@ def test_arrays_of_another_kind_of_index_are_refused(tmp_path: Path) -> None:
     filled().save(tmp_path)
     about = load_arrays(tmp_path, "sparse").about
     save_arrays(tmp_path, "sparse", {"keys": np.zeros(3, np.uint64)}, about)
-    with pytest.raises(CorruptData, match="not whole"):
+    with pytest.raises(CorruptData, match="incomplete"):
         SparseIndex.load(tmp_path)
 
 
