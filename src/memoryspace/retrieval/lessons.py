@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from .catalogue import Catalogue
 from .entries import Entry
-from .ranking.pool import Pool
+from .ranking.pool import CandidatePool
 from .text.analysis import tokens
 
 Floats = NDArray[np.float64]
@@ -37,7 +37,7 @@ _FAR = 50.0  # a log-odds of practical certainty
 
 
 def lesson_chances(
-    pool: Pool, places: NDArray[np.int64], lessons: Sequence[Entry], catalogue: Catalogue
+    pool: CandidatePool, places: NDArray[np.int64], lessons: Sequence[Entry], catalogue: Catalogue
 ) -> Floats:
     """Return the probability that lessons, the candidates at some places, concern the task."""
     kinds = [each.kind for each in lessons]
@@ -58,7 +58,7 @@ def _sums(weights: Weights, kinds: Sequence[str], shared: Floats, cosines: Float
     return sums
 
 
-def _weights(pool: Pool, rows: NDArray[np.int64]) -> Floats:
+def _weights(pool: CandidatePool, rows: NDArray[np.int64]) -> Floats:
     """Return the weight of each word of the task, by how many lessons at some rows have it."""
     there = np.isin(pool.rows, rows)
     counts = (pool.gains_at(0)[there] > 0).sum(axis=0)
@@ -73,7 +73,7 @@ def _rarity_of_one(among: int) -> float:
     return math.log1p((among - 0.5) / 1.5)
 
 
-def _shares(pool: Pool, lessons: Sequence[Entry]) -> Floats:
+def _shares(pool: CandidatePool, lessons: Sequence[Entry]) -> Floats:
     """Return the share of the word's weight that counts, for each lesson and word."""
     asked = [frozenset(tokens(word)) for word in pool.words]
     heads = [_head_words(_head_of(each)) for each in lessons]

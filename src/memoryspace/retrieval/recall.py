@@ -431,7 +431,7 @@ def _moment(now: float, zone: tzinfo) -> datetime:
     try:
         return datetime.fromtimestamp(now, zone)
     except (OverflowError, OSError, ValueError) as error:
-        raise InvalidInput(f"now must be a date that exists, got {now} seconds") from error
+        raise InvalidInput(f"now must be a valid date, got {now} seconds since 1970") from error
 
 
 def _count(top_k: int) -> int:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from .catalogue import Catalogue
 from .lessons import LESSON_KINDS, lesson_chances
 from .ranking import Ranked
-from .ranking.pool import Pool
+from .ranking.pool import CandidatePool
 from .ranking.topic import unknown_share
 
 Floats = NDArray[np.float64]
@@ -103,7 +103,7 @@ def _unknown(ranked: Ranked) -> Floats:
     return np.full(len(ranked.pool), unknown_share(ranked.terms))
 
 
-def _rarity(pool: Pool) -> Floats:
+def _rarity(pool: CandidatePool) -> Floats:
     """Return the most that each word of the question contributes: the rarer, the more."""
     found: Floats = pool.gains.max(axis=1, initial=0.0)
     return found

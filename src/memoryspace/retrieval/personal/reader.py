@@ -21,7 +21,7 @@ from ..catalogue import Catalogue
 from ..dense.index import DenseIndex
 from ..entries import Entry
 from ..ranking import ParsedQuestion, Ranked
-from ..ranking.pool import Pool
+from ..ranking.pool import CandidatePool
 from ..ranking.signals import word_signals
 from ..ranking.topic import unknown_share
 from ..text.analysis import tokens
@@ -291,7 +291,9 @@ def _newness(catalogue: Catalogue, rows: NDArray[np.int64]) -> Floats:
     return found
 
 
-def _with_question(pool: Pool, memory: PersonalIndexes, places: NDArray[np.int64]) -> Floats:
+def _with_question(
+    pool: CandidatePool, memory: PersonalIndexes, places: NDArray[np.int64]
+) -> Floats:
     """Return the word score of candidates with the messages they answer, as a share of the best."""
     found: Floats = word_signals(pool, memory.catalogue, memory.profiles)["words with the reply"]
     return found[places]

@@ -23,7 +23,7 @@ from ..catalogue import Catalogue, Rows
 from .asking import ParsedQuestion
 from .fusion import Ranked, SearchIndexes
 from .overview import asks_own_words, wants_newest_first
-from .pool import Floats, Pool
+from .pool import CandidatePool, Floats
 from .signals import share_of_best
 from .traits import BY_USER
 
@@ -75,7 +75,7 @@ class _Stretches:
     ages: NDArray[np.int64]
 
     @classmethod
-    def of(cls, pool: Pool, catalogue: Catalogue) -> _Stretches:
+    def of(cls, pool: CandidatePool, catalogue: Catalogue) -> _Stretches:
         days = np.floor_divide(np.nan_to_num(catalogue.times[pool.rows], nan=-_DAY), _DAY)
         pairs = np.stack([catalogue.sessions[pool.rows].astype(np.float64), days])
         numbers = np.unique(pairs, axis=1, return_inverse=True)[1].reshape(-1)
@@ -104,7 +104,7 @@ class _Stretches:
         return starts, sizes
 
 
-def _bearing(pool: Pool) -> Floats:
+def _bearing(pool: CandidatePool) -> Floats:
     """Return how much each candidate by itself is about the topic."""
     return share_of_best(pool.scores) + share_of_best(pool.cosines)
 

@@ -18,7 +18,7 @@ from ..sparse.index import SparseIndex
 from ..vector_arm import VectorArm
 from .asking import ParsedQuestion
 from .bridging import Bridges, bounded, by_row, trust_in
-from .pool import REACH, Floats, Pool, gather
+from .pool import REACH, CandidatePool, Floats, gather
 from .profiles import Profiles
 from .sharing import BETTER, Links, SharedNames, helpful, incomplete, shared
 from .signals import (
@@ -56,7 +56,7 @@ class SearchIndexes(Protocol):
 class Ranked:
     """A ranking: the pool of candidates, the order of those found, and the signals behind it."""
 
-    pool: Pool
+    pool: CandidatePool
     order: NDArray[np.int64]  # places in the pool, the best first
     totals: Floats
     parts: Signals  # weighted; they add up to the totals
@@ -146,7 +146,7 @@ class Ranker:
         best = float(first.totals[first.order].max(initial=0.0))
         return self._score(further, pool, hops, best)
 
-    def _links(self, trust: dict[int, float], pool: Pool) -> Links:
+    def _links(self, trust: dict[int, float], pool: CandidatePool) -> Links:
         """Return the rows that share names with the best; none for an overview."""
         weights = self._ranking.weights(with_vectors=pool.likeness is not None)
         better = incomplete(list(trust)[:BETTER], pool)
@@ -163,7 +163,7 @@ class Ranker:
         keywords = self._question.keywords
         return helpful(some, pool, lambda rows: memory.sparse.gains(keywords, rows).gains)
 
-    def _score(self, rows: Rows, pool: Pool, hops: Signals, best: float) -> Ranked:
+    def _score(self, rows: Rows, pool: CandidatePool, hops: Signals, best: float) -> Ranked:
         """Score rows; ``best`` is the best total without the second hop."""
         weights = self._ranking.weights(with_vectors=pool.likeness is not None)
         signals = self._signals(rows, pool, hops)
@@ -181,7 +181,7 @@ class Ranker:
         order = found[np.lexsort((-ages, -totals[found].round(9)))]
         return Ranked(pool, order, totals, parts, self._vector, keywords=self._question.keywords)
 
-    def _signals(self, rows: Rows, pool: Pool, hops: Signals) -> Signals:
+    def _signals(self, rows: Rows, pool: CandidatePool, hops: Signals) -> Signals:
         memory, question = self._memory, self._question
         known = (pool, memory.catalogue, memory.profiles)
         return {
@@ -194,7 +194,7 @@ class Ranker:
             **hops,
         }
 
-    def _gathered(self, rows: Rows) -> Pool:
+    def _gathered(self, rows: Rows) -> CandidatePool:
         memory = self._memory
         return gather(
             rows,
@@ -205,7 +205,7 @@ class Ranker:
             memory.vectors.index,
         )
 
-    def _widened(self, pool: Pool, others: Iterable[int]) -> Pool:
+    def _widened(self, pool: CandidatePool, others: Iterable[int]) -> CandidatePool:
         """Return the pool with the allowed ones of the other rows; only these are looked up."""
         new = np.setdiff1d(np.fromiter(others, np.int64), pool.rows)
         new = new[self._mask[new]]
@@ -273,7 +273,7 @@ class Ranker:
         return self._memory.catalogue.distinct(np.concatenate([rows, more[self._mask[more]]]))
 
 
-def _is_found(pool: Pool, parts: Signals) -> NDArray[np.bool_]:
+def _is_found(pool: CandidatePool, parts: Signals) -> NDArray[np.bool_]:
     """Return for each candidate whether there is any reason to return it."""
     found = (pool.cosines >= _LIKE) | pool.window.any(axis=1)
     for name in _REASONS:

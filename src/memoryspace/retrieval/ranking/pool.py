@@ -1,4 +1,4 @@
-"""``Pool``: the candidates for a question, with the scores of both indexes for them and neighbours.
+"""``CandidatePool``: the candidates for a question, with the scores of both indexes for them and neighbours.
 
 Later steps of ranking read the pool alone, so their cost does not grow with the memory.
 """
@@ -62,7 +62,7 @@ class PoolCosines:
 
 
 @dataclass(frozen=True)
-class Pool:
+class CandidatePool:
     """The candidates, ``rows``, and ``known``: these and their neighbours.
 
     ``places`` are positions in ``known``: ``places[0]`` of the candidates, ``places[-1]`` of the
@@ -79,13 +79,13 @@ class Pool:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def joined(self, other: Pool) -> Pool:
+    def joined(self, other: CandidatePool) -> CandidatePool:
         """Return both pools combined. They belong to one question and share no candidate."""
         order = np.argsort(np.concatenate([self.rows, other.rows]))
         likeness = None
         if self.likeness is not None and other.likeness is not None:
             likeness = self.likeness.joined(other.likeness, order)
-        return Pool(
+        return CandidatePool(
             np.concatenate([self.rows, other.rows])[order],
             np.concatenate([self.known, other.known]),
             {at: _appended(self, other, at)[order] for at in self.places},
@@ -129,7 +129,7 @@ def gather(
     catalogue: Catalogue,
     sparse: SparseIndex,
     dense: DenseIndex | None,
-) -> Pool:
+) -> CandidatePool:
     """Return the pool for candidates, given in rising order, with scores from both indexes."""
     around = {0: rows, **dict(catalogue.neighbours(rows, REACH))}
     known, places = _side_by_side(around, catalogue)
@@ -139,10 +139,10 @@ def gather(
     likeness = None
     if dense is not None and vector is not None:
         likeness = _likeness(known, places, vector, dense)
-    return Pool(rows, known, places, table.words, gains, likeness)
+    return CandidatePool(rows, known, places, table.words, gains, likeness)
 
 
-def _appended(one: Pool, other: Pool, distance: int) -> NDArray[np.int64]:
+def _appended(one: CandidatePool, other: CandidatePool, distance: int) -> NDArray[np.int64]:
     """Return the neighbours' positions in both tables, with the second table after the first."""
     there = other.places[distance]
     moved = np.where(there == NO_ROW, NO_ROW, there + len(one.known))

@@ -19,7 +19,7 @@ import numpy as np
 from ..catalogue import Rows
 from ..sparse.index import SparseIndex
 from .names import Mentions, Name, telling
-from .pool import Floats, Pool
+from .pool import CandidatePool, Floats
 
 TextOf = Callable[[int], str]
 Links = dict[int, dict[int, float]]  # better row → rows that share a name with it → its rarity
@@ -58,14 +58,14 @@ class SharedNames:
         return 1 - math.log(sharers) / math.log(max(len(self._sparse), 2))
 
 
-def incomplete(rows: Iterable[int], pool: Pool) -> list[int]:
+def incomplete(rows: Iterable[int], pool: CandidatePool) -> list[int]:
     """Return the rows that lack a word of the question, which another row may have."""
     some = list(rows)
     lacks = (pool.gains_at(0)[_places(pool, some)] == 0).any(axis=1)
     return [row for row, is_lacking in zip(some, lacks.tolist(), strict=True) if is_lacking]
 
 
-def helpful(links: Links, pool: Pool, gains_of: Callable[[Rows], Floats]) -> Links:
+def helpful(links: Links, pool: CandidatePool, gains_of: Callable[[Rows], Floats]) -> Links:
     """Return the links to rows with a word of the question that the better row lacks.
 
     ``gains_of`` returns the gains of the question's words in some rows, row by row.
@@ -84,7 +84,7 @@ def helpful(links: Links, pool: Pool, gains_of: Callable[[Rows], Floats]) -> Lin
     return found
 
 
-def shared(links: Links, trust: dict[int, float], pool: Pool) -> Floats:
+def shared(links: Links, trust: dict[int, float], pool: CandidatePool) -> Floats:
     """Return the signal for each candidate: how much sharing a name with a better one counts."""
     has = pool.gains_at(0) > 0  # candidate × word
     worth = pool.gains.max(axis=1, initial=0.0)
@@ -103,5 +103,5 @@ def _link(known: dict[int, float], others: Iterable[int], rarity: float) -> None
         known[other] = max(known.get(other, 0.0), rarity)
 
 
-def _places(pool: Pool, rows: Iterable[int]) -> Rows:
+def _places(pool: CandidatePool, rows: Iterable[int]) -> Rows:
     return np.searchsorted(pool.rows, np.fromiter(rows, np.int64))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..catalogue import NO_ROW, Catalogue
 from ..times import TimeSpan
 from .asking import ParsedQuestion
-from .pool import Floats, Pool
+from .pool import CandidatePool, Floats
 from .profiles import Profiles, Span
 from .traits import BY_USER, INSTRUCTS, PREFERS, TELLS, TELLS_NUMBER, TELLS_TIME
 
@@ -28,7 +28,7 @@ _NARROWNESS = ((8.5, 1.0), (62.5, 0.6), (120.5, 0.3))  # (days at most, worth of
 _VAGUE = 0.15
 
 
-def word_signals(pool: Pool, catalogue: Catalogue, profiles: Profiles) -> Signals:
+def word_signals(pool: CandidatePool, catalogue: Catalogue, profiles: Profiles) -> Signals:
     """Return the word signals, each as a share of the best."""
     by_user = profiles.traits[pool.rows] & BY_USER > 0
     reply = np.where(by_user[:, np.newaxis], pool.gains_at(1), pool.gains_at(-1))
@@ -41,7 +41,7 @@ def word_signals(pool: Pool, catalogue: Catalogue, profiles: Profiles) -> Signal
     return {name: share_of_best(each) for name, each in found.items()}
 
 
-def meaning_signals(pool: Pool, catalogue: Catalogue, profiles: Profiles) -> Signals:
+def meaning_signals(pool: CandidatePool, catalogue: Catalogue, profiles: Profiles) -> Signals:
     """Return the same four signals by vectors; none without vectors."""
     if pool.likeness is None:
         return {}
@@ -59,7 +59,7 @@ def meaning_signals(pool: Pool, catalogue: Catalogue, profiles: Profiles) -> Sig
 
 
 def asked_signals(
-    question: ParsedQuestion, pool: Pool, catalogue: Catalogue, profiles: Profiles
+    question: ParsedQuestion, pool: CandidatePool, catalogue: Catalogue, profiles: Profiles
 ) -> Signals:
     """Return the signals for what the question asks for besides its words."""
     rows = pool.rows

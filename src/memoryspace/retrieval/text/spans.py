@@ -40,7 +40,7 @@ class Spans(NamedTuple):
 
 def find_spans(codes: Codes, kinds: Kinds) -> Spans:
     """Return the tokens in a line of folded code points; ``kinds`` also tell the case."""
-    line = _Line(codes, kinds)
+    line = _BatchLine(codes, kinds)
     line.settle()
     compounds = line.compounds()
     parts = line.parts()
@@ -54,7 +54,7 @@ def find_spans(codes: Codes, kinds: Kinds) -> Spans:
     return Spans(begins, ends, np.sort(np.concatenate(line.dropped)))
 
 
-class _Line:
+class _BatchLine:
     """The words found so far, and the pairs with only a connector between them."""
 
     def __init__(self, codes: Codes, kinds: Kinds) -> None:
