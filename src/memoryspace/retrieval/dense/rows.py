@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-CHUNK = 1 << 15  # slots: memory is reserved for so many at once
+CHUNK = 1 << 15  # slots for which memory is reserved at once
 MAX_KEY = (1 << 28) - 1  # four bytes are reserved for each key up to the greatest
 
 _LEAST = 1 << 10  # slots or keys

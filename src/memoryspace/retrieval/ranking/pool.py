@@ -1,4 +1,4 @@
-"""``CandidatePool``: the candidates for a question, with the scores of both indexes for them and neighbours.
+"""``CandidatePool``: the candidates for a question and their neighbours, with both indexes' scores.
 
 Later steps of ranking read the pool alone, so their cost does not grow with the memory.
 """
