@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoryspace.retrieval.ranking.asking import Question, ask, focus_of, named, quoted
+from memoryspace.retrieval.ranking.asking import ParsedQuestion, ask, focus_of, named, quoted
 
 NOW = datetime(2023, 5, 20, 12, tzinfo=UTC)
 
 
-def asked(text: str, *speakers: str) -> Question:
+def asked(text: str, *speakers: str) -> ParsedQuestion:
     return ask(text, NOW, speakers)
 
 

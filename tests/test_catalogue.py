@@ -15,7 +15,7 @@ from memoryspace.retrieval.catalogue import NO_ROW, Catalogue
 from memoryspace.retrieval.entries import (
     DEEPEST,
     MOST_INSIDE,
-    THERE,
+    OPAQUE,
     Entry,
     Only,
     checked,
@@ -31,7 +31,7 @@ lists = st.lists(plain, max_size=4).map(tuple)
 times = st.none() | st.integers(0, 9).map(float)
 marks = st.frozensets(small, max_size=2)
 items = st.none() | st.dictionaries(small, plain, max_size=2)
-held = st.none() | st.dictionaries(small, plain | lists | st.just(THERE), max_size=2)
+held = st.none() | st.dictionaries(small, plain | lists | st.just(OPAQUE), max_size=2)
 narrowings = st.builds(
     Only,
     ids=st.none() | st.frozensets(st.integers(0, 30).map(str), max_size=8),
@@ -135,7 +135,7 @@ def test_a_record_of_a_message_becomes_an_entry_with_its_speaker_and_role() -> N
         time=5.0,
         importance=0.9,
         marks=frozenset({"home"}),
-        metadata={"mood": "glad", "at": THERE, "at.city": "Rome"},
+        metadata={"mood": "glad", "at": OPAQUE, "at.city": "Rome"},
     )
 
 
@@ -199,16 +199,16 @@ def test_what_can_be_asked_for_is_plain_or_a_list_and_has_a_name() -> None:
         "n": 1,
         "tags": ("x", 2, None),
         "none": (),
-        "place": THERE,
+        "place": OPAQUE,
         "place.city": "Rome",
         "place.at": (41.9, 12.5),
-        "place.of": THERE,
+        "place.of": OPAQUE,
         "place.of.land": "Italy",
-        "empty": THERE,
-        "mixed": THERE,
-        "listed": THERE,
-        "other": THERE,
-        "odd": THERE,
+        "empty": OPAQUE,
+        "mixed": OPAQUE,
+        "listed": OPAQUE,
+        "other": OPAQUE,
+        "odd": OPAQUE,
         "odd.name": "x",
     }
 
@@ -218,10 +218,10 @@ def test_what_has_a_name_with_a_dot_itself_is_what_is_meant_by_it() -> None:
         {"a.b": 1, "a": {"b": 2, "c": 3}},
         {"a": {"b": 2, "c": 3}, "a.b": 1},
     ):
-        assert items_of(metadata) == {"a": THERE, "a.b": 1, "a.c": 3}
+        assert items_of(metadata) == {"a": OPAQUE, "a.b": 1, "a.c": 3}
     nearer = {"a": {"b": {"c": 1}}, "a.b": {"c": 2}}
-    assert items_of(nearer) == {"a": THERE, "a.b": THERE, "a.b.c": 2}
-    assert items_of({"a": {"b.c": 1}}) == {"a": THERE, "a.b.c": 1}
+    assert items_of(nearer) == {"a": OPAQUE, "a.b": OPAQUE, "a.b.c": 2}
+    assert items_of({"a": {"b.c": 1}}) == {"a": OPAQUE, "a.b.c": 1}
     for alike in ({"a": {"b.c": 1}, "a.b": {"c": 2}}, {"a.b": {"c": 2}, "a": {"b.c": 1}}):
         assert items_of(alike)["a.b.c"] == 1
 
@@ -232,29 +232,29 @@ def test_what_stands_too_deep_is_there_and_no_more() -> None:
         metadata = {"a": metadata, "b": 5}
     known = items_of(metadata)
     deepest = ".".join(["a"] * DEEPEST)
-    assert known[deepest] is THERE
+    assert known[deepest] is OPAQUE
     assert known[".".join(["a"] * (DEEPEST - 1) + ["b"])] == 5
     assert max(name.count(".") for name in known) == DEEPEST - 1
     endless: list[object] = []
     endless.append(endless)
     around: dict[str, object] = {"list": endless}
     around["self"] = around
-    assert items_of(around)["self.list"] is THERE
+    assert items_of(around)["self.list"] is OPAQUE
 
 
 def test_what_would_be_too_much_is_there_and_hides_no_other() -> None:
     many = list(range(MOST_INSIDE))
     assert items_of({"many": many})["many"] == tuple(many)
-    assert items_of({"many": [*many, 1]}) == {"many": THERE}
+    assert items_of({"many": [*many, 1]}) == {"many": OPAQUE}
     assert len(items_of({"many": dict.fromkeys(map(str, many), 1)})) == MOST_INSIDE + 1
-    assert items_of({"many": dict.fromkeys(map(str, [*many, -1]), 1)}) == {"many": THERE}
+    assert items_of({"many": dict.fromkeys(map(str, [*many, -1]), 1)}) == {"many": OPAQUE}
     crowded = {"many": many, "place": {"city": "Rome", "more": many}, "tags": ["x"], "n": 1}
     for metadata in (crowded, dict(reversed(crowded.items()))):
         assert items_of(metadata) == {
-            "many": THERE,
-            "place": THERE,
+            "many": OPAQUE,
+            "place": OPAQUE,
             "place.city": "Rome",
-            "place.more": THERE,
+            "place.more": OPAQUE,
             "tags": ("x",),
             "n": 1,
         }
@@ -269,7 +269,7 @@ def test_what_cannot_be_looked_into_takes_no_room() -> None:
     for _ in range(DEEPEST - 1):
         inner = {"a": inner}
     known = items_of(inner)
-    assert (known["a.a.deep"], known["a.a.tags"]) == (THERE, tuple(tags))
+    assert (known["a.a.deep"], known["a.a.tags"]) == (OPAQUE, tuple(tags))
 
 
 def test_plain_items_are_known_however_many() -> None:
@@ -279,7 +279,7 @@ def test_plain_items_are_known_however_many() -> None:
 
 
 anything = st.recursive(
-    plain | st.just(THERE) | st.just(b""),
+    plain | st.just(OPAQUE) | st.just(b""),
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(st.sampled_from(["a", "b", "a.b"]), inner, max_size=3)
@@ -309,7 +309,7 @@ def test_a_memory_and_a_message_are_asked_for_alike() -> None:
 
 
 def test_only_asks_for_plain_values() -> None:
-    for value in (["x"], ("x",), {"city": "Rome"}, THERE):
+    for value in (["x"], ("x",), {"city": "Rome"}, OPAQUE):
         with pytest.raises(InvalidInput, match=r"'k'.*use Item"):
             Only(metadata={"k": value})  # type: ignore[dict-item]  # wrong on purpose
     with pytest.raises(TypeError, match="must be a dict"):

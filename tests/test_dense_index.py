@@ -444,7 +444,7 @@ def test_a_cut_or_missing_data_file_is_reported(tmp_path: Path) -> None:
 def test_a_header_that_is_none_is_reported(tmp_path: Path, text: str) -> None:
     saved(tmp_path)
     (tmp_path / "dense.json").write_text(text)
-    with pytest.raises(CorruptData, match="is no header"):
+    with pytest.raises(CorruptData, match="is not a header"):
         DenseIndex.load(tmp_path)
 
 

@@ -9,17 +9,17 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from memoryspace.retrieval.ranking.bridging import Bridges, by_row, trust_in
-from memoryspace.retrieval.ranking.names import Names, Spoken, name_of, spoken_in
+from memoryspace.retrieval.ranking.names import Mentions, TitleNames, mentions_in, name_of
 
 
-def names_of(*titles: str | None) -> Names:
-    names = Names()
+def names_of(*titles: str | None) -> TitleNames:
+    names = TitleNames()
     for row, title in enumerate(titles):
         names.add(row, title)
     return names
 
 
-def rows_in(names: Names, text: str) -> set[int]:
+def rows_in(names: TitleNames, text: str) -> set[int]:
     return {row for name in names.within(text) for row in names.rows(name)}
 
 
@@ -114,7 +114,7 @@ _TEXT = "It was in New York City, not York or Kotka. 我在北京 a b"
 class NamesBesideAList(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
-        self.names = Names()
+        self.names = TitleNames()
         self.titles: dict[int, str | None] = {}
 
     @rule(row=st.integers(0, 6), title=_TITLES)
@@ -131,7 +131,7 @@ class NamesBesideAList(RuleBasedStateMachine):
 
     @rule(row=st.integers(0, 6))
     def look(self, row: int) -> None:
-        fresh = Names()
+        fresh = TitleNames()
         for each, title in self.titles.items():
             fresh.add(each, title)
         assert len(self.names) == len(fresh)
@@ -159,15 +159,15 @@ TestNamesBesideAList.settings = settings(max_examples=50)
     ],
 )
 def test_a_text_speaks_of_names(text: str, spoken: list[str]) -> None:
-    assert list(spoken_in(text)) == spoken
+    assert list(mentions_in(text)) == spoken
 
 
 def test_a_name_is_looked_up_by_the_words_that_tell() -> None:
-    assert spoken_in("by Ulysses S. Grant, the Duke of York")["Ulysses S. Grant"] == (
+    assert mentions_in("by Ulysses S. Grant, the Duke of York")["Ulysses S. Grant"] == (
         "ulysses",
         "grant",
     )
-    assert spoken_in("he saw Jack's Place of Tea")["Jack's Place of Tea"] == (
+    assert mentions_in("he saw Jack's Place of Tea")["Jack's Place of Tea"] == (
         "jack",
         "place",
         "tea",
@@ -176,11 +176,11 @@ def test_a_name_is_looked_up_by_the_words_that_tell() -> None:
 
 def test_only_the_first_names_of_a_text_count() -> None:
     many = " and ".join(f"Name{n} Long" for n in range(100))
-    assert list(spoken_in(many)) == [f"Name{n} Long" for n in range(20)]
+    assert list(mentions_in(many)) == [f"Name{n} Long" for n in range(20)]
 
 
 def test_what_a_row_speaks_of_is_remembered_until_it_is_forgotten() -> None:
-    spoken = Spoken()
+    spoken = Mentions()
     assert list(spoken.within_row(0, lambda row: "in Kotka")) == ["Kotka"]
     assert list(spoken.within_row(0, lambda row: "in Oulu")) == ["Kotka"]
     spoken.forget(0)
@@ -204,7 +204,7 @@ def bridges() -> Bridges:
 def test_a_question_names_entries() -> None:
     assert bridges().named_in("was Film One shot in Oulu?") == {0: 1.0, 2: 1.0}
     assert bridges().named_in("was it?") == {}
-    assert Bridges(Names(), _TEXTS.__getitem__).named_in("Film One") == {}
+    assert Bridges(TitleNames(), _TEXTS.__getitem__).named_in("Film One") == {}
 
 
 def test_a_name_that_very_many_have_tells_nobody_apart() -> None:

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from memoryspace.retrieval import Entry, Recall
 from memoryspace.retrieval.personal import currency, messages
 from memoryspace.retrieval.personal.asking import PersonalQuestion
-from memoryspace.retrieval.personal.clauses import Reading, read, telling_words
+from memoryspace.retrieval.personal.clauses import MessageReading, read, telling_words
 from memoryspace.retrieval.personal.cues import DATE, NUMBER, PLACE, tells_in
 from memoryspace.retrieval.personal.matters import CHANGING, count, matters_in
-from memoryspace.retrieval.personal.messages import Message, Messages
+from memoryspace.retrieval.personal.messages import Messages, ReadMessage
 from memoryspace.retrieval.personal.people import USER, relations_asked
-from memoryspace.retrieval.personal.signals import Candidates, Rarity, signals
+from memoryspace.retrieval.personal.signals import PersonalCandidates, Rarity, signals
 
 PARTS = [
     "I moved to Leeds",
@@ -48,8 +48,8 @@ QUESTIONS = [
 ]
 
 
-def message(text: str) -> Message:
-    return Message(read(text), True, tells_in(text), len(text))
+def message(text: str) -> ReadMessage:
+    return ReadMessage(read(text), True, tells_in(text), len(text))
 
 
 def asked(text: str, *, is_now: bool = False) -> PersonalQuestion:
@@ -68,7 +68,7 @@ def asked(text: str, *, is_now: bool = False) -> PersonalQuestion:
     )
 
 
-def rarities(readings: Sequence[Reading]) -> dict[str, float]:
+def rarities(readings: Sequence[MessageReading]) -> dict[str, float]:
     """Count every word of every message."""
     counts = Counter(word for each in readings for word in each.words)
     most = math.log(1 + len(readings))
@@ -76,7 +76,7 @@ def rarities(readings: Sequence[Reading]) -> dict[str, float]:
 
 
 def plain_fit(
-    question: PersonalQuestion, reading: Reading, rarity: Mapping[str, float]
+    question: PersonalQuestion, reading: MessageReading, rarity: Mapping[str, float]
 ) -> tuple[float, float, float, float]:
     """Weigh every clause, whatever is asked."""
     if not reading.clauses:
@@ -107,7 +107,7 @@ def test_what_a_question_does_not_ask_for_is_skipped_and_the_rest_is_the_same(
 ) -> None:
     question, some = asked(text, is_now=is_now), [message(each) for each in texts]
     numbers = np.arange(len(some), dtype=np.float64)
-    seen = Candidates(some, *([numbers] * 7))
+    seen = PersonalCandidates(some, *([numbers] * 7))
     found = signals(question, seen, Rarity(some))
     known = rarities([each.reading for each in some])
     own, named, matter, supposed = np.array(

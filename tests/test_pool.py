@@ -7,7 +7,7 @@ import pytest
 
 from memoryspace.embedding import CallableEmbedder
 from memoryspace.retrieval import Entry, Recall
-from memoryspace.retrieval.ranking.pool import Pool, gather
+from memoryspace.retrieval.ranking.pool import CandidatePool, gather
 
 
 def _vector(text: str) -> list[float]:
@@ -26,7 +26,7 @@ def recall_of(*, vectors: bool) -> Recall:
     return recall
 
 
-def gathered(recall: Recall, rows: list[int]) -> Pool:
+def gathered(recall: Recall, rows: list[int]) -> CandidatePool:
     question = "tea in the garden"
     return gather(
         np.array(rows),

@@ -61,5 +61,5 @@ def test_a_recording_keeps_every_part_of_the_filter() -> None:
 
 @pytest.mark.parametrize("wrong", ["", "{}", "[1]", '{"question": 1}'])
 def test_what_is_no_recording_is_refused(wrong: str) -> None:
-    with pytest.raises(CorruptData, match="no recording"):
+    with pytest.raises(CorruptData, match="not a recording"):
         Recording.from_json(wrong)

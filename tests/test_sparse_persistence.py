@@ -173,8 +173,8 @@ def test_a_shortened_or_missing_data_file_is_noticed_even_unverified(tmp_path: P
     [
         (b"", "damaged"),
         (b"\xff\xfe", "damaged"),
-        (b"[1, 2]", "no index of this package"),
-        (b'{"format": "something else"}', "no index of this package"),
+        (b"[1, 2]", "not a memoryspace index"),
+        (b'{"format": "something else"}', "not a memoryspace index"),
         (b'{"format": "memoryspace arrays", "version": 1, "crc": 1, "body": {}}', "checksum"),
     ],
 )
@@ -208,7 +208,7 @@ def test_arrays_of_another_kind_of_index_are_refused(tmp_path: Path) -> None:
     filled().save(tmp_path)
     about = load_arrays(tmp_path, "sparse").about
     save_arrays(tmp_path, "sparse", {"keys": np.zeros(3, np.uint64)}, about)
-    with pytest.raises(CorruptData, match="not whole"):
+    with pytest.raises(CorruptData, match="incomplete"):
         SparseIndex.load(tmp_path)
 
 

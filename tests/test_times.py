@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memoryspace.retrieval.times import TimeSpan, chinese, english, overlap, times_in
-from memoryspace.retrieval.times.reading import Text, lowered
+from memoryspace.retrieval.times.reading import DatedText, lowered
 
 NOW = datetime(2023, 6, 14, 10, 30)  # a Wednesday
 
@@ -385,7 +385,7 @@ def test_any_text_gives_sound_spans(text: str, now: datetime) -> None:
 
 @given(BABBLE)
 def test_the_quick_check_hides_nothing(text: str) -> None:
-    page = Text(text, lowered(text), NOW.toordinal(), NOW.hour)
+    page = DatedText(text, lowered(text), NOW.toordinal(), NOW.hour)
     for language, seen in ((english, page.lower), (chinese, page.original)):
         if not language.may_speak_of_time(seen):
             assert list(language.find(page)) == []

@@ -151,10 +151,10 @@ def add_pairs(each: Asked) -> None:
     """Find the signs of every pair among the best."""
     if not each.look.question.is_present:
         return
-    best = reader.best_told(each.look, each.totals)
-    told = each.look.told(best)
+    best = reader.best_statements(each.look, each.totals)
+    statements = each.look.statements(best)
     facts = each.look.facts_among(best)
-    found = currency.signs_of(each.look.question, told, each.look.rarity, facts)
+    found = currency.signs_of(each.look.question, statements, each.look.rarity, facts)
     each.pairs = {(best[old], best[new]): signs for (old, new), signs in found.items()}
 
 

@@ -1,8 +1,8 @@
-"""Retrieval: what was said is found again, by its words, its meaning, and what a question names.
+"""Retrieval: search over stored messages and facts, by words and by meaning.
 
-``Recall`` answers questions. Below it stand the indexes over int keys, in memory and synchronous:
-``SparseIndex`` for words, ``DenseIndex`` for vectors, ``Generations`` of these.
-``SimilarityRetriever``, ``SlidingWindow`` and ``Reservoir`` are the simple ones to compare with.
+``Recall`` answers questions. It is built on indexes over int keys, in memory and synchronous:
+``SparseIndex`` for words, ``DenseIndex`` for vectors, ``Generations`` for several of the latter.
+``SimilarityRetriever``, ``SlidingWindow`` and ``Reservoir`` are simple baselines to compare with.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The simplest memories that could work: what a real one has to beat.
+"""Baseline memories to compare a real one with.
 
-``SlidingWindowMemory`` keeps the newest items, ``ReservoirMemory`` a fair sample of all. Both find
-what they keep by the same words as the real index, so that a comparison is about what was kept.
+``SlidingWindowMemory`` keeps the newest items, ``ReservoirMemory`` a uniform sample of all. Both
+search with the same word index as ``Recall``, so a comparison measures what was kept.
 
-One caller at a time: they have no lock of their own.
+They have no lock; allow one caller at a time.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from .sparse.index import SparseIndex
 from .text.analysis import text_of
 
 
-class Item(NamedTuple):
-    """Something stored, by the number of its arrival; the payload is kept as it was given."""
+class StoredItem(NamedTuple):
+    """A stored payload, unchanged, with the number of its arrival as id."""
 
     id: str
     payload: Any
 
 
 class BaselineMemory(ABC):
-    """At most ``max_items`` items, searched by words. Who goes is for the subclass to say."""
+    """At most ``max_items`` items, searched by words. Subclasses choose which item to evict."""
 
     def __init__(self, max_items: int) -> None:
         if type(max_items) is not int:
@@ -33,35 +33,41 @@ class BaselineMemory(ABC):
         if max_items < 1:
             raise InvalidInput(f"max_items must be 1 or more, got {max_items}")
         self.max_items = max_items
-        self._kept: dict[int, Item] = {}  # arrival → item
+        self._kept: dict[int, StoredItem] = {}  # arrival → item
         self._index = SparseIndex(any_word=True)
         self._arrivals = 0
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {len(self)} of at most {self.max_items} items>"
 
     def __len__(self) -> int:
         return len(self._kept)
 
-    def store(self, payload: Any) -> Item:
-        """Remember a str or a JSON-like value, unless it is this one that has to go."""
+    def store(self, payload: Any) -> StoredItem:
+        """Store a str or a JSON-like value, and evict an item if the memory is full.
+
+        The evicted item may be the new one; it is returned all the same.
+        """
         arrival = self._arrivals
-        item = Item(str(arrival), payload)
+        item = StoredItem(str(arrival), payload)
         text = text_of(payload)
         self._arrivals += 1
-        leaving = self._leaving(arrival) if len(self._kept) == self.max_items else None
-        if leaving == arrival:
+        victim = self._victim(arrival) if len(self._kept) == self.max_items else None
+        if victim == arrival:
             return item
-        if leaving is not None:
-            self._index.remove(leaving)
-            del self._kept[leaving]
+        if victim is not None:
+            self._index.remove(victim)
+            del self._kept[victim]
         self._kept[arrival] = item
         self._index.add(arrival, text)
         return item
 
-    def retrieve(self, query: str, top_k: int = 5) -> list[tuple[Item, float]]:
+    def retrieve(self, query: str, top_k: int = 5) -> list[tuple[StoredItem, float]]:
         """Return the items that match best with their scores, the best first, then the newest."""
         return [(self._kept[key], score) for key, score in self._index.search(query, top_k)]
 
     def stats(self) -> dict[str, int]:
-        """Return how much was stored, is kept and may be kept."""
+        """Return the counts ``items`` (kept), ``max_items``, ``stored`` and ``dropped``."""
         return {
             "items": len(self._kept),
             "max_items": self.max_items,
@@ -70,32 +76,45 @@ class BaselineMemory(ABC):
         }
 
     @abstractmethod
-    def _leaving(self, arrival: int) -> int:
-        """Choose which of the kept ones goes for the one that arrives, or that one itself."""
+    def _victim(self, arrival: int) -> int:
+        """Return the arrival number of the item to evict: a stored one, or the new one itself."""
 
 
 class SlidingWindowMemory(BaselineMemory):
-    """Keeps the newest items."""
+    """A memory of the newest items.
 
-    def _leaving(self, arrival: int) -> int:
+    Args:
+        max_items: The most items to keep.
+
+    Example:
+        >>> memory = SlidingWindowMemory(100)
+        >>> memory.store("tea at five")
+    """
+
+    def _victim(self, arrival: int) -> int:
         oldest: int = next(iter(self._kept))
         return oldest
 
 
 class ReservoirMemory(BaselineMemory):
-    """Keeps a sample in which every item ever stored is equally likely (Vitter's Algorithm R)."""
+    """A memory of a sample in which every stored item is equally likely (Vitter's Algorithm R).
+
+    Args:
+        max_items: The size of the sample.
+        seed: The seed of the random choice.
+    """
 
     def __init__(self, max_items: int, seed: int = 0) -> None:
         super().__init__(max_items)
         self._random = random.Random(seed)
         self._places = list(range(max_items))  # arrivals: the first ones fill the places
 
-    def _leaving(self, arrival: int) -> int:
+    def _victim(self, arrival: int) -> int:
         place = self._random.randrange(arrival + 1)
         if place >= self.max_items:
             return arrival
-        leaving, self._places[place] = self._places[place], arrival
-        return leaving
+        victim, self._places[place] = self._places[place], arrival
+        return victim
 
 
 SlidingWindow = SlidingWindowMemory

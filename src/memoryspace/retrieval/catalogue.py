@@ -1,7 +1,7 @@
-"""``Catalogue``: the entries, each in a row, and what can be asked of many rows at once.
+"""``Catalogue``: the table of entries, with columns that can be read for many rows at once.
 
-A row is a small number that both indexes know an entry by; it is given out again after a removal.
-Columns are flat arrays by row. Rows of one session are linked in the order of adding.
+A row is a small int by which both indexes know an entry; it is reused after a removal. Columns are
+flat arrays by row. The rows of one session are linked in the order of adding.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from numpy.typing import DTypeLike, NDArray
 
 from .conditions import ANYTHING, AllOf, Condition, Item, Not
 from .entries import NAMED, Entry, Only, names
-from .facets import NOBODY, Facets, RowSet
+from .facets import NO_ROWS, Facets, RowSet
 
 Rows = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 NO_ROW = -1
 _LEAST = 256
-_MANY = 32  # one in so many rows
-_ENTRY_BYTES = 1000  # measured: an entry of no text, its rows in all columns, its profile
-_SORTED_AT = 64  # one in so many: fewer than that are sorted sooner than marked
+_MANY = 32  # above one row in 32, a mask is faster than sorting
+_ENTRY_BYTES = 1000  # measured: an entry without text, its columns and its profile
+_SORTED_AT = 64  # below one row in 64, sorting is faster than a mask
 
 
 class Catalogue:
@@ -33,20 +33,20 @@ class Catalogue:
         self.entries: list[Entry | None] = []
         self._by_id: dict[str, int] = {}
         self._free: list[int] = []
-        self._everyone = RowSet()
+        self._all_rows = RowSet()
         self._facets = Facets()
         self._tails: dict[str, int] = {}  # session → its newest row
         self._added = 0
-        self._texts = 0  # bytes of what they say
-        self._in_order: Rows | None = None  # everyone, until somebody comes or goes
-        self._allowed_last: tuple[str, Rows] | None = None  # until anything changes
-        self._living: Mask = np.zeros(_LEAST, np.bool_)
-        self.before: Rows = _column(np.int64)  # the row before it in its session
-        self.behind: Rows = _column(np.int64)
-        self.sessions: Rows = _column(np.int64)  # a number that rows of one session share
-        self.times: NDArray[np.float64] = _column(np.float64)  # nan: it has none
+        self._texts = 0  # bytes of texts and metadata
+        self._in_order: Rows | None = None  # all rows, cached until one is added or removed
+        self._allowed_last: tuple[str, Rows] | None = None  # cached until anything changes
+        self._used: Mask = np.zeros(_LEAST, np.bool_)
+        self.before: Rows = _column(np.int64)  # the previous row of the session
+        self.after: Rows = _column(np.int64)  # the next row of the session
+        self.sessions: Rows = _column(np.int64)  # a number per session
+        self.times: NDArray[np.float64] = _column(np.float64)  # nan without a time
         self.importances: NDArray[np.float64] = _column(np.float64)
-        self.ages: Rows = _column(np.int64)  # grows with every adding
+        self.ages: Rows = _column(np.int64)  # grows with every entry added: the newest is largest
         self._session_numbers: dict[str, int] = {}
 
     def __len__(self) -> int:
@@ -54,7 +54,7 @@ class Catalogue:
 
     @property
     def nbytes(self) -> int:
-        """About how many bytes the entries take, with what is known of each beside its words."""
+        """The approximate bytes that the entries take, including their columns and profiles."""
         return self._texts + _ENTRY_BYTES * len(self)
 
     def __contains__(self, entry_id: object) -> bool:
@@ -71,11 +71,11 @@ class Catalogue:
         return entry
 
     def add(self, entry: Entry) -> int:
-        """Give an entry whose id is new a row; return it."""
+        """Add an entry with a new id; return its row."""
         row = self._new_row()
         self._by_id[entry.id] = row
-        self._everyone.add(row)
-        self._living[row], self._in_order, self._allowed_last = True, None, None
+        self._all_rows.add(row)
+        self._used[row], self._in_order, self._allowed_last = True, None, None
         self._describe(row, entry)
         self._link(row, entry)
         self._added += 1
@@ -83,32 +83,32 @@ class Catalogue:
         return row
 
     def replace(self, row: int, entry: Entry) -> None:
-        """Put an entry of the same id and session in the place of another: it stays its place."""
+        """Replace an entry by one with the same id and session, which keeps its place."""
         old = self.at(row)
-        assert (old.id, old.session) == (entry.id, entry.session), "that would be another one"
+        assert (old.id, old.session) == (entry.id, entry.session), "id and session must be the same"
         self._facets.remove(row, old)
         self._texts -= _text_bytes(old)
         self._describe(row, entry)
         self._allowed_last = None
 
     def remove(self, row: int) -> None:
-        """Take an entry out."""
+        """Remove an entry."""
         entry = self.at(row)
         self._unlink(row, entry)
         self._facets.remove(row, entry)
         self._texts -= _text_bytes(entry)
-        self._everyone.discard(row)
-        self._living[row], self._in_order, self._allowed_last = False, None, None
+        self._all_rows.discard(row)
+        self._used[row], self._in_order, self._allowed_last = False, None, None
         del self._by_id[entry.id]
         self.entries[row] = None
         self._free.append(row)
 
     def rows_of(self, name: str, value: Any) -> Rows:
-        """Return the rows that have one value of session, speaker, role, kind or mark."""
+        """Return the rows with one value of session, speaker, role, kind or mark."""
         return self._facets.rows_of(name, value)
 
     def has(self, name: str, value: Any) -> bool:
-        """Tell whether any entry has this session, speaker, role, kind or mark."""
+        """Return whether any entry has this session, speaker, role, kind or mark."""
         return self._facets.has(name, value)
 
     def values_of(self, name: str) -> list[Any]:
@@ -116,7 +116,7 @@ class Catalogue:
         return self._facets.values_of(name)
 
     def people(self) -> list[str]:
-        """Return who ever said something. A tool that answered did not: its name is a topic."""
+        """Return the names of all speakers except tools: a tool's name is a topic, not a person."""
         return [name for name in self.values_of("speaker") if not self._is_tool(name)]
 
     def _is_tool(self, speaker: str) -> bool:
@@ -124,13 +124,13 @@ class Catalogue:
         return len(rows) > 0 and self.at(int(rows[0])).role == "tool"
 
     def ids(self) -> list[str]:
-        """Return the ids of all entries, in no special order."""
+        """Return the ids of all entries, in no particular order."""
         return list(self._by_id)
 
     def allowed(self, only: Condition = ANYTHING) -> Rows:
-        """Return the rows that a search may return, rising.
+        """Return the rows that satisfy a condition, in rising order.
 
-        One search after another asks for the same, so the last answer is kept.
+        The last result is cached: consecutive searches often use the same condition.
         """
         if only == ANYTHING:
             return self._all_in_order()
@@ -145,22 +145,22 @@ class Catalogue:
         if not isinstance(only, Only):
             return np.flatnonzero(self._fulfils(only))
         chosen = self._chosen(only)
-        if _MANY * len(chosen) > len(self):  # to sort them would take longer
+        if _MANY * len(chosen) > len(self):  # faster than sorting
             return np.flatnonzero(self.mask(chosen))
         return np.sort(chosen)
 
-    def living(self) -> Mask:
-        """Return for every row whether there is an entry in it, as a view for the moment."""
-        return self._living[: len(self.entries)]
+    def used_rows(self) -> Mask:
+        """Return for every row whether it holds an entry; valid until the next change."""
+        return self._used[: len(self.entries)]
 
     def mask(self, rows: Rows) -> Mask:
-        """Return for every row whether it is one of these."""
+        """Return for every row whether it is one of the given rows."""
         found = np.zeros(len(self.entries), np.bool_)
         found[rows] = True
         return found
 
     def distinct(self, rows: Rows) -> Rows:
-        """Return rows rising and each once, without ``NO_ROW``."""
+        """Return the distinct rows in rising order, without ``NO_ROW``."""
         if len(self.entries) > _SORTED_AT * len(rows):
             return distinct(rows)
         found = np.zeros(len(self.entries) + 1, np.bool_)
@@ -168,12 +168,12 @@ class Catalogue:
         return found[:-1].nonzero()[0]
 
     def neighbours(self, rows: Rows, reach: int) -> list[tuple[int, Rows]]:
-        """Return, for each distance from ``-reach`` to ``reach`` but 0, the rows at it.
+        """Return the rows at each distance from ``-reach`` to ``reach`` in the session, except 0.
 
-        Where a session does not reach so far, the row is ``NO_ROW``.
+        Beyond the ends of a session the row is ``NO_ROW``.
         """
         found = []
-        for sign, link in ((-1, self.before), (1, self.behind)):
+        for sign, link in ((-1, self.before), (1, self.after)):
             at = rows
             for distance in range(1, reach + 1):
                 at = np.where(at >= 0, link[at], NO_ROW)
@@ -181,27 +181,27 @@ class Catalogue:
         return found
 
     def check(self) -> None:
-        """Verify every invariant; for tests, it looks at everything."""
-        living = {row for row, entry in enumerate(self.entries) if entry is not None}
-        assert living == set(self._by_id.values()) == set(self._everyone.array.tolist())
-        assert living.isdisjoint(self._free)
-        assert len(living) + len(self._free) == len(self.entries)
-        assert living == set(self.allowed().tolist()) == set(np.flatnonzero(self._living).tolist())
-        self._facets.check({row: self.at(row) for row in living})
-        self._check_links(living)
+        """Verify every invariant. Reads everything; meant for tests."""
+        used = {row for row, entry in enumerate(self.entries) if entry is not None}
+        assert used == set(self._by_id.values()) == set(self._all_rows.array.tolist())
+        assert used.isdisjoint(self._free)
+        assert len(used) + len(self._free) == len(self.entries)
+        assert used == set(self.allowed().tolist()) == set(np.flatnonzero(self._used).tolist())
+        self._facets.check({row: self.at(row) for row in used})
+        self._check_links(used)
 
-    def _check_links(self, living: set[int]) -> None:
-        for row in living:
-            behind, session = int(self.behind[row]), self.at(row).session
-            if behind != NO_ROW:
-                assert self.at(behind).session == session, "sessions are tangled"
-                assert int(self.before[behind]) == row
-                assert self.ages[behind] > self.ages[row]
+    def _check_links(self, used: set[int]) -> None:
+        for row in used:
+            after, session = int(self.after[row]), self.at(row).session
+            if after != NO_ROW:
+                assert self.at(after).session == session, "a link leads to another session"
+                assert int(self.before[after]) == row
+                assert self.ages[after] > self.ages[row]
             elif session is not None:
                 assert self._tails[session] == row
 
     def _describe(self, row: int, entry: Entry) -> None:
-        """Note everything about an entry but its place among the others."""
+        """Store everything about an entry except its place in the session."""
         self.entries[row] = entry
         self._texts += _text_bytes(entry)
         self._facets.add(row, entry)
@@ -210,39 +210,39 @@ class Catalogue:
 
     def _all_in_order(self) -> Rows:
         if self._in_order is None:
-            self._in_order = np.flatnonzero(self._living)
-            self._in_order.flags.writeable = False  # many will see it
+            self._in_order = np.flatnonzero(self._used)
+            self._in_order.flags.writeable = False  # it is shared with callers
         return self._in_order
 
     def _fulfils(self, condition: Condition) -> Mask:
-        """Return for every row whether a condition is true of its entry; of no entry nothing is."""
+        """Return for every row whether its entry satisfies a condition; false for empty rows."""
         if isinstance(condition, Only):
             return self.mask(self._chosen(condition))
         if isinstance(condition, Item):
             return self._has_item(condition)
         if isinstance(condition, Not):
-            return self.living() & ~self._fulfils(condition.part)
+            return self.used_rows() & ~self._fulfils(condition.part)
         if isinstance(condition, AllOf):
-            found = self.living().copy()
+            found = self.used_rows().copy()
             for part in condition.parts:
                 found &= self._fulfils(part)
             return found
-        found = self.mask(NOBODY)
+        found = self.mask(NO_ROWS)
         for part in condition.parts:
             found |= self._fulfils(part)
         return found
 
     def _has_item(self, item: Item) -> Mask:
         if item.op == "exists" and not item.value:
-            return self.living() & ~self.mask(self._facets.with_key(item.key))
+            return self.used_rows() & ~self.mask(self._facets.with_key(item.key))
         return self.mask(self._facets.fitting(item))
 
     def _chosen(self, only: Only) -> Rows:
-        wanted = [self._everyone.array, *self._wanted(only)]
+        wanted = [self._all_rows.array, *self._wanted(only)]
         wanted.sort(key=len)
         chosen, *others = wanted
         for other in others:
-            if len(other) < len(self):  # else it is everyone
+            if len(other) < len(self):  # otherwise it contains every row
                 chosen = chosen[self.mask(other)[chosen]]
         if only.without:
             unwanted = [self.rows_of("mark", mark) for mark in only.without]
@@ -254,9 +254,9 @@ class Catalogue:
         return chosen
 
     def _wanted(self, only: Only) -> list[Rows]:
-        """For each field that names values, the rows that have one of these."""
+        """Return, for each field that requires values, the rows with one of them."""
         found = [
-            np.concatenate([NOBODY, *(self.rows_of(name, each) for each in names(wanted))])
+            np.concatenate([NO_ROWS, *(self.rows_of(name, each) for each in names(wanted))])
             for name in NAMED
             if (wanted := getattr(only, name)) is not None
         ]
@@ -269,22 +269,22 @@ class Catalogue:
         return found + [self._facets.with_item(key, value) for key, value in items.items()]
 
     def _link(self, row: int, entry: Entry) -> None:
-        self.before[row] = self.behind[row] = self.sessions[row] = NO_ROW
+        self.before[row] = self.after[row] = self.sessions[row] = NO_ROW
         if entry.session is None:
             return
         number = self._session_numbers.setdefault(entry.session, len(self._session_numbers))
         self.sessions[row] = number
         tail = self._tails.get(entry.session, NO_ROW)
         if tail != NO_ROW:
-            self.before[row], self.behind[tail] = tail, row
+            self.before[row], self.after[tail] = tail, row
         self._tails[entry.session] = row
 
     def _unlink(self, row: int, entry: Entry) -> None:
-        before, behind = int(self.before[row]), int(self.behind[row])
+        before, after = int(self.before[row]), int(self.after[row])
         if before != NO_ROW:
-            self.behind[before] = behind
-        if behind != NO_ROW:
-            self.before[behind] = before
+            self.after[before] = after
+        if after != NO_ROW:
+            self.before[after] = before
         elif entry.session is not None:
             if before != NO_ROW:
                 self._tails[entry.session] = before
@@ -297,14 +297,14 @@ class Catalogue:
         row = len(self.entries)
         self.entries.append(None)
         if row == len(self.times):
-            for name in ("before", "behind", "sessions", "times", "importances", "ages"):
+            for name in ("before", "after", "sessions", "times", "importances", "ages"):
                 setattr(self, name, np.resize(getattr(self, name), 2 * row))
-            self._living = np.concatenate([self._living, np.zeros(row, np.bool_)])
+            self._used = np.concatenate([self._used, np.zeros(row, np.bool_)])
         return row
 
 
 def distinct(rows: Rows) -> Rows:
-    """Return rows rising and each once, without ``NO_ROW``; sorting is quicker than hashing."""
+    """Return the distinct rows in rising order, without ``NO_ROW``; sorting beats hashing here."""
     rows = np.sort(rows)
     keep = rows != NO_ROW
     keep[1:] &= rows[1:] != rows[:-1]
@@ -317,6 +317,6 @@ def _column(kind: DTypeLike) -> NDArray[Any]:
 
 
 def _text_bytes(entry: Entry) -> int:
-    """Return the bytes of what an entry says; of values within values only the outermost."""
+    """Return the bytes of an entry's text and metadata, without the insides of nested values."""
     known = {} if entry.metadata is None else entry.metadata
     return sum(map(sys.getsizeof, (entry.text, entry.title, known, *known.values())))

@@ -1,18 +1,19 @@
-"""``Condition``: which entries a search may return, said with and, or, not and comparisons.
+"""``Condition``: filters on entries, built from comparisons with and, or and not.
 
-``Only`` names fields; ``Item`` compares one item of the metadata; ``AllOf``, ``AnyOf`` and ``Not``
-join conditions. All are frozen values, checked when they are made: no search fails because of one.
+``Only`` filters by fields; ``Item`` compares one metadata item; ``AllOf``, ``AnyOf`` and ``Not``
+combine conditions. All are frozen values and are validated on construction, so a search never
+fails because of one.
 
-Values compare as in JSON: ``True`` is not 1, 1 is 1.0, and what is of different types is neither
-equal nor ordered. Numbers and texts have an order, texts that of their code points; ``contains``
-looks for a text within a text and heeds case. Every operator but ``exists`` asks for an item that
-is there: ``ne`` and ``nin`` are true of another value, of whatever type, not of none at all.
+Values compare as in JSON: ``True`` is not 1, 1 equals 1.0, and values of different types are
+neither equal nor ordered. Numbers and strings are ordered, strings by code point. ``contains``
+looks for a substring and is case-sensitive. Every operator but ``exists`` requires the item to
+exist: ``ne`` and ``nin`` match any other value, of any type, but not a missing one.
 
-A list is equal to no value and has no order; ``contains`` looks for one of its values. What stands
-in a dict is an item with a dotted name. Of a dict itself, of a list of anything but plain values,
-and of one that would be too much (``items_of``), only ``exists`` is true.
+A list equals no value and has no order; ``contains`` looks for one of its values. The items of a
+dict have dotted names. A dict itself, a list of anything but plain values, and one that exceeds the
+limits of ``items_of`` match ``exists`` only.
 
-``Not`` is true of everything that its part is not true of, also of what has no such item.
+``Not`` matches every entry that its part does not match, including entries without the item.
 """
 
 from __future__ import annotations
@@ -25,23 +26,32 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from ..errors import InvalidInput
-from .entries import EVERYTHING, THERE, Entry, Only, Plain, Value, is_plain, same
+from .entries import EVERYTHING, OPAQUE, Entry, Only, Plain, Value, is_plain, same
 
 MAX_DEPTH = 20
-MAX_PARTS = 1000  # conditions within one
-MAX_VALUES = 10_000  # that one ``in`` or ``nin`` names
+MAX_PARTS = 1000  # nested conditions in one
+MAX_VALUES = 10_000  # values of one ``in`` or ``nin``
 
 ANYTHING = EVERYTHING
 
-_SHOWN = 3  # reasons, of an ``AnyOf`` that refuses; values, of several
+_SHOWN = 3  # reasons of an ``AnyOf``, or values of a list, shown in a message
 
 
 class Item(Struct, frozen=True):
-    """One item of the metadata, compared by an operator.
+    """A comparison of one metadata item with a value.
 
-    ``op`` is one of eq, ne, gt, gte, lt, lte, in, nin, contains, exists. ``value`` is a text, a
-    number, ``True``, ``False`` or ``None``; several of these for in and nin, ``True`` or ``False``
-    for exists.
+    Attributes:
+        key: The name of the item; dots reach into dicts, as in ``"place.city"``.
+        op: One of eq, ne, gt, gte, lt, lte, in, nin, contains, exists.
+        value: A str, a number, ``True``, ``False`` or ``None``; for in and nin several of these;
+            for exists ``True`` or ``False``.
+
+    Raises:
+        TypeError: If ``key`` is not a str.
+        InvalidInput: If there is no such operator, or it cannot take the value.
+
+    Example:
+        >>> recall.search("tea", only=Item("stars", "gte", 4))
     """
 
     key: str
@@ -52,7 +62,7 @@ class Item(Struct, frozen=True):
         if not isinstance(self.key, str):
             raise TypeError(f"the key of an item must be a str, got {self.key!r}")
         if self.op not in _OPERATORS:
-            raise InvalidInput(f"no operator is called {self.op!r}; use {', '.join(_OPERATORS)}")
+            raise InvalidInput(f"unknown operator {self.op!r}; use {', '.join(_OPERATORS)}")
         if isinstance(self.value, list | set | frozenset):
             force_setattr(self, "value", tuple(self.value))
         wanted, is_usable, _ = _OPERATORS[self.op]
@@ -62,14 +72,14 @@ class Item(Struct, frozen=True):
             )
 
     def fits(self, value: Value) -> bool:
-        """Tell whether an item that is there, with this value, is what is asked for."""
-        if value is THERE and self.op != "exists":
+        """Return whether an existing item with this value satisfies the comparison."""
+        if value is OPAQUE and self.op != "exists":
             return False
         return _OPERATORS[self.op][2](value, self.value)
 
 
 class AllOf(Struct, frozen=True):
-    """Every part is true; without parts, of anything."""
+    """Matches entries that every part matches; without parts, every entry."""
 
     parts: tuple[Condition, ...]
 
@@ -78,7 +88,7 @@ class AllOf(Struct, frozen=True):
 
 
 class AnyOf(Struct, frozen=True):
-    """At least one part is true; without parts, of nothing."""
+    """Matches entries that at least one part matches; without parts, no entry."""
 
     parts: tuple[Condition, ...]
 
@@ -87,7 +97,7 @@ class AnyOf(Struct, frozen=True):
 
 
 class Not(Struct, frozen=True):
-    """The part is not true."""
+    """Matches entries that its part does not match."""
 
     part: Condition
 
@@ -99,14 +109,14 @@ Condition: TypeAlias = Only | AllOf | AnyOf | Not | Item
 
 
 def refusal(condition: Condition, entry: Entry) -> str | None:
-    """Say why an entry may not be returned; ``None`` if it may. What conditions mean."""
+    """Return why an entry does not match, or ``None`` if it does. Defines what conditions mean."""
     if isinstance(condition, Only):
         return condition.refusal(entry)
     if isinstance(condition, Item):
         return _refused_item(condition, entry)
     if isinstance(condition, Not):
         is_refused = refusal(condition.part, entry) is not None
-        return None if is_refused else f"it is what is not asked for: {condition.part}"
+        return None if is_refused else f"it matches what is excluded: {condition.part}"
     reasons = [refusal(part, entry) for part in condition.parts]
     refused = [reason for reason in reasons if reason is not None]
     if isinstance(condition, AllOf):
@@ -121,20 +131,20 @@ def _refused_item(item: Item, entry: Entry) -> str | None:
         has, must = ("has", "must not") if is_there else ("has no", "must")
         return None if is_there is item.value else f"it {has} {item.key!r}, which it {must} have"
     if not is_there:
-        return f"it has no {item.key!r}; {item.op} {_shown(item.value)} is asked for"
+        return f"it has no {item.key!r}; the search requires {item.op} {_shown(item.value)}"
     has_value = items[item.key]
     if item.fits(has_value):
         return None
     has_shown = _shown(has_value)
-    return f"its {item.key!r} is {has_shown}; {item.op} {_shown(item.value)} is asked for"
+    return f"its {item.key!r} is {has_shown}; the search requires {item.op} {_shown(item.value)}"
 
 
 def _none_of(reasons: list[str]) -> str:
     if not reasons:
-        return "it would have to fulfil one of no conditions"
+        return "AnyOf has no parts, so nothing matches"
     shown = "; ".join(reasons[:_SHOWN])
     more = f"; and {len(reasons) - _SHOWN} more" if len(reasons) > _SHOWN else ""
-    return f"it fulfils none of {len(reasons)} conditions: {shown}{more}"
+    return f"it matches none of {len(reasons)} conditions: {shown}{more}"
 
 
 def _shown(value: Value) -> str:
@@ -152,17 +162,17 @@ def _check_parts(joined: AllOf | AnyOf) -> None:
 
 
 def _check_size(condition: Condition) -> None:
-    """Parts were checked when they were made, so this never goes much deeper than allowed."""
+    """Raise if a condition is too large. Its parts passed, so the recursion stays bounded."""
     depth, count = _measured(condition)
     if depth > MAX_DEPTH or count > MAX_PARTS:
         raise InvalidInput(
-            f"a condition of {count} parts, {depth} deep, is too large; at most {MAX_PARTS} parts "
-            f"and {MAX_DEPTH} levels are possible: ask for less, or use in for many values"
+            f"a condition of {count} parts, {depth} deep, is too large; the limit is {MAX_PARTS} "
+            f"parts and {MAX_DEPTH} levels: simplify it, or use in for many values"
         )
 
 
 def _measured(condition: Condition) -> tuple[int, int]:
-    """Return how deep a condition is and of how many it consists."""
+    """Return the depth of a condition and its number of parts."""
     if isinstance(condition, Only | Item):
         return 1, 1
     if isinstance(condition, Not):
@@ -170,16 +180,16 @@ def _measured(condition: Condition) -> tuple[int, int]:
     elif isinstance(condition, AllOf | AnyOf):
         parts = condition.parts
     else:
-        raise TypeError(f"a condition is needed, got {condition!r}")
+        raise TypeError(f"expected a condition, got {condition!r}")
     sizes = [_measured(part) for part in parts]
     return 1 + max((deep for deep, _ in sizes), default=0), 1 + sum(count for _, count in sizes)
 
 
-# What values an operator can be given
+# Values that an operator accepts
 
 
 def _is_comparable(value: object) -> bool:
-    """Tell whether a value can be looked for; what is not itself (nan) cannot."""
+    """Return whether a value can be compared with; nan cannot."""
     return is_plain(value) and value == value
 
 
@@ -199,7 +209,7 @@ def _is_truth(value: object) -> bool:
     return isinstance(value, bool)
 
 
-# What operators say of a value that is there
+# The operators, applied to an existing value
 
 
 def _in_order(compare: Callable[[Any, Any], bool]) -> Callable[[Value, Any], bool]:
@@ -232,11 +242,11 @@ def _is_wanted(_: Value, wanted: Any) -> bool:
     return bool(wanted)
 
 
-_VALUE = "a text, a number, True, False or None"
-_VALUES = f"up to {MAX_VALUES} values, each a text, a number, True, False or None"
-_ORDERED = "a text or a number"
+_VALUE = "a str, a number, True, False or None"
+_VALUES = f"up to {MAX_VALUES} values, each a str, a number, True, False or None"
+_ORDERED = "a str or a number"
 
-# name → what value it needs, in words and as a test; what it means
+# name → (accepted values in words, as a predicate, the comparison)
 _OPERATORS: dict[str, tuple[str, Callable[[object], bool], Callable[[Value, Any], bool]]] = {
     "eq": (_VALUE, _is_comparable, same),
     "ne": (_VALUE, _is_comparable, _differs),

@@ -1,7 +1,7 @@
-"""``Entry``: what a search knows of a record. ``Only``: which entries a search may look at.
+"""``Entry``, the searchable form of a record, and ``Only``, a filter on its fields.
 
-Both are frozen values. An entry belongs to whoever owns the ``Recall`` it is added to: there is no
-field for the owner, and so no search that could reach somebody else's.
+Both are frozen values. An entry belongs to the owner of the ``Recall`` it is added to. It has no
+field for the owner, so no search can reach another owner's entries.
 """
 
 from __future__ import annotations
@@ -21,42 +21,59 @@ from ..record import MESSAGE, Record, check_id, is_number, text_of
 
 Plain = str | int | float | bool | None
 
-DEEPEST = 3  # names that dots can join: "a.b.c"
-MOST_INSIDE = 200  # values within lists and dicts that a search knows of one entry
+DEEPEST = 3  # levels of a dotted key: "a.b.c"
+MOST_INSIDE = 200  # values within lists and dicts that are indexed for one entry
 
 
-class There(Enum):
-    """A value of which a search knows that it is there, and nothing else."""
+class Opaque(Enum):
+    """A metadata value that is not indexed: a search knows only that it exists."""
 
-    THERE = "there"
+    OPAQUE = "there"
 
     def __repr__(self) -> str:
-        return "a value that only exists can ask for"
+        return "a value that only the operator exists can test"
 
 
-THERE = There.THERE
+OPAQUE = Opaque.OPAQUE
 
-Value = Plain | tuple[Plain, ...] | There  # what a search knows of an item of the metadata
+Value = Plain | tuple[Plain, ...] | Opaque  # an indexed item of the metadata
 
-NAMED = ("session", "speaker", "role", "kind")  # what an entry has one of and can be chosen by
+NAMED = ("session", "speaker", "role", "kind")  # fields with one value that ``Only`` can filter by
 
-_CALL = re.compile(r"(?<![\w.-])[\w.-]{1,64}\(\{.{0,400}?[}…]\)")  # as a lesson tells of one
-_SHOWN = 3  # names, of those asked for
+_CALL = re.compile(r"(?<![\w.-])[\w.-]{1,64}\(\{.{0,400}?[}…]\)")  # a tool call in a lesson's text
+_SHOWN = 3  # requested names shown in a message
 _PLAIN = (str, int, float, bool, type(None))
-_GIVEN = (*_PLAIN, list, tuple, There, Mapping)  # what an item of the metadata may be
+_GIVEN = (*_PLAIN, list, tuple, Opaque, Mapping)  # types allowed in metadata
 
 
-class Entry(Struct, frozen=True, gc=False):  # holds nothing that could hold it
-    """One thing that can be found: its text, and what a question may name beside the text.
+class Entry(Struct, frozen=True, gc=False):  # no field can lead back to the entry
+    """A searchable text with the attributes that questions and filters refer to.
 
-    ``record`` is the id of the record it was made of, where that is another; ``sources`` are the
-    records it was derived from, and ``superseded_by`` the record that took its place, if one did.
-    What was derived is an index over its sources, unless it ``is_told_itself``: a lesson;
-    ``subject`` is whom it is about: "user", or "user/sister clara".
-    ``speaker`` said it and ``title`` is what it is about, by name. ``time`` is in seconds since
-    1970. Entries of one ``session`` follow each other in the order of adding, and are read
-    together: an answer is understood with the question before it. ``metadata`` may hold lists and
-    dicts; a ``Recall`` keeps, and conditions are about, what ``items_of`` makes of them.
+    Entries of one session follow each other in the order of adding and are read together: an answer
+    is understood with the question before it.
+
+    Attributes:
+        id: The id; adding another entry with it replaces this one.
+        text: The text to search.
+        session: The conversation it belongs to.
+        speaker: The name of the person who said it.
+        role: ``"user"``, ``"assistant"``, ``"system"`` or ``"tool"``.
+        kind: The kind of record, ``"message"`` by default.
+        title: The name of the thing it is about; it is searched with the text.
+        time: When it was said, in seconds since 1970.
+        importance: From 0 to 1.
+        marks: Labels to filter by.
+        metadata: Items to filter by. Lists and dicts are allowed; ``items_of`` says what of them
+            is indexed.
+        record: The id of the record it was made from, if that differs from ``id``.
+        sources: The ids of the records it was derived from.
+        superseded_by: The id of the record that replaced it, if one did.
+        is_told_itself: Whether a derived entry is shown itself, as a lesson is. Otherwise it only
+            serves as an index over its sources.
+        subject: Whom it is about: ``"user"``, or ``"user/sister clara"``.
+
+    Example:
+        >>> Entry("1", "I moved to Lisbon.", session="may", speaker="Bob", time=1_683_550_060.0)
     """
 
     id: str
@@ -78,11 +95,26 @@ class Entry(Struct, frozen=True, gc=False):  # holds nothing that could hold it
 
 
 class Only(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
-    """Which entries a search may return. Every field that is given narrows the choice.
+    """A filter on the fields of entries. An entry must pass every field that is given.
 
-    ``session``, ``speaker``, ``role`` and ``kind`` are one name or a set of names, of which any
-    will do. ``marks`` asks for any of the marks, ``without`` for none of them; ``since`` is
-    included, ``until`` is not; ``metadata`` asks for all of its items, each a plain value.
+    Attributes:
+        ids: Any of these ids.
+        session: This session, or any of a set of sessions.
+        speaker: This speaker, or any of a set.
+        role: This role, or any of a set.
+        kind: This kind, or any of a set.
+        marks: At least one of these marks.
+        without: None of these marks.
+        since: At this time (seconds since 1970) or later. Entries without a time do not pass.
+        until: Before this time. Entries without a time do not pass.
+        metadata: Each of these items, with an equal plain value.
+
+    Raises:
+        TypeError: If a field has the wrong type.
+        InvalidInput: If a time is not a number, or a metadata value is not plain.
+
+    Example:
+        >>> recall.search("Lisbon", only=Only(session="june", role="user"))
     """
 
     ids: frozenset[str] | None = None
@@ -126,18 +158,18 @@ class Only(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
         for key, value in wanted.items():
             if not is_plain(value):
                 raise InvalidInput(
-                    f"metadata {key!r} can be equal to a text, a number, True, False or None, "
+                    f"metadata {key!r} must be compared with a str, a number, True, False or None, "
                     f"got a {type(value).__name__}; use Item for other comparisons"
                 )
 
     def refusal(self, entry: Entry) -> str | None:
-        """Say why an entry may not be returned; ``None`` if it may. What the fields mean."""
+        """Return why an entry does not pass, or ``None`` if it does. Defines what fields mean."""
         for name in NAMED:
             wanted, has = getattr(self, name), getattr(entry, name)
             if wanted is not None and has not in names(wanted):
-                return f"its {name} is {has!r}, only {_shown(wanted)} is asked for"
+                return f"its {name} is {has!r}; the search is limited to {_shown(wanted)}"
         if self.ids is not None and entry.id not in self.ids:
-            return "its id is not among those asked for"
+            return "its id is not among the requested ones"
         return self._refused_mark(entry) or self._refused_time(entry) or self._refused_data(entry)
 
     def _refused_mark(self, entry: Entry) -> str | None:
@@ -161,7 +193,7 @@ class Only(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
         has = {} if entry.metadata is None else entry.metadata
         for key, wanted in ({} if self.metadata is None else self.metadata).items():
             if key not in has or not same(has[key], wanted):
-                return f"its {key!r} is {has.get(key)!r}, only {wanted!r} is asked for"
+                return f"its {key!r} is {has.get(key)!r}; the search is limited to {wanted!r}"
         return None
 
 
@@ -169,12 +201,20 @@ EVERYTHING = Only()
 
 
 def names(wanted: str | frozenset[str]) -> frozenset[str]:
-    """Return one name, or several, as a set."""
+    """Return one name or several as a set."""
     return frozenset((wanted,)) if isinstance(wanted, str) else wanted
 
 
 def entry_of(record: Record) -> Entry:
-    """Return what a search knows of a record."""
+    """Return the entry for a store's record, ready for ``Recall.add``.
+
+    Args:
+        record: The record. If its value is a ``Msg``, the entry takes speaker, role and metadata
+            from it.
+
+    Returns:
+        An entry with the record's id.
+    """
     said = record.value if isinstance(record.value, Msg) else None
     return Entry(
         record.id,
@@ -191,23 +231,23 @@ def entry_of(record: Record) -> Entry:
 
 
 def indexed_text(entry: Entry) -> str:
-    """Return what of an entry is searched by words and by meaning: its title and its text."""
+    """Return the text of an entry that is searched by words: its title and its text."""
     return entry.text if entry.title is None else f"{entry.title}. {entry.text}"
 
 
 def embedded_text(entry: Entry) -> str:
-    """Return what of an entry is searched by meaning: of a lesson its words without its calls.
+    """Return the text of an entry that is embedded; a lesson's tool calls are left out.
 
-    A vector stands for what is said in a language; the arguments of calls blur it.
+    A vector represents natural language, and the arguments of calls would blur it.
     """
     text = indexed_text(entry)
     return _CALL.sub("", text) if entry.is_told_itself else text
 
 
 def checked(entry: Entry) -> Entry:
-    """Return an entry that can be indexed, with metadata of its own; say clearly why not."""
+    """Return a valid entry with its own copy of the metadata; raise if it cannot be indexed."""
     if not isinstance(entry, Entry):
-        raise TypeError(f"an Entry is needed, got {type(entry).__name__}")
+        raise TypeError(f"expected an Entry, got {type(entry).__name__}")
     check_id("entry id", entry.id)
     for name in ("text", "kind"):
         _check_str(entry, name)
@@ -245,8 +285,8 @@ def _checked_items(entry: Entry) -> Mapping[str, Value] | None:
     for key, value in entry.metadata.items():
         if not isinstance(key, str) or not isinstance(value, _GIVEN):
             raise InvalidInput(
-                f"the metadata of {entry.id!r} holds {key!r}: {value!r}; only strings, numbers, "
-                "True, False, None, and lists and dicts of these can be asked for"
+                f"the metadata of {entry.id!r} holds {key!r}: {value!r}; keys must be strings, and "
+                "values strings, numbers, True, False, None, or lists and dicts of these"
             )
     return items_of(entry.metadata)
 
@@ -257,48 +297,48 @@ def same(one: Value, other: Plain) -> bool:
 
 
 def is_plain(value: object) -> TypeGuard[Plain]:
-    """Tell whether a value is one that others can be compared with."""
+    """Return whether a value is plain: a str, a number, a bool or ``None``."""
     return isinstance(value, _PLAIN)
 
 
 def items_of(metadata: Mapping[Any, Any]) -> dict[str, Value]:
-    """Return what of metadata can be asked for, by name, in a dict of its own.
+    """Return the items of metadata that conditions can test, by name, in a new dict.
 
-    A list of plain values becomes a tuple. A dict is ``THERE``, and what stands in it has a dotted
-    name, unless something nearer to the top is itself called so. Anything else is ``THERE``, as are
-    a dict that stands too deep and a list or dict that would be too much. What was made of metadata
-    stays as it is.
+    A list of plain values becomes a tuple. A dict becomes ``OPAQUE``, and each of its items gets a
+    dotted name, unless an item nearer to the top already has that name. Anything else is
+    ``OPAQUE``: also a dict nested too deep, and a list or dict that exceeds the limits. The result,
+    passed in again, comes back unchanged.
     """
     items = {key: value for key, value in metadata.items() if isinstance(key, str)}
     return items if all(map(is_plain, items.values())) else _opened(items)
 
 
 def _opened(items: dict[str, Any]) -> dict[str, Value]:
-    """Go down level by level, the smallest first: one that is too large hides no other."""
+    """Open level by level, the smallest value first, so that a large one displaces no other."""
     known: dict[str, Value] = {}
-    room = MOST_INSIDE
+    budget = MOST_INSIDE
     for depth in range(1, DEEPEST + 1):
         level = {key: _openable(value, depth) for key, value in items.items()}
         items = {}
         for key in sorted(level, key=lambda key: (_size(level[key]), key)):
-            value = level[key] if _size(level[key]) <= room else THERE
-            room -= _size(value)
+            value = level[key] if _size(level[key]) <= budget else OPAQUE
+            budget -= _size(value)
             if isinstance(value, dict):
                 for name, each in value.items():
                     items.setdefault(".".join((key, name)), each)
-            known.setdefault(key, THERE if isinstance(value, dict) else value)
+            known.setdefault(key, OPAQUE if isinstance(value, dict) else value)
     return known
 
 
 def _openable(value: object, depth: int) -> Value | dict[str, Any]:
-    """Return a list as a tuple and a dict with its names; ``THERE`` if it cannot be looked into."""
+    """Return a list as a tuple and a dict with its str keys; ``OPAQUE`` if it is not indexed."""
     if is_plain(value):
         return value
     if isinstance(value, Mapping) and depth < DEEPEST and len(value) <= MOST_INSIDE:
         return {key: each for key, each in value.items() if isinstance(key, str)}
     if isinstance(value, list | tuple) and len(value) <= MOST_INSIDE and all(map(is_plain, value)):
         return tuple(value)
-    return THERE
+    return OPAQUE
 
 
 def _size(value: object) -> int:

@@ -1,4 +1,4 @@
-"""``Facets``: the rows of entries by what these can be chosen by, apart from id and time."""
+"""``Facets``: inverted index from the fields and metadata of entries to their rows."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from .entries import NAMED, Entry, Plain, Value, same
 
 Rows = NDArray[np.int64]
 
-NOBODY: Rows = np.empty(0, np.int64)
+NO_ROWS: Rows = np.empty(0, np.int64)
 
-_A_LIST = ((), False)  # any list, compared as an empty one: what is in it is looked up
+_A_LIST = ((), False)  # the value that stands for any list; its members are indexed apart
 
 
 class RowSet:
-    """Some rows: added and removed in constant time, read as one array in no special order."""
+    """A set of rows: constant-time add and remove, read as one array in no particular order."""
 
     def __init__(self) -> None:
         self._rows: Rows = np.empty(4, np.int64)
@@ -32,7 +32,7 @@ class RowSet:
         return row in self._places
 
     def add(self, row: int) -> None:
-        """Take in a row that is not here."""
+        """Add a row that is not in the set."""
         place = len(self._places)
         if place == len(self._rows):
             self._rows = np.resize(self._rows, 2 * place)
@@ -40,7 +40,7 @@ class RowSet:
         self._places[row] = place
 
     def discard(self, row: int) -> None:
-        """Let a row go: the last one moves to its place."""
+        """Remove a row; the last one takes its place."""
         place = self._places.pop(row)
         last = int(self._rows[len(self._places)])
         if last != row:
@@ -49,21 +49,21 @@ class RowSet:
 
     @property
     def array(self) -> Rows:
-        """The rows, as a view for the moment."""
+        """The rows, as a view that is valid until the next change."""
         return self._rows[: len(self._places)]
 
 
 class Facets:
     """Rows by session, speaker, role, kind and mark, and by each item of the metadata.
 
-    All lists of one key are one value; beside it, rows stand by each value that is in their list.
+    All lists of one key count as one value; their members are indexed under a key of their own.
     """
 
     def __init__(self) -> None:
         self._rows: dict[str, dict[Any, RowSet]] = {}  # name → value → rows
 
     def add(self, row: int, entry: Entry) -> None:
-        """Note what an entry can be chosen by."""
+        """Index the facets of an entry."""
         for name, value in _facets(entry):
             by_value = self._rows.setdefault(name, {})
             if value not in by_value:
@@ -71,7 +71,7 @@ class Facets:
             by_value[value].add(row)
 
     def remove(self, row: int, entry: Entry) -> None:
-        """Forget it; a name or value that nobody has left is forgotten, too."""
+        """Remove the facets of an entry; drop names and values that no row has any more."""
         for name, value in _facets(entry):
             by_value = self._rows[name]
             by_value[value].discard(row)
@@ -81,12 +81,12 @@ class Facets:
                 del self._rows[name]
 
     def rows_of(self, name: str, value: Any) -> Rows:
-        """Return the rows that have one value."""
+        """Return the rows with one value."""
         members = self._rows.get(name, {}).get(value)
-        return NOBODY if members is None else members.array
+        return NO_ROWS if members is None else members.array
 
     def has(self, name: str, value: Any) -> bool:
-        """Tell whether any row has a value."""
+        """Return whether any row has a value."""
         return value in self._rows.get(name, {})
 
     def values_of(self, name: str) -> list[Any]:
@@ -94,18 +94,18 @@ class Facets:
         return list(self._rows.get(name, {}))
 
     def with_item(self, key: str, value: Plain) -> Rows:
-        """Return the rows with this very item; a value that is not itself (nan) is nobody's."""
-        return self.rows_of(_item(key), _value(value)) if same(value, value) else NOBODY
+        """Return the rows with an item equal to this; none for nan, which equals nothing."""
+        return self.rows_of(_item(key), _value(value)) if same(value, value) else NO_ROWS
 
     def with_key(self, key: str) -> Rows:
-        """Return the rows whose metadata have a key."""
+        """Return the rows whose metadata has a key."""
         return _union([each.array for each in self._rows.get(_item(key), {}).values()])
 
     def fitting(self, item: Item) -> Rows:
-        """Return the rows that have the item's key with a value that fits.
+        """Return the rows whose item satisfies a comparison.
 
-        Values to be equal to, and those within lists, are looked up; else each value that the key
-        has is looked at.
+        ``eq``, ``in`` and the members of lists are looked up; other operators test each distinct
+        value of the key.
         """
         if item.op in ("eq", "in"):
             wanted = item.value if isinstance(item.value, tuple) else (item.value,)
@@ -118,7 +118,7 @@ class Facets:
         return _union(found)
 
     def check(self, entries: Mapping[int, Entry]) -> None:
-        """Verify that these rows are here with what their entries have, and nothing else."""
+        """Verify that exactly the facets of these entries are indexed."""
         expected: dict[tuple[str, Any], set[int]] = {}
         for row, entry in entries.items():
             for facet in _facets(entry):
@@ -128,7 +128,7 @@ class Facets:
             for name, by_value in self._rows.items()
             for value, each in by_value.items()
         }
-        assert all(self._rows.values()), "a name that nobody has is kept"
+        assert all(self._rows.values()), "a name that no row has is kept"
 
 
 def _facets(entry: Entry) -> list[tuple[str, Any]]:
@@ -147,19 +147,19 @@ def _facets(entry: Entry) -> list[tuple[str, Any]]:
 
 
 def _item(key: str) -> str:
-    """What an item of the metadata is called among the others, which have no space in them."""
+    """Return the facet name of a metadata item; other names contain no space."""
     return f"metadata {key}"
 
 
 def _within(key: str) -> str:
-    """What the values in lists of an item are called."""
+    """Return the facet name of the members of an item's lists."""
     return f"within {key}"
 
 
 def _value(value: Value) -> tuple[Value, bool]:
-    """A value as a key of a dict, in which 1 and ``True`` would be the same."""
+    """Return a value as a dict key that tells 1 from ``True``."""
     return value, isinstance(value, bool)
 
 
 def _union(groups: list[Rows]) -> Rows:
-    return np.concatenate(groups) if groups else NOBODY
+    return np.concatenate(groups) if groups else NO_ROWS

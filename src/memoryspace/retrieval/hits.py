@@ -1,4 +1,4 @@
-"""What a search gives back, and what it says about it."""
+"""The results of a search: hits, and explanations of why an entry was or was not found."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from .entries import Entry
 
 
 class Why(Portable, frozen=True):
-    """Why an entry stands where it stands.
+    """Why an entry ranks where it does.
 
-    ``signals`` add up to its score. ``ranks`` is its place in each arm alone, from 1; an arm that
-    does not find it is left out. ``words`` of the question occur in it, each with what it gives.
-    ``likeness`` is the cosine of its vector to the question's, ``None`` where either has none.
-    ``by_meaning`` is false where words alone were searched: there is no embedder, it cannot read
-    the question, or it failed (``Recall.embedder_status`` tells).
+    Attributes:
+        signals: The contribution of each signal; they add up to the score.
+        ranks: The rank in each arm alone, from 1. An arm that does not find the entry is left out.
+        words: The words of the question that occur in the entry, each with its contribution.
+        likeness: The cosine of the entry's and the question's vectors; ``None`` if one is missing.
+        by_meaning: False if only words were searched, because there is no embedder, it cannot read
+            the question, or it failed (see ``Recall.embedder_status``).
     """
 
     signals: dict[str, float]
@@ -26,11 +28,17 @@ class Why(Portable, frozen=True):
 
 
 class Hit(Struct, frozen=True):
-    """An entry that was found. Scores compare within one search, not between two.
+    """An entry that a search found.
 
-    ``relevance`` is how likely it answers, from 0 to 1: that compares between searches.
-    ``superseded_by`` is the entry that says otherwise since, where one does. ``by_meaning`` is
-    false where words alone were searched (see ``Why``).
+    Attributes:
+        id: The id of the entry.
+        score: Orders the hits of one search. Do not compare scores of different searches.
+        entry: The entry itself.
+        why: The explanation, if the search was asked for one.
+        relevance: The probability, from 0 to 1, that it answers the question. It compares
+            between searches.
+        superseded_by: The id of a newer entry that contradicts this one, if there is one.
+        by_meaning: False if only words were searched (see ``Why``).
     """
 
     id: str
@@ -43,7 +51,7 @@ class Hit(Struct, frozen=True):
 
 
 class SessionHit(Struct, frozen=True):
-    """A session that was found, by the best of what was said in it."""
+    """A session that a search found, with its best hits. Its score is that of the best hit."""
 
     session: str
     score: float
@@ -51,12 +59,17 @@ class SessionHit(Struct, frozen=True):
 
 
 class WhyNot(Portable, frozen=True):
-    """Where an entry fell out of a search.
+    """Why a search did not return an entry.
 
-    ``reason`` is one of ``unknown`` (nothing has this id), ``filtered``, ``not matched`` (there is
-    no reason to find it), ``not a candidate`` (others matched so much better that it was not
-    looked at), ``outranked``, or ``found`` (it did not fall out); ``detail`` says it in words.
-    ``by`` are those who took the places in front of it.
+    Attributes:
+        reason: One of ``unknown`` (no entry has this id), ``filtered`` (``only`` excludes it),
+            ``not matched`` (it has nothing in common with the question), ``not a candidate``
+            (others matched so much better that it was not scored), ``outranked``, or ``found``
+            (the search does return it).
+        detail: The reason in words.
+        rank: Its rank, from 1, if it has one.
+        by: The ids of the best entries that rank above it.
+        why: Its signals, if it was scored.
     """
 
     reason: str

@@ -1,10 +1,9 @@
-"""Whether a lesson concerns a task: how likely, from 0 to 1, comparable between searches.
+"""Relevance of lessons: the probability, from 0 to 1, that a lesson concerns a task.
 
-A lesson need not answer the words of a task as a message answers a question: a new task shares only
-some of them. What counts is how much the words weigh that it does share, and how near it is in
-meaning. A word weighs the more the fewer lessons have it, and twice as much where it says what the
-lesson is for as where it stands in what was done. The curves were fitted to tasks whose lessons
-were there, and to others whose lessons were not.
+It compares between searches. A new task shares only some words with the lesson of an old one, so
+the evidence is the weight of the shared words, and the cosine. A word weighs the more, the fewer
+lessons have it, and counts double where it says what the lesson is for rather than what was done.
+The curves were fitted to tasks with and without a fitting lesson.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 
 from .catalogue import Catalogue
 from .entries import Entry
-from .ranking.pool import Pool
+from .ranking.pool import CandidatePool
 from .text.analysis import tokens
 
 Floats = NDArray[np.float64]
@@ -27,26 +26,26 @@ Weights = Mapping[str, tuple[float, float, float]]
 TASK_LESSON, TOOL_LESSON = "experience", "tool"
 LESSON_KINDS = frozenset({TASK_LESSON, TOOL_LESSON})
 
-# What speaks for a lesson: the logarithm of the weight of shared words, the cosine, and a constant.
+# Coefficients: of the logarithm of the weight of shared words, of the cosine, and the constant.
 _BY_WORDS = {TASK_LESSON: (4.1, 0.0, -7.9), TOOL_LESSON: (1.8, 0.0, -2.4)}
 _BY_MEANING = {TASK_LESSON: (1.6, 12.9, -6.3), TOOL_LESSON: (2.2, 10.0, -4.4)}
-_RAREST = 5.8  # what a word weighs that one lesson alone has
-_ELSEWHERE = 0.5  # the share that counts of a word that does not say what a lesson is for
-_IMAGINED = 10  # lessons without the word beside those that are there: of few, none is common
-_IDEOGRAPH = 1 / 3  # the weight of a character that is a word of its own, against a word's
-_FAR = 50.0  # beyond any doubt
+_RAREST = 5.8  # weight of a word that occurs in one lesson
+_ELSEWHERE = 0.5  # share of the weight for a word outside of what the lesson is for
+_IMAGINED = 10  # extra lessons without the word, so that no word is common among a few lessons
+_IDEOGRAPH = 1 / 3  # weight of a single CJK character, relative to a word
+_FAR = 50.0  # a log-odds of practical certainty
 
 
 def lesson_chances(
-    pool: Pool, places: NDArray[np.int64], lessons: Sequence[Entry], catalogue: Catalogue
+    pool: CandidatePool, places: NDArray[np.int64], lessons: Sequence[Entry], catalogue: Catalogue
 ) -> Floats:
-    """Return how likely lessons, the candidates at some places, concern the task asked about."""
+    """Return the probability that lessons, the candidates at some places, concern the task."""
     kinds = [each.kind for each in lessons]
     weights = {kind: _weights(pool, catalogue.rows_of("kind", kind)) for kind in set(kinds)}
     has = pool.gains_at(0)[places] > 0
     totals = (has * _shares(pool, lessons) * np.array([weights[kind] for kind in kinds])).sum(1)
     shared: Floats = np.log1p(totals)
-    cosines = pool.cosines[places]  # 0 where nothing could be embedded: then words alone tell
+    cosines = pool.cosines[places]  # 0 without a vector: then the words decide alone
     by_words = np.where(shared > 0, _sums(_BY_WORDS, kinds, shared, cosines), -_FAR)
     sums = np.where(cosines == 0, by_words, _sums(_BY_MEANING, kinds, shared, cosines))
     chances: Floats = 1 / (1 + np.exp(-np.clip(sums, -_FAR, _FAR)))
@@ -59,8 +58,8 @@ def _sums(weights: Weights, kinds: Sequence[str], shared: Floats, cosines: Float
     return sums
 
 
-def _weights(pool: Pool, rows: NDArray[np.int64]) -> Floats:
-    """Return what each word of the task weighs, by how many of the lessons at some rows have it."""
+def _weights(pool: CandidatePool, rows: NDArray[np.int64]) -> Floats:
+    """Return the weight of each word of the task, by how many lessons at some rows have it."""
     there = np.isin(pool.rows, rows)
     counts = (pool.gains_at(0)[there] > 0).sum(axis=0)
     among = len(rows) + _IMAGINED
@@ -74,8 +73,8 @@ def _rarity_of_one(among: int) -> float:
     return math.log1p((among - 0.5) / 1.5)
 
 
-def _shares(pool: Pool, lessons: Sequence[Entry]) -> Floats:
-    """Return for each lesson and word how much of the word's weight counts."""
+def _shares(pool: CandidatePool, lessons: Sequence[Entry]) -> Floats:
+    """Return the share of the word's weight that counts, for each lesson and word."""
     asked = [frozenset(tokens(word)) for word in pool.words]
     heads = [_head_words(_head_of(each)) for each in lessons]
     said = [[1.0 if words & head else _ELSEWHERE for words in asked] for head in heads]
@@ -83,7 +82,7 @@ def _shares(pool: Pool, lessons: Sequence[Entry]) -> Floats:
 
 
 def _head_of(lesson: Entry) -> str:
-    """Return what a lesson is for: the statements of its tasks, or the name of a tool."""
+    """Return the part that says what a lesson is for: its tasks' statements, or a tool's name."""
     title = "" if lesson.title is None else lesson.title
     if lesson.kind != TASK_LESSON:
         return title

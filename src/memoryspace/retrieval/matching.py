@@ -1,8 +1,8 @@
-"""Who matches a question by itself, and not for the sake of what stands beside it.
+"""The filter behind ``matching=True``: entries that match by themselves, without their context.
 
-An entry does if its own text has a word of the question, or its own vector is near the question's.
-Stop words count only where a question has no others; speakers' names and talk about talking, which
-say little for the order, count here.
+An entry matches if its own text has a word of the question, or its own vector is near the
+question's. Stop words count only if a question has no other words. Speakers' names and words about
+the conversation itself hardly affect the ranking, but they count here.
 """
 
 from __future__ import annotations
@@ -14,31 +14,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .catalogue import Catalogue
-from .ranking import Question, Ranked
+from .ranking import ParsedQuestion, Ranked
 from .sparse.index import SparseIndex
 from .text.stopwords import query_words
 
-# Cosine from which on a text is about the same. Of questions beside turns of talks that they are
-# not about, 1 in 100 is nearer, both with MiniLM and with static vectors (LoCoMo). "hi there" is
-# .297 near the nearest thing that merely looks like it; "what sport do I enjoy?" is .32 (static) or
-# .70 (MiniLM) near "I like tennis". A model of another kind may need another floor.
+# The cosine from which two texts count as similar. Of pairs of a LoCoMo question and a turn of an
+# unrelated conversation, 1 in 100 exceeds it, both with MiniLM and with static vectors. "hi there"
+# has .297 to its nearest unrelated text; "what sport do I enjoy?" has .32 (static) or .70 (MiniLM)
+# to "I like tennis". Other models may need another floor.
 LIKENESS_FLOOR = 0.3
 
 
 class Matcher:
-    """One question, put to candidates one by one; ``floor`` is the cosine that is near enough."""
+    """Tests candidates against one question; ``floor`` is the least cosine that matches."""
 
     def __init__(
-        self, question: Question, catalogue: Catalogue, sparse: SparseIndex, floor: float
+        self, question: ParsedQuestion, catalogue: Catalogue, sparse: SparseIndex, floor: float
     ) -> None:
         self._question, self._catalogue = question, catalogue
         self._sparse, self._floor = sparse, floor
 
     def only_matching(self, ranked: Ranked) -> Ranked:
-        """Return a ranking of those candidates alone that match by themselves."""
+        """Return the ranking without the candidates that do not match by themselves."""
         pool, totals = ranked.pool, ranked.totals
         is_match = self._have_words(ranked) | (pool.cosines >= self._floor)
-        if not self.has_other_words:  # then all of them are in order already
+        if not self.has_other_words:  # then every match is in the order already
             return replace(ranked, order=ranked.order[is_match.take(ranked.order)])
         matched = np.flatnonzero(is_match)
         ages = self._catalogue.ages[pool.rows[matched]]
@@ -47,7 +47,7 @@ class Matcher:
 
     @cached_property
     def has_other_words(self) -> bool:
-        """Whether the question has words that candidates are not looked for by."""
+        """Whether the question has words that propose no candidates."""
         text, keywords = self._question.text, self._question.keywords
         if " ".join(text.split()) == keywords:
             return False

@@ -1,8 +1,8 @@
-"""Arrays in a folder: written all or not at all, read back without being loaded.
+"""Named arrays in a folder: saved atomically, and memory-mapped when loaded.
 
-``NAME.json`` names the data file of the latest save and says where each array stands in it, with
-its checksum. The data file is written first, under a new number, and made durable; then the JSON
-file is replaced, which is the moment of truth; then older data files go.
+``NAME.json`` names the data file of the latest save, with the offset and checksum of each array.
+The data file is written first, under a new number, and synced; then the JSON file is replaced,
+which commits the save; then older data files are deleted.
 """
 
 from __future__ import annotations
@@ -33,18 +33,21 @@ _CHUNK = 1 << 24  # bytes written and checked at once
 
 
 class OutdatedIndex(CorruptData):
-    """A sound index of another time: a later version's, or of words read otherwise. Rebuild it."""
+    """An intact index that this version cannot use: a newer format, or another way to read words.
+
+    Rebuild the index from the store.
+    """
 
 
 class Saved(NamedTuple):
-    """What was read: the arrays, which must not be written to, and what was said about them."""
+    """What was loaded: the arrays, which are read-only, and the value saved with them."""
 
     about: dict[str, Any]
     arrays: dict[str, NDArray[Any]]
 
 
 def save_arrays(folder: Path, name: str, arrays: Arrays, about: Mapping[str, Any]) -> None:
-    """Write arrays and a JSON-like value about them in the place of what was saved before."""
+    """Save arrays and a JSON-like value about them; this replaces the previous save."""
     folder.mkdir(parents=True, exist_ok=True)
     older = dict(_data_files(folder, name))
     path = folder / f"{name}.{max(older.values(), default=0) + 1}.data"
@@ -56,14 +59,16 @@ def save_arrays(folder: Path, name: str, arrays: Arrays, about: Mapping[str, Any
         path.unlink(missing_ok=True)
         raise
     for each in older:
-        with suppress(OSError):  # on Windows, not while it is open; the next save tries again
+        with suppress(OSError):  # fails on Windows while the file is open; the next save retries
             each.unlink()
 
 
 def load_arrays(folder: Path, name: str, *, verify: bool = True) -> Saved:
-    """Open what was saved last; ``verify`` reads it all once and compares its checksums.
+    """Map the arrays of the latest save; ``verify`` reads them once and compares checksums.
 
-    Raises ``FileNotFoundError`` if nothing was saved, ``CorruptData`` if it cannot be used.
+    Raises:
+        FileNotFoundError: If nothing was saved.
+        CorruptData: If the save cannot be used.
     """
     path = folder / f"{name}.json"
     body = _unframed(path)
@@ -122,7 +127,7 @@ def _unframed(path: Path) -> dict[str, Any]:
     except ValueError as error:
         raise CorruptData(f"{path} is damaged ({error}); rebuild the index") from error
     if not isinstance(frame, dict) or frame.get("format") != FORMAT:
-        raise CorruptData(f"{path} is no index of this package; rebuild it in another folder")
+        raise CorruptData(f"{path} is not a memoryspace index; rebuild it in another folder")
     if frame.get("version") != VERSION:
         raise OutdatedIndex(
             f"{path} has format {frame.get('version')!r}, this version reads {VERSION}; "
@@ -138,7 +143,7 @@ def _unframed(path: Path) -> dict[str, Any]:
 def _mapped(path: Path) -> mmap.mmap | bytes:
     with open(path, "rb") as file:
         if not os.fstat(file.fileno()).st_size:
-            return b""  # nothing cannot be mapped
+            return b""  # an empty file cannot be mapped
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 

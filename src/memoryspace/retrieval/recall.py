@@ -1,11 +1,11 @@
-"""``Recall``: what was said is found again, by its words, its meaning, and what a question names.
+"""``Recall``: ranked search over one owner's entries.
 
-One recall holds one owner's entries. A question is taken apart; two arms, words and vectors, name
-candidates; signals score these; their weighted sum ranks. Every step is a value that can be looked
-at: ``explain=True`` says why a hit is one, ``why_not`` where an entry fell out.
+The question is parsed. Two arms, words and vectors, propose candidates. Signals score the
+candidates, and the weighted sum of the signals ranks them. ``explain=True`` says why a hit was
+returned; ``why_not`` says why an entry was not.
 
-The index is a hint: all of it can be rebuilt from the store that holds the records. One caller at a
-time: there is no lock inside.
+The index is derived data: it can be rebuilt from the store that holds the records. A ``Recall`` has
+no lock; allow one caller at a time.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ from .relevance import relevances
 from .sparse.index import SparseIndex
 from .vector_arm import EmbedderStatus, VectorArm
 
-_NAMED = 5  # of those who outrank an entry, in ``why_not``
-_SHOWN = 3  # entries of a session
-_PER_SESSION = 10  # candidates for each session asked for: many may be of one
+_NAMED = 5  # how many better entries ``why_not`` names
+_SHOWN = 3  # entries shown for a session
+_PER_SESSION = 10  # candidates per requested session, since several may belong to the same one
 
 
-class _Asked(Struct, frozen=True):
-    """A search: what is asked of whom, and how many at least must be looked at for it."""
+class _SearchRequest(Struct, frozen=True):
+    """One search: the question, its options, and the least number of candidates to score."""
 
     text: str
     only: Condition
@@ -59,18 +59,33 @@ class _Asked(Struct, frozen=True):
     ranking: Ranking | None
     at_least: int
     matching: bool = False
-    overview: bool = True  # answered along time, if the question is for one
+    overview: bool = True  # answer in order of time if the question asks for an overview
 
 
 class Recall:
-    """The entries of one owner, found by questions.
+    """A searchable index of one owner's entries.
 
-    ``embedder`` makes the vectors: by default the best one installed, with ``None`` words alone
-    are searched. ``ranking`` holds the weights. ``reranker`` reads the best candidates beside the
-    question once more. ``clock`` tells when a question is asked, unless the asker does; days begin
-    and end as in ``zone``. From a cosine of ``floor`` on, an entry matches by its meaning alone.
-    With ``personal`` the entries are what one person told: the best are read for whom and what they
-    are about, and for what holds now (``memoryspace.retrieval.personal``).
+    Args:
+        embedder: Makes the vectors. ``"best"`` takes the best embedder that is installed; ``None``
+            searches by words alone.
+        ranking: The weights of the signals; ``default_ranking()`` if not given.
+        reranker: Scores the best candidates against the question a second time.
+        zone: The time zone in which days begin and end.
+        clock: Returns the time of a question (seconds since 1970) that comes without ``now``.
+        floor: The cosine from which an entry matches by meaning alone (see ``search``).
+        personal: Treat the entries as what one person said. The best candidates are then read
+            again for whom and what they are about, and for what is still true
+            (``memoryspace.retrieval.personal``).
+
+    Raises:
+        TypeError: If ``embedder`` is neither an ``Embedder``, ``"best"`` nor ``None``.
+
+    Example:
+        >>> recall = Recall(embedder=None)
+        >>> recall.add([Entry("1", "Ann moved to Lisbon.")])
+        1
+        >>> recall.search("Where does Ann live?")[0].id
+        '1'
     """
 
     def __init__(
@@ -95,9 +110,15 @@ class Recall:
         self._floor = floor
         self._reader = PersonalReader() if personal else None
 
+    def __repr__(self) -> str:
+        embedder = self.vectors.embedder
+        name = None if embedder is None else embedder.name
+        personal = ", personal" if self._reader is not None else ""
+        return f"<Recall: {len(self)} entries, embedder {name}{personal}>"
+
     @property
     def reader(self) -> PersonalReader | None:
-        """Who takes the second look, if it is a personal memory."""
+        """The personal re-ranker, or ``None`` unless ``personal=True`` was passed."""
         return self._reader
 
     def __len__(self) -> int:
@@ -105,26 +126,37 @@ class Recall:
 
     @property
     def nbytes(self) -> int:
-        """About how many bytes of RAM the entries and their indexes take."""
+        """The approximate bytes of RAM that the entries and their indexes take."""
         return self.sparse.nbytes + self.vectors.nbytes + self.catalogue.nbytes
 
     def __contains__(self, entry_id: object) -> bool:
         return entry_id in self.catalogue
 
     def ids(self) -> list[str]:
-        """Return the ids of all entries, in no special order."""
+        """Return the ids of all entries, in no particular order."""
         return self.catalogue.ids()
 
     def get(self, entry_id: str) -> Entry | None:
-        """Return an entry, or ``None`` if there is none of this id."""
+        """Return the entry with this id, or ``None``."""
         row = self.catalogue.find(entry_id)
         return None if row == NO_ROW else self.catalogue.at(row)
 
     def add(self, entries: Iterable[Entry]) -> int:
-        """Index entries, all or none; return how many are new.
+        """Index entries. If one of them is invalid, none is indexed.
 
-        One whose id is known replaces that one, and keeps its place if the session is the same.
-        The next search sees them. Many at once are quicker than one by one, with an embedder.
+        An entry whose id is already indexed replaces the old one, and keeps its place in the
+        session if the session is the same. The next search sees the entries. With an embedder,
+        adding many at once is faster than adding one by one.
+
+        Args:
+            entries: The entries to index.
+
+        Returns:
+            How many of them have a new id.
+
+        Raises:
+            TypeError: If an entry or one of its fields has the wrong type.
+            InvalidInput: If a number is not finite or the metadata cannot be indexed.
         """
         new = {entry.id: entry for entry in map(checked, entries)}
         known = len(self)
@@ -139,7 +171,11 @@ class Recall:
         return len(self) - known
 
     def remove(self, entry_ids: Iterable[str]) -> int:
-        """Forget entries; return how many there were."""
+        """Remove entries and return how many of the ids were indexed.
+
+        Raises:
+            TypeError: If ``entry_ids`` is a single str.
+        """
         if isinstance(entry_ids, str):
             raise TypeError(
                 f"entry ids must be a list, got the str {entry_ids!r}; put it in a list"
@@ -157,14 +193,28 @@ class Recall:
         ranking: Ranking | None = None,
         matching: bool = False,
     ) -> list[Hit]:
-        """Return the entries that answer a question best, the best first, then the newest.
+        """Return the entries that answer a question best.
 
-        ``now`` is when it is asked (seconds since 1970): "last week" counts from there.
-        With ``matching``, only those are returned that match by themselves: by a word of the
-        question in their own text (stop words aside), or by their own meaning.
+        Args:
+            question: The question, in any language.
+            top_k: The most hits to return.
+            only: Which entries may be returned. It is applied before ranking.
+            now: When the question is asked (seconds since 1970): "last week" counts from there.
+                The recall's clock by default.
+            explain: Give each hit a ``why``.
+            ranking: Weights for this search instead of the recall's own.
+            matching: Return only entries that match by themselves: by a word of the question in
+                their own text (stop words aside), or by their own vector.
+
+        Returns:
+            Up to ``top_k`` hits, the best first; of equals, the newest first.
+
+        Raises:
+            TypeError: If ``question`` is not a str.
+            InvalidInput: If ``top_k`` is less than 1 or ``now`` is no date.
         """
         most = _count(top_k)
-        ranked = self._ranked(_Asked(question, only, now, ranking, most, matching))
+        ranked = self._ranked(_SearchRequest(question, only, now, ranking, most, matching))
         chances = relevances(ranked, most, self.catalogue)
         return [self._hit(ranked, place, explain, chance) for place, chance in enumerate(chances)]
 
@@ -178,10 +228,14 @@ class Recall:
         explain: bool = False,
         ranking: Ranking | None = None,
     ) -> list[SessionHit]:
-        """Return the sessions that answer a question best, each with its best entries."""
+        """Return the sessions that answer a question best, each with its best entries.
+
+        The arguments and errors are those of ``search``; ``top_k`` counts sessions. Entries without
+        a session are left out.
+        """
         most, found = _count(top_k), dict[str, list[Hit]]()
         ranked = self._ranked(
-            _Asked(question, only, now, ranking, _PER_SESSION * most, overview=False)
+            _SearchRequest(question, only, now, ranking, _PER_SESSION * most, overview=False)
         )
         chances = relevances(ranked, len(ranked), self.catalogue)
         for place, row in enumerate(ranked.rows.tolist()):
@@ -194,10 +248,10 @@ class Recall:
         return [SessionHit(name, hits[0].score, tuple(hits)) for name, hits in found.items()]
 
     def instructions(self, *, only: Condition = ANYTHING) -> list[Entry]:
-        """Return what the user said of how things are to be done from now on, the newest first.
+        """Return the user's standing instructions ("always answer in metric units"), newest first.
 
-        It holds whatever is asked, so it stands beside hits: whoever shows it there searches with
-        ``default_ranking().without("instruction")``, and it takes no place among them.
+        They apply whatever the question is. If you show them beside the hits of a search, search
+        with ``default_ranking().without("instruction")``, so that they take no place among these.
         """
         rows = set(self.profiles.instructions).intersection(self.catalogue.allowed(only).tolist())
         newest = sorted(rows, key=lambda row: -int(self.catalogue.ages[row]))
@@ -214,8 +268,11 @@ class Recall:
         ranking: Ranking | None = None,
         matching: bool = False,
     ) -> WhyNot:
-        """Say where an entry falls out of a search, and who is in front of it."""
-        asked = _Asked(question, only, now, ranking, _count(top_k), matching)
+        """Return why a search does not return an entry, and which entries rank above it.
+
+        The arguments and errors are those of ``search``.
+        """
+        asked = _SearchRequest(question, only, now, ranking, _count(top_k), matching)
         row = self.catalogue.find(entry_id)
         if row == NO_ROW:
             return WhyNot("unknown", f"no entry has the id {entry_id!r}")
@@ -228,30 +285,30 @@ class Recall:
             return self._why_unseen(row, self._ranked(asked, also=(row,)))
         why = self._why(ranked, place)
         if place < top_k:
-            return WhyNot("found", f"it is number {place + 1}", place + 1, why=why)
+            return WhyNot("found", f"it ranks number {place + 1}", place + 1, why=why)
         before = ranked.rows[: min(place, _NAMED)].tolist()
         by = tuple(self.catalogue.at(each).id for each in before)
-        detail = f"it is number {place + 1}, and {top_k} were asked for"
+        detail = f"it ranks number {place + 1}; top_k is {top_k}"
         return WhyNot("outranked", detail, place + 1, by, why)
 
     def embedder_status(self) -> EmbedderStatus:
-        """Tell who embeds, how often that failed, and how many entries wait for it."""
+        """Return the embedder's name, its failures, and how many entries wait for a vector."""
         return self.vectors.status()
 
     def embed_waiting(self, most: int = 1000) -> int:
-        """Embed entries for which the embedder failed before; return how many still wait."""
+        """Embed up to ``most`` entries that the embedder failed on; return how many still wait."""
         return self.vectors.catch_up(self.embedded_text, most)
 
     def change_embedder(self, embedder: Embedder) -> None:
-        """Begin to embed everything anew. Searches use the old vectors until that is done."""
+        """Start to re-embed all entries. Searches use the old vectors until that is finished."""
         self.vectors.change(embedder)
 
     def embed_anew(self, most: int = 1000) -> int:
-        """Go on with a change of the embedder for so many entries; return how many are left."""
+        """Re-embed up to ``most`` entries with the new embedder; return how many are left."""
         return self.vectors.embed_anew(self.catalogue.allowed().tolist(), self.embedded_text, most)
 
     def check(self) -> None:
-        """Verify every invariant; for tests, it looks at everything."""
+        """Verify every invariant. Reads everything; meant for tests."""
         self.catalogue.check()
         self.sparse.check()
         rows = self.catalogue.allowed().tolist()
@@ -261,15 +318,15 @@ class Recall:
         assert index is None or set(index.keys().tolist()) <= set(rows)
 
     def indexed_text(self, row: int) -> str:
-        """Return what of an entry the words' arm sees: its title and its text."""
+        """Return the text of an entry that is searched by words: its title and its text."""
         return indexed_text(self.catalogue.at(row))
 
     def embedded_text(self, row: int) -> str:
-        """Return what of an entry the vectors' arm sees."""
+        """Return the text of an entry that is embedded."""
         return embedded_text(self.catalogue.at(row))
 
-    def _ranked(self, asked: _Asked, *, also: tuple[int, ...] = ()) -> Ranked:
-        """Rank. ``also`` are looked at, too, whether an arm names them or not."""
+    def _ranked(self, asked: _SearchRequest, *, also: tuple[int, ...] = ()) -> Ranked:
+        """Rank the candidates of the arms, and the rows in ``also``."""
         if not isinstance(asked.text, str):
             raise TypeError(f"the question must be a str, got {type(asked.text).__name__}")
         now = self._clock() if asked.now is None else asked.now
@@ -298,17 +355,17 @@ class Recall:
         ranked = varied(ranked, self.indexed_text, ranking.diversity)
         return covered(ranked, question, self, asked.at_least) if wants_overview else ranked
 
-    def _with_any_word(self, asked: _Asked) -> list[int]:
-        """Return the best by all words, those included that are not looked for otherwise."""
+    def _with_any_word(self, asked: _SearchRequest) -> list[int]:
+        """Return the best rows by all words, including those that usually propose no candidates."""
         allow = self.catalogue.mask(self.catalogue.allowed(asked.only))
         return [row for row, _ in self.sparse.search(asked.text, asked.at_least, allow=allow)]
 
     def _why_unseen(self, row: int, ranked: Ranked) -> WhyNot:
-        """Say why a row is not among those found; in ``ranked`` it was made a candidate."""
+        """Return why a row was not found. In ``ranked`` it was made a candidate."""
         place = ranked.place_of(row)
         if place is None:
             return WhyNot("not matched", "it shares no word with the question and is not like it")
-        detail = f"no arm has it among its best; looked at, it would be number {place + 1}"
+        detail = f"no arm has it among its best; as a candidate it would rank number {place + 1}"
         return WhyNot("not a candidate", detail, place + 1, why=self._why(ranked, place))
 
     def _why(self, ranked: Ranked, place: int) -> Why:
@@ -320,19 +377,19 @@ class Recall:
 
     def _hit(self, ranked: Ranked, place: int, explain: bool, relevance: float) -> Hit:
         entry = self.catalogue.at(int(ranked.rows[place]))
-        heir = ranked.heirs.get(int(ranked.order[place]))
+        successor = ranked.successors.get(int(ranked.order[place]))
         return Hit(
             entry.id,
             ranked.score(place),
             entry,
             self._why(ranked, place) if explain else None,
             relevance,
-            None if heir is None else self.catalogue.at(int(ranked.pool.rows[heir])).id,
+            None if successor is None else self.catalogue.at(int(ranked.pool.rows[successor])).id,
             ranked.pool.likeness is not None,
         )
 
     def _take_in(self, entry: Entry) -> int:
-        """Return the row of an entry, which neither arm knows yet."""
+        """Return the row for an entry. Neither arm has indexed it yet."""
         row = self.catalogue.find(entry.id)
         if row == NO_ROW:
             return self.catalogue.add(entry)
@@ -352,7 +409,7 @@ class Recall:
         return True
 
     def _forget(self, row: int) -> None:
-        """Let everybody but the catalogue forget a row."""
+        """Remove a row from everything but the catalogue."""
         self.sparse.remove(row)
         self.vectors.remove(row)
         self.profiles.remove(row, self.catalogue.at(row))
@@ -374,7 +431,7 @@ def _moment(now: float, zone: tzinfo) -> datetime:
     try:
         return datetime.fromtimestamp(now, zone)
     except (OverflowError, OSError, ValueError) as error:
-        raise InvalidInput(f"now is {now} seconds since 1970, which no calendar has") from error
+        raise InvalidInput(f"now must be a valid date, got {now} seconds since 1970") from error
 
 
 def _count(top_k: int) -> int:

@@ -1,10 +1,10 @@
-"""Relevance: how likely a hit answers the question, from 0 to 1, comparable between searches.
+"""Relevance: the probability, from 0 to 1, that a hit answers the question.
 
-A ranking always has a first, also where nothing fits. So what is seen of a hit by itself counts:
-how near it is in meaning, and how much of the question's telling words it and its neighbours have;
-in a personal memory how many points the second look gives it. And it counts against any hit how
-much of what the question is about was never mentioned at all. The weights were fitted to questions
-with and without an answer (``memoryspace bench relevance``), and are data.
+It compares between searches, unlike a score: every ranking has a first hit, even if nothing fits.
+Evidence for a hit is its cosine, the share of the question's rare words in it and around it, and in
+a personal memory its points from the second pass. Evidence against every hit is the share of the
+question's topic that was never mentioned. The weights are data (``relevance.json``), fitted to
+questions with and without an answer by ``memoryspace bench relevance``.
 """
 
 from __future__ import annotations
@@ -21,21 +21,22 @@ from numpy.typing import NDArray
 from .catalogue import Catalogue
 from .lessons import LESSON_KINDS, lesson_chances
 from .ranking import Ranked
-from .ranking.pool import Pool
+from .ranking.pool import CandidatePool
 from .ranking.topic import unknown_share
 
 Floats = NDArray[np.float64]
 
-RELEVANT = 0.3  # what is less likely an answer does not belong into a prompt
+RELEVANT = 0.3  # hits below this do not belong in a prompt
 
-_STEP = 1e-6  # what a hit has less than the one before it, where it is no better
+_STEP = 1e-6  # how much relevance falls from one hit to the next, at least
 
 
 def relevances(ranked: Ranked, most: int, catalogue: Catalogue) -> list[float]:
-    """Return the relevance of the first so many, never rising; equals in the ranking are equal.
+    """Return the relevance of the first ``most`` candidates, in the order of the ranking.
 
-    Of lessons it is asked whether they concern a task, which is another question
-    (``memoryspace.retrieval.lessons``): each is judged by itself, wherever it stands.
+    It falls along the ranking, and is the same for equal scores. Lessons are the exception: theirs
+    is the probability that they concern a task (``memoryspace.retrieval.lessons``), and does not
+    depend on their rank.
     """
     places = ranked.order[:most]
     own = chances(signs_of(ranked, places), sort_of(ranked))
@@ -53,7 +54,7 @@ def relevances(ranked: Ranked, most: int, catalogue: Catalogue) -> list[float]:
 
 
 def _falling(own: Sequence[float], totals: Sequence[float]) -> list[float]:
-    """Return chances that fall from one to the next, and are the same for equals."""
+    """Return the probabilities made to fall from one to the next, the same for equal totals."""
     falling: list[float] = []
     for at, chance in enumerate(own):
         if not at:
@@ -66,7 +67,7 @@ def _falling(own: Sequence[float], totals: Sequence[float]) -> list[float]:
 
 
 def signs_of(ranked: Ranked, places: NDArray[np.int64]) -> dict[str, Floats]:
-    """Return what is seen of the candidates at some places."""
+    """Return the evidence on the candidates at some places of the pool, by name."""
     pool = ranked.pool
     rarity = _rarity(pool)
     total = max(float(rarity.sum()), 1e-9)
@@ -83,27 +84,27 @@ def signs_of(ranked: Ranked, places: NDArray[np.int64]) -> dict[str, Floats]:
 
 
 def chances(signs: Mapping[str, Floats], sort: str) -> list[float]:
-    """Return the chance that each candidate answers."""
+    """Return the probability that each candidate answers."""
     weights = _weights()[sort]
     total = np.sum([weights.get(name, 0.0) * each for name, each in signs.items()], axis=0)
     return [1 / (1 + math.exp(-max(-50.0, min(50.0, each)))) for each in total.tolist()]
 
 
 def sort_of(ranked: Ranked) -> str:
-    """Return which weights are meant: points of a personal memory mean something by themselves."""
+    """Return which set of weights applies; a personal memory has its own, as its points differ."""
     arms = "words" if ranked.pool.likeness is None else "words and vectors"
     return f"personal {arms}" if ranked.is_personal else arms
 
 
 def _unknown(ranked: Ranked) -> Floats:
-    """Return how much of what is asked about was never mentioned, for each of the pool."""
+    """Return the share of the question's topic that was never mentioned, per candidate."""
     if ranked.unknown is not None:
         return ranked.unknown
     return np.full(len(ranked.pool), unknown_share(ranked.terms))
 
 
-def _rarity(pool: Pool) -> Floats:
-    """Return what each word of the question gives at best: the rarer it is, the more."""
+def _rarity(pool: CandidatePool) -> Floats:
+    """Return the most that each word of the question contributes: the rarer, the more."""
     found: Floats = pool.gains.max(axis=1, initial=0.0)
     return found
 

@@ -1,11 +1,11 @@
-"""``SimilarityRetriever``: objects found by their words and, with an embedder, by their meaning.
+"""``SimilarityRetriever``: hybrid search over objects, by words and, with an embedder, by vectors.
 
-The two arms are fused half and half, each scaled from 0 to 1 over the candidates of both. Vectors
-are made when a query needs them, many at once. While the embedder fails, queries are answered by
-words alone, which a warning says once; a ranking never mixes objects with and without a vector.
-Do not give an embedder of one language texts of another: it makes results worse than words alone.
+Both arms count half, each scaled from 0 to 1 over the candidates of both. Vectors are made in
+batches, when a query needs them. While the embedder fails, queries are answered by words alone and
+one warning is logged; a ranking never mixes objects with and without a vector. Do not give an
+embedder texts in a language it was not trained on: results get worse than with words alone.
 
-One caller at a time: the retriever has no lock of its own.
+The retriever has no lock; allow one caller at a time.
 """
 
 from __future__ import annotations
@@ -22,62 +22,79 @@ from .dense.index import DenseIndex
 from .sparse.index import SparseIndex
 from .text.analysis import text_of
 
-_LEAST_POOL = 100  # candidates of each arm
-_POOL = 10  # candidates of each arm for every result wanted
+_LEAST_POOL = 100  # candidates of each arm, at least
+_POOL = 10  # candidates of each arm per requested result
 
 logger = logging.getLogger(__name__)
 
 
 class Remembered(Protocol):
-    """What can be retrieved: anything with an id and a payload."""
+    """An object that can be indexed: anything with an id and a payload."""
 
     @property
     def id(self) -> str:
-        """What it is called."""
+        """The id of the object."""
 
     @property
     def payload(self) -> Any:
         """A str or a JSON-like value; its strings and numbers are searched."""
 
 
-class Embedder(Protocol):
-    """Turns texts into vectors."""
+class TextEmbedder(Protocol):
+    """The part of an ``Embedder`` that a retriever needs: texts to vectors."""
 
     def embed(self, texts: list[str]) -> NDArray[np.float32]:
-        """Return one row a text."""
+        """Return one row per text."""
 
 
 class DenseModel(Protocol):
-    """Turns texts into vectors, as models of sentence-transformers do."""
+    """A model with the interface of sentence-transformers: texts to vectors."""
 
     def encode(self, texts: list[str]) -> NDArray[np.float32]:
-        """Return one row a text."""
+        """Return one row per text."""
 
 
 _Embed: TypeAlias = Callable[[list[str]], NDArray[np.float32]]
 _Object = TypeVar("_Object", bound=Remembered)
 
 
-class _Entry(NamedTuple, Generic[_Object]):
+class _Indexed(NamedTuple, Generic[_Object]):
     object: _Object
     text: str
     age: int
 
 
 class SimilarityRetriever(Generic[_Object]):
-    """Objects by id, found by similarity to a query.
+    """Objects by id, searched by similarity to a query.
 
-    Give an ``embedder``, a ``dense_model``, or neither: then words alone count, and a score is
-    BM25's. Fused scores are from 0 to 1.
+    Pass ``embedder`` or ``dense_model`` for fused scores from 0 to 1. With neither, words alone are
+    searched and the scores are those of BM25.
+
+    Args:
+        embedder: An object with ``embed(texts)``.
+        dense_model: An object with ``encode(texts)``, such as a sentence-transformers model.
+
+    Raises:
+        InvalidInput: If both are given.
+        TypeError: If what is given lacks its method.
+
+    Example:
+        >>> retriever = SimilarityRetriever()
+        >>> retriever.index(obj)  # anything with an id and a payload
+        >>> retriever.query("tea in Lisbon", top_k=3)
     """
 
     def __init__(
-        self, embedder: Embedder | None = None, dense_model: DenseModel | None = None
+        self, embedder: TextEmbedder | None = None, dense_model: DenseModel | None = None
     ) -> None:
         self._embed = _chosen(embedder, dense_model)
         self._ask: _Embed | None = getattr(embedder, "embed_questions", self._embed)
         self._failing = False
         self._clear()
+
+    def __repr__(self) -> str:
+        arms = "words" if self._embed is None else "words and vectors"
+        return f"<SimilarityRetriever: {len(self)} objects, searched by {arms}>"
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -86,19 +103,19 @@ class SimilarityRetriever(Generic[_Object]):
         return object_id in self._keys
 
     def index(self, obj: _Object) -> None:
-        """Let an object be found; one with the same id is replaced, and counts as new."""
+        """Index an object. It replaces one with the same id, and counts as the newest."""
         text = text_of(obj.payload)
         self.remove(obj.id)
         key = self._free.pop() if self._free else len(self._entries)
         self._sparse.add(key, text)
-        self._entries[key] = _Entry(obj, text, self._age)
+        self._entries[key] = _Indexed(obj, text, self._age)
         self._keys[obj.id] = key
         self._age += 1
         if self._embed is not None:
             self._without_vector[key] = text
 
     def remove(self, obj_or_id: _Object | str) -> bool:
-        """Forget an object; tell whether there was one."""
+        """Remove an object, or the one with this id; return whether it was indexed."""
         object_id = obj_or_id if isinstance(obj_or_id, str) else obj_or_id.id
         key = self._keys.pop(object_id, None)
         if key is None:
@@ -111,8 +128,8 @@ class SimilarityRetriever(Generic[_Object]):
         return True
 
     def rebuild(self, objects: Iterable[_Object]) -> None:
-        """Forget everything and index these."""
-        fresh = list(objects)  # they may come out of what is about to be forgotten
+        """Replace everything with these objects."""
+        fresh = list(objects)  # the iterable may read what is about to be cleared
         self._clear()
         for obj in fresh:
             self.index(obj)
@@ -123,9 +140,19 @@ class SimilarityRetriever(Generic[_Object]):
         top_k: int = 5,
         filter_fn: Callable[[_Object], bool] | None = None,
     ) -> list[tuple[_Object, float]]:
-        """Return the most similar objects with their scores, the best first, then the newest.
+        """Return the most similar objects with their scores.
 
-        Only objects that ``filter_fn`` says yes to are returned; as many as exist, up to ``top_k``.
+        Args:
+            query: The text to compare with.
+            top_k: The most objects to return.
+            filter_fn: Returns whether an object may be returned. It is applied before ranking.
+
+        Returns:
+            Up to ``top_k`` pairs of object and score, the best first; of equals, the newest first.
+
+        Raises:
+            TypeError: If ``query`` is not a str or ``top_k`` not an int.
+            InvalidInput: If ``top_k`` is less than 1.
         """
         _check(query, top_k)
         vector = self._vector_of(query)
@@ -136,7 +163,7 @@ class SimilarityRetriever(Generic[_Object]):
         return [(self._entries[key].object, score) for key, score in found]
 
     def check(self) -> None:
-        """Verify every invariant; for tests, it looks at everything."""
+        """Verify every invariant. Reads everything; meant for tests."""
         self._sparse.check()
         assert sorted(self._keys.values()) == sorted(self._entries)
         assert not set(self._free) & set(self._entries)
@@ -148,8 +175,8 @@ class SimilarityRetriever(Generic[_Object]):
 
     def _clear(self) -> None:
         self._sparse = SparseIndex(any_word=True)
-        self._dense: DenseIndex | None = None  # from the first vector on, which says how long
-        self._entries: dict[int, _Entry[_Object]] = {}
+        self._dense: DenseIndex | None = None  # created with the first vectors, which set its size
+        self._entries: dict[int, _Indexed[_Object]] = {}
         self._keys: dict[str, int] = {}
         self._free: list[int] = []
         self._without_vector: dict[int, str] = {}
@@ -171,7 +198,7 @@ class SimilarityRetriever(Generic[_Object]):
         top_k: int,
         filter_fn: Callable[[_Object], bool] | None,
     ) -> list[tuple[int, float]]:
-        """Fuse the arms. A candidate that words did not find has none of them: it gets a 0."""
+        """Fuse the arms. A candidate that the word arm did not find shares no word: it scores 0."""
         assert self._dense is not None
         pool = max(_LEAST_POOL, _POOL * top_k)
         allowed = self._entries.keys()
@@ -190,22 +217,22 @@ class SimilarityRetriever(Generic[_Object]):
         return ranked[:top_k]
 
     def _vector_of(self, query: str) -> NDArray[np.float32] | None:
-        """Return the query's vector when every object has one, too; else ``None``."""
+        """Return the query's vector, or ``None`` unless every object has a vector, too."""
         if self._embed is None or self._ask is None or not self._entries:
             return None
         try:
             self._make_vectors(self._embed)
             vector: NDArray[np.float32] = np.asarray(self._ask([query]), np.float32)[0]
             assert self._dense is not None, "there are objects, and all have vectors"
-            self._dense.scores(vector, [])  # refuses what is no vector of this index
-        except Exception as error:  # whatever it is, words still work
+            self._dense.scores(vector, [])  # raises if the vector does not fit the index
+        except Exception as error:  # whatever the error, the words can still be searched
             self._warn(error)
             return None
         self._failing = False
         return vector
 
     def _make_vectors(self, embed: _Embed) -> None:
-        """Embed, all at once, what has no vector yet. Nothing is changed if that fails."""
+        """Embed all objects that lack a vector, in one batch. Changes nothing on failure."""
         if not self._without_vector:
             return
         vectors = np.asarray(embed(list(self._without_vector.values())), np.float32)
@@ -215,15 +242,15 @@ class SimilarityRetriever(Generic[_Object]):
         self._without_vector.clear()
 
     def _warn(self, error: Exception) -> None:
-        """Say it once, until it works again."""
+        """Log the failure once, until the embedder works again."""
         if not self._failing:
             logger.warning("the embedder failed; searching by words alone for now: %r", error)
         self._failing = True
 
 
-def _chosen(embedder: Embedder | None, dense_model: DenseModel | None) -> _Embed | None:
+def _chosen(embedder: TextEmbedder | None, dense_model: DenseModel | None) -> _Embed | None:
     if embedder is not None and dense_model is not None:
-        raise InvalidInput("give an embedder or a dense_model, not both")
+        raise InvalidInput("pass embedder= or dense_model=, not both")
     if embedder is not None:
         return _method(embedder, "embed", "embedder")
     return _method(dense_model, "encode", "dense_model") if dense_model is not None else None
@@ -231,7 +258,7 @@ def _chosen(embedder: Embedder | None, dense_model: DenseModel | None) -> _Embed
 
 def _method(thing: object, name: str, argument: str) -> _Embed:
     method: _Embed | None = getattr(thing, name, None)
-    if not callable(method) or isinstance(thing, str):  # a str can be encoded, too
+    if not callable(method) or isinstance(thing, str):  # a str has a method encode, too
         raise TypeError(f"{argument} must have a method {name}(texts), got {thing!r}")
     return method
 
@@ -246,6 +273,6 @@ def _check(query: object, top_k: object) -> None:
 
 
 def _scaled(scores: NDArray[np.float64], *, bottom: float) -> NDArray[np.float64]:
-    """Scale to 0 for the bottom and 1 for the best; all 0 when none is better."""
+    """Scale to 0 for ``bottom`` and 1 for the best; all 0 if nothing exceeds ``bottom``."""
     spread = scores.max(initial=bottom) - bottom
     return (scores - bottom) / spread if spread > 0 else np.zeros(len(scores))

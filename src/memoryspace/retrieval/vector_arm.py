@@ -1,8 +1,8 @@
-"""The dense arm of a recall: an embedder, and the vectors it made of entries.
+"""The vector arm of a recall: an embedder, and the vectors it made of entries.
 
-It is there to help and never in the way. What the embedder cannot rank (a script it was not made
-for) has no vector. When it fails, one warning is logged, what it was to embed waits, and searches
-go on without the arm. A change of the embedder fills a second generation beside the first.
+It never makes a search fail. Texts that the embedder cannot rank (in a script it was not trained
+for) have no vector. When the embedder fails, one warning is logged, the texts wait, and searches go
+on by words alone. Changing the embedder fills a second generation of vectors beside the first.
 """
 
 from __future__ import annotations
@@ -23,14 +23,17 @@ logger = logging.getLogger(__name__)
 Vector = NDArray[np.float32]
 TextOf = Callable[[int], str]
 
-_SHOWN = 300  # characters of an error
+_SHOWN = 300  # characters of an error that are kept
 
 
 class EmbedderStatus(Portable, frozen=True):
-    """How the embedder of a memory does.
+    """The health of a memory's embedder.
 
-    ``failures`` counts the calls that failed, ``waiting`` the entries that have no vector because
-    of it. ``last_error`` is what the last call failed with, ``None`` if it worked.
+    Attributes:
+        name: The embedder's name; ``None`` without an embedder.
+        failures: How many calls failed.
+        waiting: How many entries have no vector because of that.
+        last_error: The error of the last call; ``None`` if it succeeded.
     """
 
     name: str | None
@@ -40,13 +43,13 @@ class EmbedderStatus(Portable, frozen=True):
 
 
 class VectorArm:
-    """Vectors by row."""
+    """The vectors of entries, by row, and the embedder that makes them."""
 
     def __init__(self, embedder: Embedder | None) -> None:
         self._embedder = embedder
-        self._next: Embedder | None = None  # takes over when it has embedded everything
+        self._next: Embedder | None = None  # replaces the embedder once it has embedded everything
         self._generations = Generations()
-        self._waiting: dict[int, None] = {}  # rows whose vector is still to be made, in order
+        self._waiting: dict[int, None] = {}  # rows that still need a vector, in order
         self._warned = False
         self._failures = 0
         self._last_error: str | None = None
@@ -70,21 +73,21 @@ class VectorArm:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that the vectors take."""
+        """The bytes that the vectors take."""
         return self._generations.nbytes
 
     @property
     def waiting(self) -> int:
-        """How many entries have no vector because the embedder failed."""
+        """The number of entries without a vector because the embedder failed."""
         return len(self._waiting)
 
     def status(self) -> EmbedderStatus:
-        """Tell how the embedder in service does."""
+        """Return the health of the embedder in service."""
         name = None if self._embedder is None else self._embedder.name
         return EmbedderStatus(name, self._failures, len(self._waiting), self._last_error)
 
     def add(self, rows: Sequence[int], texts: Sequence[str]) -> None:
-        """Embed entries; those that cannot be embedded now wait."""
+        """Embed entries. If the embedder fails, they wait."""
         if self._embedder is None:
             return
         readable = [
@@ -94,18 +97,18 @@ class VectorArm:
             self._waiting.update((row, None) for row, _ in readable)
 
     def remove(self, row: int) -> None:
-        """Forget the vectors of an entry."""
+        """Remove the vectors of an entry."""
         self._waiting.pop(row, None)
         self._generations.remove(row)
 
     def vector_of(self, question: str) -> Vector | None:
-        """Return the vector of a question, or ``None`` if this arm has nothing to say to it."""
+        """Return the vector of a question, or ``None`` if this arm cannot search for it."""
         embedder, index = self._embedder, self.index
         if embedder is None or not index or not self._can_rank(question):
             return None
         try:
             vector = _checked(embedder, embed_questions(embedder, [question]), 1)[0]
-        except Exception as error:  # whatever it is, the other arm can answer
+        except Exception as error:  # whatever the error, the word arm can answer
             self._warn(error, embedder)
             return None
         self._last_error = None
@@ -113,7 +116,7 @@ class VectorArm:
         return vector / np.float32(length) if length > 0 else None
 
     def catch_up(self, text_of: TextOf, most: int = 1000) -> int:
-        """Embed what waits, up to ``most`` entries; return how many still wait."""
+        """Embed up to ``most`` waiting entries; return how many still wait."""
         if self._embedder is not None and self._waiting:
             rows = list(self._waiting)[:most]
             if self._embed(self._embedder, [(row, text_of(row)) for row in rows]):
@@ -122,15 +125,15 @@ class VectorArm:
         return len(self._waiting)
 
     def change(self, embedder: Embedder) -> None:
-        """Begin to embed everything anew; the present embedder serves until that is done."""
+        """Start to re-embed everything; the present embedder serves until that is done."""
         kept = (self._generations.serving, embedder.name)
         if self._next is not None and self._next.name not in kept:
-            self._generations.drop(self._next.name)  # that change is given up
+            self._generations.drop(self._next.name)  # the unfinished change is abandoned
         self._generations.begin(embedder.name, embedder.dimensions)
         self._next = embedder
 
     def embed_anew(self, rows: Sequence[int], text_of: TextOf, most: int = 1000) -> int:
-        """Go on with the change, up to ``most`` of these entries; return how many are left."""
+        """Re-embed up to ``most`` of these entries; return how many are left."""
         if self._next is None:
             return 0
         lacking = self._generations.pending(self._next.name, np.array(rows, np.int64))
@@ -144,9 +147,9 @@ class VectorArm:
         return len(todo) - most
 
     def _take_over(self, embedder: Embedder) -> None:
-        """From here on the new vectors serve; the old ones are let go."""
+        """Put the new vectors into service and drop the old ones."""
         generations, old = self._generations, self._generations.serving
-        unreadable = generations.pending(embedder.name)  # the new one cannot rank these
+        unreadable = generations.pending(embedder.name)  # the new embedder cannot rank these
         if len(unreadable) and old is not None:
             for row in unreadable.tolist():
                 generations.remove(row)
@@ -161,11 +164,11 @@ class VectorArm:
         return embedder is None or can_rank(embedder.scripts, text)
 
     def _embed(self, embedder: Embedder, texts: Sequence[tuple[int, str]]) -> bool:
-        """Make and store vectors; tell whether it worked."""
+        """Make and store vectors; return whether that succeeded."""
         try:
             made = embed_texts(embedder, [text for _, text in texts])
             found = _checked(embedder, made, len(texts))
-        except Exception as error:  # whatever it is, the other arm can answer
+        except Exception as error:  # whatever the error, the word arm can answer
             self._warn(error, embedder)
             return False
         self._last_error = None
@@ -177,8 +180,8 @@ class VectorArm:
         self._last_error = f"{type(error).__name__}: {error}"[:_SHOWN]
         if not self._warned:
             logger.warning(
-                "the embedder %s failed; until it works again, searches go by words alone where "
-                "its vectors are missing: %r",
+                "the embedder %s failed; until it works again, texts without a vector are searched "
+                "by words alone: %r",
                 embedder.name,
                 error,
             )
@@ -190,7 +193,7 @@ def _checked(embedder: Embedder, vectors: NDArray[np.float32], count: int) -> Ve
     found = np.asarray(vectors, np.float32)
     if found.shape != (count, embedder.dimensions) or not np.isfinite(found).all():
         raise ValueError(
-            f"{embedder.name} was to give {count} × {embedder.dimensions} finite numbers, "
-            f"got an array of {found.shape}"
+            f"{embedder.name} must return {count} × {embedder.dimensions} finite numbers, "
+            f"got an array of shape {found.shape}"
         )
     return found

@@ -27,7 +27,7 @@ from ...evaluation.boards import BOARDS, asked_at
 from ...evaluation.boards import filled as with_corpus
 from ...retrieval import AllOf, Condition, Only, Recall, relevance
 from ...retrieval.conditions import ANYTHING
-from ...retrieval.recall import _Asked
+from ...retrieval.recall import _SearchRequest
 from ..boards.recall_boards import embedder_of
 from ..harness.benchmark import Benchmark, Chart, Grid, Raw, Run
 from ..harness.experiment import CannotRun
@@ -151,7 +151,7 @@ def _of_boards(data: Path, embedder: Embedder | None) -> Iterator[Tried]:
 def _first(
     recall: Recall, text: str, now: float | None, only: Condition
 ) -> tuple[Any, str, dict[str, float]]:
-    ranked = recall._ranked(_Asked(text, only, now, None, 10))
+    ranked = recall._ranked(_SearchRequest(text, only, now, None, 10))
     if not len(ranked):
         return None, "", {}
     signs = relevance.signs_of(ranked, ranked.order[:1])

@@ -1,4 +1,4 @@
-"""Vectors found by their cosine to another; several models' side by side."""
+"""Vector search by cosine, with the vectors of several models side by side."""
 
 from __future__ import annotations
 

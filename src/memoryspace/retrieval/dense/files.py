@@ -1,7 +1,7 @@
-"""Vectors in a folder: one data file laid out like the chunks in memory, and a header naming it.
+"""Files of a dense index: a data file laid out like the chunks in memory, and a header naming it.
 
 The data file gets a new name each time and the header is replaced last, so a crash at any point
-leaves the old state or the new one. Loading maps the data file; nothing in it is ever changed.
+leaves the old state or the new one. Loading maps the data file, which is never changed.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from .scan import pack
 HEADER = "dense.json"
 FORMAT = 1
 
-_TAIL_BYTES = 5  # of each vector: its key and whether it is hidden
-_ADVICE = "restore the folder or build the index anew from the texts"
+_TAIL_BYTES = 5  # per vector: its key and whether it is hidden
+_ADVICE = "restore the folder or rebuild the index from the texts"
 
 
-class Header(msgspec.Struct, frozen=True):
-    """What the data file must be like: whole chunks, then the keys, then what is hidden.
+class DenseHeader(msgspec.Struct, frozen=True):
+    """The description of a data file: whole chunks, then the keys, then the hidden flags.
 
-    ``checksums`` are of the used parts of each chunk, and the last of all that follows.
+    ``checksums`` cover the used parts of each chunk; the last one covers keys and flags.
     """
 
     format: int
@@ -47,26 +47,26 @@ class Header(msgspec.Struct, frozen=True):
 
 
 def save_rows(rows: Rows, folder: Path) -> None:
-    """Write all vectors, the oldest first, without the gaps that removals left."""
+    """Write all vectors, the oldest first, without gaps from removals."""
     folder.mkdir(parents=True, exist_ok=True)
     name = f"dense-{secrets.token_hex(8)}.bin"
     try:
         with open(folder / name, "xb") as file:
-            slots = rows.living()
+            slots = rows.occupied()
             checksums = _write(file, rows, slots)
             file.flush()
             os.fsync(file.fileno())
-        header = Header(FORMAT, rows.shape.dimensions, len(slots), CHUNK, name, checksums)
+        header = DenseHeader(FORMAT, rows.shape.dimensions, len(slots), CHUNK, name, checksums)
         write_atomic(folder / HEADER, _encode(header))
     except BaseException:
         with suppress(OSError):
             (folder / name).unlink(missing_ok=True)
         raise
-    _forget_others(folder, name)
+    _delete_others(folder, name)
 
 
 def load_rows(folder: Path, *, verify: bool) -> Rows:
-    """Map what was saved; ``verify`` reads it all and compares the checksums."""
+    """Map saved vectors; ``verify`` reads all of them and compares the checksums."""
     header = _read_header(folder / HEADER)
     rows = Rows(header.dimensions)
     path = folder / header.data
@@ -83,13 +83,13 @@ def load_rows(folder: Path, *, verify: bool) -> Rows:
 
 
 def _write(file: BinaryIO, rows: Rows, slots: Slots) -> list[int]:
-    """Write the chunks and what follows them; return the checksums."""
+    """Write the chunks, the keys and the flags; return the checksums."""
     checksums: list[int] = []
     for begin in range(0, len(slots), CHUNK):
         checksum, start = 0, len(checksums) * rows.shape.chunk_bytes
         some = slots[begin : begin + CHUNK]
         for offset, part in _used(_compacted(rows, some), len(some)):
-            file.seek(start + offset)  # what is skipped is a hole
+            file.seek(start + offset)  # skipped bytes become a hole in the file
             file.write(part)
             checksum = zlib.crc32(part, checksum)
         checksums.append(checksum)
@@ -100,7 +100,7 @@ def _write(file: BinaryIO, rows: Rows, slots: Slots) -> list[int]:
 
 
 def _compacted(rows: Rows, slots: Slots) -> Chunk:
-    """Return a chunk of its own with these slots' vectors, in this order."""
+    """Return a new chunk with the vectors of these slots, in this order."""
     chunk = Chunk.empty(rows.shape)
     order = np.argsort(slots)
     size, coarse = len(slots), rows.shape.coarse
@@ -112,7 +112,7 @@ def _compacted(rows: Rows, slots: Slots) -> Chunk:
 
 
 def _used(chunk: Chunk, size: int) -> Iterator[tuple[int, memoryview]]:
-    """Yield offset and bytes of each stretch of a chunk that ``size`` slots use."""
+    """Yield offset and bytes of each part of a chunk that ``size`` slots use."""
     offset = 0
     for field in (chunk.vectors, *chunk.coarse, chunk.fine):
         if field.size:
@@ -129,7 +129,7 @@ def _map(path: Path, shape: Shape, count: int) -> list[Chunk]:
         ]
 
 
-def _verify(path: Path, header: Header, chunks: list[Chunk]) -> None:
+def _verify(path: Path, header: DenseHeader, chunks: list[Chunk]) -> None:
     for number, chunk in enumerate(chunks):
         checksum = 0
         for _, part in _used(chunk, min(CHUNK, header.count - number * CHUNK)):
@@ -138,8 +138,8 @@ def _verify(path: Path, header: Header, chunks: list[Chunk]) -> None:
             raise CorruptData(f"{path} is damaged in its chunk {number}; {_ADVICE}")
 
 
-def _read_tail(path: Path, header: Header) -> tuple[Keys, NDArray[np.uint8]]:
-    """Return keys and what is hidden. They are read anyway, so they are always verified."""
+def _read_tail(path: Path, header: DenseHeader) -> tuple[Keys, NDArray[np.uint8]]:
+    """Return keys and hidden flags. They are read anyway, so they are always verified."""
     size = header.count * _TAIL_BYTES
     with open(path, "rb") as file:
         file.seek(-size, os.SEEK_END)
@@ -150,29 +150,29 @@ def _read_tail(path: Path, header: Header) -> tuple[Keys, NDArray[np.uint8]]:
     return keys.astype(np.int64), np.frombuffer(tail, np.uint8, header.count, keys.nbytes)
 
 
-def _encode(header: Header) -> bytes:
+def _encode(header: DenseHeader) -> bytes:
     body = msgspec.json.encode(header)
     return json.dumps({"checksum": zlib.crc32(body), "header": body.decode()}).encode()
 
 
-def _read_header(path: Path) -> Header:
+def _read_header(path: Path) -> DenseHeader:
     try:
         outer = json.loads(path.read_bytes())
         body = outer["header"].encode()
         if zlib.crc32(body) != outer["checksum"]:
             raise CorruptData(f"{path} does not match its checksum; {_ADVICE}")
-        header = msgspec.json.decode(body, type=Header)
+        header = msgspec.json.decode(body, type=DenseHeader)
     except FileNotFoundError:
         raise FileNotFoundError(f"there is no dense index in {path.parent}") from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise CorruptData(f"{path} is no header of a dense index; {_ADVICE}") from error
+        raise CorruptData(f"{path} is not a header of a dense index; {_ADVICE}") from error
     if header.format != FORMAT or header.chunk != CHUNK:
         raise CorruptData(f"{path} has the format {header.format}, this version reads {FORMAT}")
     return header
 
 
-def _forget_others(folder: Path, name: str) -> None:
+def _delete_others(folder: Path, name: str) -> None:
     for path in folder.glob("dense-*.bin"):
         if path.name != name:
-            with suppress(OSError):  # in use elsewhere: the next save will try again
+            with suppress(OSError):  # in use elsewhere; the next save retries
                 path.unlink()

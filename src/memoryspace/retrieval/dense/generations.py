@@ -1,9 +1,9 @@
 """Vectors of several embedding models side by side, never mixed.
 
-A generation is one vector space: a name and a number of dimensions. One generation serves every
-search. Another may be filled meanwhile; it takes over in one step, and only when it has a vector
-for everything the serving one has. So a change of the model needs no pause, and no answer comes
-from half of each. One caller at a time, like the indexes inside.
+A generation is one vector space: a name and a number of dimensions. One generation serves all
+searches. Another can be filled meanwhile; it takes over in one step, and only once it has a vector
+for everything the serving one has. So the model can change without downtime, and no search mixes
+the two. There is no lock; allow one caller at a time, as for the indexes inside.
 """
 
 from __future__ import annotations
@@ -26,7 +26,16 @@ HEADER = "generations.json"
 
 
 class Generations:
-    """Dense indexes by the name of their vector space, one of them serving."""
+    """Dense indexes by the name of their vector space, one of which serves searches.
+
+    Args:
+        exact_up_to: Passed on to each ``DenseIndex``.
+
+    Example:
+        >>> generations = Generations()
+        >>> generations.begin("model-1", dimensions=384)  # the first one serves at once
+        >>> generations.add("model-1", 7, vector)
+    """
 
     def __init__(self, *, exact_up_to: int = EXACT_UP_TO) -> None:
         self.exact_up_to = exact_up_to
@@ -35,12 +44,12 @@ class Generations:
 
     @property
     def serving(self) -> str | None:
-        """The name of the generation that searches use; None before the first began."""
+        """The name of the generation that serves searches; ``None`` if there is none yet."""
         return self._serving
 
     @property
     def indexes(self) -> Mapping[str, DenseIndex]:
-        """All generations by name, to look at."""
+        """All generations by name, read-only."""
         return MappingProxyType(self._indexes)
 
     def __len__(self) -> int:
@@ -48,55 +57,60 @@ class Generations:
         return len(self._indexes[self._serving]) if self._serving is not None else 0
 
     def begin(self, name: str, dimensions: int) -> None:
-        """Open a generation, or go on with one. The very first serves at once."""
+        """Create a generation, or continue with an existing one. The first one serves at once.
+
+        Raises:
+            InvalidInput: If the name is empty, or known with other dimensions.
+        """
         if not name:
-            raise InvalidInput("a generation needs a name that tells model and version")
+            raise InvalidInput("a generation needs a name with the model and its version")
         known = self._indexes.get(name)
         if known is None:
             self._indexes[name] = DenseIndex(dimensions, exact_up_to=self.exact_up_to)
         elif known.dimensions != dimensions:
             raise InvalidInput(
                 f"generation {name!r} has {known.dimensions} dimensions, not {dimensions}; "
-                "give another model another name"
+                "use another name for another model"
             )
         if self._serving is None:
             self._serving = name
 
     def add(self, name: str, key: int, vector: ArrayLike) -> None:
-        """Store a vector that the model of this generation made."""
+        """Store a vector made by the model of this generation."""
         self._index(name).add(key, vector)
 
     def add_many(self, name: str, keys: Sequence[int] | Keys, vectors: ArrayLike) -> None:
-        """Store vectors that the model of this generation made; all or none."""
+        """Store vectors made by the model of this generation, all or none."""
         self._index(name).add_many(keys, vectors)
 
     def remove(self, key: int) -> bool:
-        """Forget a key in every generation; tell whether any had it."""
+        """Remove a key from every generation; return whether any had it."""
         removed = [index.remove(key) for index in self._indexes.values()]
         return any(removed)
 
     def pending(self, name: str, keys: Sequence[int] | Keys | None = None) -> Keys:
-        """Return the keys, of those given or of all in service, that a generation lacks."""
+        """Return the keys that a generation lacks, of those given or of all in service."""
         index = self._index(name)
         serving = self._indexes[self._serving] if self._serving is not None else index
         asked = np.asarray(keys, np.int64) if keys is not None else serving.keys()
         return asked[~index.has(asked)]
 
     def switch(self, name: str) -> None:
-        """Let a generation serve from now on. It must have everything that is in service.
+        """Make a generation serve searches. The previous one stays until it is dropped.
 
-        The one that served until now stays, to go back to or to drop().
+        Raises:
+            InvalidInput: If it lacks a vector that the serving generation has.
         """
         missing = self.pending(name)
         if len(missing):
             raise InvalidInput(
                 f"generation {name!r} lacks {len(missing)} of the vectors in service "
-                f"(key {missing[0]}, for one); embed what pending() names first"
+                f"(key {missing[0]}, for example); embed the keys of pending() first"
             )
         self._serving = name
 
     def drop(self, name: str) -> None:
-        """Forget a generation that does not serve."""
+        """Delete a generation that does not serve."""
         self._index(name)
         if name == self._serving:
             raise InvalidInput(f"generation {name!r} is serving; switch() to another one first")
@@ -112,30 +126,35 @@ class Generations:
         among: Sequence[int] | Keys | None = None,
         exact: bool = False,
     ) -> list[tuple[int, float]]:
-        """Search the serving generation, which ``name``, whose model made the vector, must be."""
+        """Search the serving generation; see ``DenseIndex.search``.
+
+        Raises:
+            InvalidInput: If ``name``, the generation that the query vector belongs to, does not
+                serve.
+        """
         index = self._of_query(name)
         return index.search(vector, top_k, allow=allow, among=among, exact=exact)
 
     def scores(
         self, name: str, vector: ArrayLike, keys: Sequence[int] | Keys
     ) -> NDArray[np.float64]:
-        """Return the exact cosines in the serving generation, 0 for a key it does not have."""
+        """Return the exact cosines in the serving generation, 0 for a key it lacks."""
         return self._of_query(name).scores(vector, keys)
 
     @property
     def nbytes(self) -> int:
-        """Bytes that all generations take."""
+        """The bytes that all generations take."""
         return sum(index.nbytes for index in self._indexes.values())
 
     def check(self) -> None:
-        """Verify every invariant; for tests, it looks at everything."""
+        """Verify every invariant. Reads everything; meant for tests."""
         assert (self._serving is None) == (not self._indexes)
         assert self._serving is None or self._serving in self._indexes
         for index in self._indexes.values():
             index.check()
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write every generation into a folder of its own, then which one serves."""
+        """Write every generation into a subfolder, then the name of the serving one."""
         root = Path(folder)
         for name, index in self._indexes.items():
             index.save(root / safe_name(name))
@@ -151,7 +170,7 @@ class Generations:
         verify: bool = True,
         exact_up_to: int = EXACT_UP_TO,
     ) -> Generations:
-        """Open what was saved; see ``DenseIndex.load``."""
+        """Open saved generations; see ``DenseIndex.load``."""
         root = Path(folder)
         found = cls(exact_up_to=exact_up_to)
         names, found._serving = _read_header(root / HEADER)
@@ -164,7 +183,7 @@ class Generations:
     def _index(self, name: str) -> DenseIndex:
         if name not in self._indexes:
             known = ", ".join(map(repr, self._indexes)) or "none"
-            raise InvalidInput(f"there is no generation {name!r} (there is: {known}); begin() it")
+            raise InvalidInput(f"there is no generation {name!r} (known: {known}); begin() it")
         return self._indexes[name]
 
     def _of_query(self, name: str) -> DenseIndex:
@@ -183,7 +202,7 @@ def _read_header(path: Path) -> tuple[list[str], str | None]:
     except FileNotFoundError:
         raise FileNotFoundError(f"there are no generations saved in {path.parent}") from None
     except (ValueError, KeyError, TypeError) as error:
-        raise CorruptData(f"{path} does not read back; restore it or embed anew") from error
+        raise CorruptData(f"{path} cannot be read; restore it or embed everything again") from error
     if (serving is None) != (not names) or (names and serving not in names):
         raise CorruptData(f"{path} names {serving!r} as serving, which was not saved")
     return names, serving

@@ -1,10 +1,10 @@
-"""Vectors by key, found by the cosine to another: exact while that is quick, nearly exact beyond.
+"""``DenseIndex``: vector search by cosine, exact for small sets and nearly exact for large ones.
 
-Up to ``exact_up_to`` vectors, among all or among those a search may return, every one is compared.
-Beyond, sign bits choose candidates and only these are compared; ``exact=True`` compares all.
-A vector of zeros may be stored but is near to nothing: no search returns it.
+If a search may return up to ``exact_up_to`` vectors, all of them are compared. Above that, sign
+bits select candidates and only these are compared; ``exact=True`` compares all. A zero vector can
+be stored, but no search returns it.
 
-One caller at a time: the index has no lock of its own.
+The index has no lock; allow one caller at a time.
 """
 
 from __future__ import annotations
@@ -22,22 +22,36 @@ from .rows import MAX_KEY, Keys, Rows, Slots, Vectors
 from .scan import Scanner, pack
 from .units import as_vectors, unit, units
 
-EXACT_UP_TO = 10_000  # vectors: about where scanning bits and comparing candidates gets quicker
+EXACT_UP_TO = 10_000  # vectors: above about this many, scanning bits first is faster
 
 _LEAST_CANDIDATES = 400
-_CANDIDATE_SHARE = 100  # one in so many
+_CANDIDATE_SHARE = 100  # one in a hundred
 _MOST_CANDIDATES = 4000
-_ROUNDING = 1e-5  # more than sums of float32 products of unit vectors differ from exact ones
+_ROUNDING = 1e-5  # an upper bound of the rounding error of float32 products of unit vectors
 _AT_ONCE = 4096  # vectors compared in float64
 
 Scores = NDArray[np.float64]
 
 
 class DenseIndex:
-    """Vectors of one length under keys from 0 to 2**28 - 1, four bytes for each up to the greatest.
+    """Vectors of one length under int keys from 0 to 2**28 - 1.
 
-    ``candidates`` fixes how many vectors are compared after a scan of bits; by default one in a
-    hundred, from 400 to 4000.
+    The key table takes four bytes for each key up to the greatest.
+
+    Args:
+        dimensions: The length of the vectors.
+        exact_up_to: Up to this many vectors, every one is compared.
+        candidates: How many vectors are compared after a scan of bits; one in a hundred by
+            default, from 400 to 4000.
+
+    Raises:
+        InvalidInput: If a number is out of range.
+
+    Example:
+        >>> index = DenseIndex(3)
+        >>> index.add(7, [1.0, 0.0, 0.0])
+        >>> index.search([1.0, 0.0, 0.0], top_k=1)
+        [(7, 1.0)]
     """
 
     def __init__(
@@ -55,6 +69,9 @@ class DenseIndex:
         self.candidates = candidates
         self._hold(Rows(dimensions))
 
+    def __repr__(self) -> str:
+        return f"<DenseIndex: {len(self)} vectors of {self.dimensions} dimensions>"
+
     def __len__(self) -> int:
         return len(self._rows)
 
@@ -62,21 +79,26 @@ class DenseIndex:
         return isinstance(key, int) and self._rows.slot(key) >= 0
 
     def has(self, keys: ArrayLike) -> NDArray[np.bool_]:
-        """Tell for each key whether it is here."""
+        """Return for each key whether it is indexed."""
         return self._rows.slots(_as_keys(keys)) >= 0
 
     def keys(self) -> Keys:
         """Return all keys, the oldest vector first."""
-        return self._rows.keys[self._rows.living()].astype(np.int64)
+        return self._rows.keys[self._rows.occupied()].astype(np.int64)
 
     def add(self, key: int, vector: ArrayLike) -> None:
-        """Store a vector, scaled to length 1, under a key that is not in use."""
+        """Store a vector, scaled to length 1, under a new key.
+
+        Raises:
+            InvalidInput: If the key is in use or out of range, or the vector does not fit.
+            TypeError: If the key is not an int.
+        """
         self._must_be_new(key)
         row = unit(vector, self.dimensions, key)
         self._rows.put(key, row, pack(row[np.newaxis])[0])
 
     def add_many(self, keys: Sequence[int] | Keys, vectors: ArrayLike) -> None:
-        """Store vectors in the given order; all, or none if one cannot be."""
+        """Store vectors in the given order, all or none; see ``add`` for the errors."""
         table = as_vectors(vectors)
         names = _as_keys(keys).tolist()
         if table.shape != (len(names), self.dimensions):
@@ -85,15 +107,15 @@ class DenseIndex:
                 f"got {table.shape}"
             )
         if len(set(names)) < len(names):
-            raise InvalidInput("a key occurs twice in add_many(); give each key one vector")
+            raise InvalidInput("a key occurs twice in add_many(); pass one vector for each key")
         for key in names:
             self._must_be_new(key)
         rows = units(table, names)
         self._rows.put_many(names, rows, pack(rows))
 
     def remove(self, key: int) -> bool:
-        """Forget a vector; tell whether there was one."""
-        return self._rows.give_up(key)
+        """Remove a vector; return whether there was one."""
+        return self._rows.release(key)
 
     def search(
         self,
@@ -104,10 +126,21 @@ class DenseIndex:
         among: Sequence[int] | Keys | None = None,
         exact: bool = False,
     ) -> list[tuple[int, float]]:
-        """Return the ``top_k`` nearest as (key, cosine), the nearest first, then the newest.
+        """Return the nearest vectors.
 
-        ``allow`` (a truth value for each key, none beyond its end) or ``among`` (keys) say what may
-        be returned. Few of them are compared exactly, however many others there are.
+        Args:
+            vector: The query vector; its length does not matter.
+            top_k: The most results to return.
+            allow: A flat array of bool by key: whether it may be returned. Keys beyond its end may
+                not.
+            among: The keys that may be returned; pass ``allow`` or ``among``, not both.
+            exact: Compare every allowed vector, however many there are.
+
+        Returns:
+            Pairs of key and cosine, the nearest first; of equals, the newest first.
+
+        Raises:
+            InvalidInput: If the vector, ``top_k`` or a filter is invalid.
         """
         if top_k < 1:
             raise InvalidInput(f"top_k must be 1 or more, got {top_k}")
@@ -126,7 +159,7 @@ class DenseIndex:
         return self._best(slots, products, query, top_k)
 
     def scores(self, vector: ArrayLike, keys: Sequence[int] | Keys) -> Scores:
-        """Return the exact cosine for each key, 0 for one that is not here."""
+        """Return the exact cosine for each key, 0 for a key that is not indexed."""
         slots = self._rows.slots(_as_keys(keys))
         order = np.argsort(slots)
         order = order[slots[order] >= 0]
@@ -135,7 +168,7 @@ class DenseIndex:
         return found
 
     def vectors(self, keys: Sequence[int] | Keys) -> Vectors:
-        """Return the stored unit vector for each key, zeros for one that is not here."""
+        """Return the stored unit vector for each key, zeros for a key that is not indexed."""
         slots = self._rows.slots(_as_keys(keys))
         order = np.argsort(slots)
         order = order[slots[order] >= 0]
@@ -145,11 +178,11 @@ class DenseIndex:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that the vectors, their bits and their keys take."""
+        """The bytes that the vectors, their bits and their keys take."""
         return self._rows.nbytes
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write everything into a folder; a crash leaves the old state or the new one there."""
+        """Save everything into a folder; a crash leaves either the old state or the new one."""
         save_rows(self._rows, Path(folder))
 
     @classmethod
@@ -161,9 +194,17 @@ class DenseIndex:
         exact_up_to: int = EXACT_UP_TO,
         candidates: int | None = None,
     ) -> DenseIndex:
-        """Open what was saved. The file is mapped, not read; changes stay in memory until saved.
+        """Open a saved index. The file is mapped, not read; changes stay in memory until saved.
 
-        ``verify`` reads it all once and raises ``CorruptData`` if any byte is not what was written.
+        Args:
+            folder: The folder passed to ``save``.
+            verify: Read everything once and compare the checksums.
+            exact_up_to: As for a new index.
+            candidates: As for a new index.
+
+        Raises:
+            FileNotFoundError: If the folder has no index.
+            CorruptData: If the files are damaged.
         """
         rows = load_rows(Path(folder), verify=verify)
         index = cls(rows.shape.dimensions, exact_up_to=exact_up_to, candidates=candidates)
@@ -171,9 +212,9 @@ class DenseIndex:
         return index
 
     def check(self) -> None:
-        """Verify every invariant; for tests, it looks at everything."""
+        """Verify every invariant. Reads everything; meant for tests."""
         rows = self._rows
-        slots = np.sort(rows.living())
+        slots = np.sort(rows.occupied())
         assert len(slots) == len(self)
         assert len(set(rows.free)) == len(rows.free)
         assert (rows.slots(rows.keys[slots].astype(np.int64)) == slots).all()
@@ -202,22 +243,22 @@ class DenseIndex:
     def _allowed(
         self, allow: NDArray[np.bool_] | None, among: Sequence[int] | Keys | None
     ) -> Slots | None:
-        """Return the slots that may come out, rising, or None for all."""
+        """Return the slots that a search may return, rising, or ``None`` for all."""
         if allow is None and among is None:
             return None
         if allow is not None and among is not None:
-            raise InvalidInput("give either allow or among, not both")
+            raise InvalidInput("pass either allow or among, not both")
         if allow is not None and (allow.ndim != 1 or allow.dtype != np.bool_):
             raise InvalidInput("allow must be a flat array of bool, with a value for each key")
         keys = np.flatnonzero(allow) if allow is not None else _as_keys(among)
         slots = np.sort(self._rows.slots(keys))
-        slots = slots[np.diff(slots, prepend=-1) > 0]  # each once, and none of those not here
+        slots = slots[np.diff(slots, prepend=-1) > 0]  # distinct, without -1
         return slots[self._rows.hidden[slots] == 0] if self._rows.zeros else slots
 
     def _scan(self, query: Vectors) -> tuple[Slots, Vectors]:
         """Compare every vector."""
         rows = self._rows
-        products = np.zeros(rows.used, np.float32)  # BLAS may multiply what stands there by zero
+        products = np.zeros(rows.used, np.float32)  # BLAS may multiply the old content by zero
         for chunk, span in rows.stretches():
             np.dot(chunk.vectors[: span.stop - span.start], query, out=products[span])
         if not rows.has_hidden:
@@ -228,7 +269,7 @@ class DenseIndex:
     def _best(
         self, slots: Slots, products: Vectors, query: Vectors, top_k: int
     ) -> list[tuple[int, float]]:
-        """Return the best, their cosines exact: equal vectors must tie wherever they stand."""
+        """Return the best with exact cosines, so that equal vectors tie in any slot."""
         if len(slots) > top_k:
             worst = np.partition(products, -top_k)[-top_k]
             slots = slots[products >= worst - _ROUNDING]
@@ -238,7 +279,7 @@ class DenseIndex:
         return list(zip(keys.tolist(), cosines[order].tolist(), strict=True))
 
     def _cosines(self, slots: Slots, query: Vectors) -> Scores:
-        """Return the cosines of rising slots, each summed in the same way."""
+        """Return the cosines of rising slots, each summed the same way."""
         exact = query.astype(np.float64)
         found = np.empty(len(slots))
         for begin in range(0, len(slots), _AT_ONCE):

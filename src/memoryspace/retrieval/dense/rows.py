@@ -1,8 +1,8 @@
-"""Where vectors stand: chunks of slots, the way from a key to its slot, and which slots are free.
+"""Storage of vectors: chunks of slots, the mapping from keys to slots, and the free slots.
 
-A chunk is one stretch of memory of a fixed size, anonymous or mapped from a file (then a write
-goes to a private copy). Growing takes a new chunk and moves no vector; only the few bytes a slot
-has beside its vector are copied now and then. A slot that was freed is the next to be given out.
+A chunk is a block of memory of a fixed size, anonymous or mapped from a file (then a write goes to
+a private copy). Growing adds a chunk and moves no vector; only the few bytes of a slot's other
+columns are copied now and then. The slot that was freed last is reused first.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-CHUNK = 1 << 15  # slots: memory that is asked for at once, though not taken
+CHUNK = 1 << 15  # slots for which memory is reserved at once
 MAX_KEY = (1 << 28) - 1  # four bytes are reserved for each key up to the greatest
 
 _LEAST = 1 << 10  # slots or keys
-_AT_ONCE = 256  # vectors
-_ALIGNMENT = 1 << 16  # what any system can map a file at
-_COARSE_WORDS = 3  # at least 192 bits: fewer lose neighbours, and so many still fit into a byte
+_AT_ONCE = 256  # vectors multiplied in one step
+_ALIGNMENT = 1 << 16  # a file offset that any system can map
+_COARSE_WORDS = 3  # at least 192 bits: fewer lose neighbours; a count of 192 still fits in a byte
 
 Vectors = NDArray[np.float32]
 Words = NDArray[np.uint64]
@@ -30,7 +30,7 @@ Keys = NDArray[np.int64]
 
 
 class Shape(NamedTuple):
-    """How many dimensions, and how many words of sign bits come first and how many later."""
+    """The number of dimensions, and of the words of sign bits in the coarse and the fine part."""
 
     dimensions: int
     coarse: int
@@ -38,19 +38,19 @@ class Shape(NamedTuple):
 
     @classmethod
     def of(cls, dimensions: int) -> Shape:
-        """Half of the bits come first, but no fewer than 192."""
+        """Return the shape for some dimensions; half of the bits, at least 192, are coarse."""
         words = -(-dimensions // 64)
         coarse = min(words, max(_COARSE_WORDS, -(-words // 2)))
         return cls(dimensions, coarse, words - coarse)
 
     @property
     def slot_bytes(self) -> int:
-        """Bytes that a slot takes of its chunk."""
+        """The bytes of a slot in its chunk."""
         return 4 * self.dimensions + 8 * (self.coarse + self.fine)
 
     @property
     def chunk_bytes(self) -> int:
-        """Bytes of a chunk, in memory and in a file."""
+        """The bytes of a chunk, in memory and in a file."""
         return -(-CHUNK * self.slot_bytes // _ALIGNMENT) * _ALIGNMENT
 
 
@@ -67,12 +67,12 @@ class Chunk:
 
     @classmethod
     def empty(cls, shape: Shape) -> Chunk:
-        """Return a chunk of zeros that takes no memory until it is written to."""
+        """Return a chunk of zeros that uses no memory until it is written to."""
         return cls(_anonymous(shape.chunk_bytes), shape)
 
 
-class Part(NamedTuple):
-    """Some slots that stand in one chunk: the chunk, the places in it, and which of the slots."""
+class ChunkSlots(NamedTuple):
+    """Slots in one chunk: the chunk, their places in it, and their slice of all slots."""
 
     chunk: Chunk
     places: Slots
@@ -80,9 +80,9 @@ class Part(NamedTuple):
 
 
 class Rows:
-    """Slots by key. ``used`` of them were ever given out; those in ``free`` hold nothing now.
+    """Slots by key. ``used`` slots were ever allocated; those in ``free`` are empty now.
 
-    ``hidden`` is 1 for a slot where nothing is to be found: it is free, or its vector is zero.
+    ``hidden`` is 1 for a slot that no search returns: it is free, or its vector is zero.
     """
 
     def __init__(self, dimensions: int) -> None:
@@ -90,11 +90,11 @@ class Rows:
         self.chunks: list[Chunk] = []
         self.used = 0
         self.free: list[int] = []
-        self.zeros = 0  # vectors without a direction
+        self.zeros = 0  # the number of zero vectors
         self.keys: NDArray[np.int32] = _column(_LEAST, np.int32)
         self.ages: NDArray[np.int64] = _column(_LEAST, np.int64)
         self.hidden: NDArray[np.uint8] = _column(_LEAST, np.uint8)
-        self._age = 0  # of the next
+        self._age = 0  # of the next vector
         self._places: NDArray[np.int32] = _column(_LEAST, np.int32)  # key → slot + 1, or 0
         self._table = np.empty((_AT_ONCE, dimensions), np.float32)
 
@@ -103,13 +103,13 @@ class Rows:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the slots ever used and of what leads to them."""
+        """The bytes of all slots ever used and of the columns and the key table."""
         columns = (self.keys, self.ages, self.hidden, self._places)
         return self.used * self.shape.slot_bytes + sum(each.nbytes for each in columns)
 
     @property
     def has_hidden(self) -> bool:
-        """Whether any slot in use must not be found."""
+        """Whether any allocated slot is hidden."""
         return self.zeros > 0 or len(self.free) > 0
 
     def slot(self, key: int) -> int:
@@ -117,14 +117,14 @@ class Rows:
         return int(self._places[key]) - 1 if 0 <= key < len(self._places) else -1
 
     def slots(self, keys: Keys) -> Slots:
-        """Return the slot of each key, -1 for those that are not here."""
+        """Return the slot of each key, -1 for keys without one."""
         inside = (keys >= 0) & (keys < len(self._places))
         places = self._places[keys if inside.all() else np.where(inside, keys, 0)]
         return np.where(inside, places, 0).astype(np.int64) - 1
 
     def put(self, key: int, vector: Vectors, words: Words) -> None:
-        """Store one new vector and its bits."""
-        slot = self._allot(key)
+        """Store a vector and its bits under a new key."""
+        slot = self._allocate(key)
         chunk, place = self.chunks[slot // CHUNK], slot % CHUNK
         coarse = self.shape.coarse
         chunk.vectors[place] = vector
@@ -135,8 +135,8 @@ class Rows:
         self.zeros += hidden
 
     def put_many(self, keys: list[int], vectors: Vectors, words: Words) -> None:
-        """Store new vectors and their bits, the older first."""
-        slots = np.array([self._allot(key) for key in keys], np.int64)
+        """Store vectors and their bits under new keys, the oldest first."""
+        slots = np.array([self._allocate(key) for key in keys], np.int64)
         order = np.argsort(slots)
         coarse = self.shape.coarse
         for chunk, places, which in self.parts(slots[order]):
@@ -147,8 +147,8 @@ class Rows:
         self.hidden[slots] = hidden = ~vectors.any(axis=1)
         self.zeros += int(hidden.sum())
 
-    def give_up(self, key: int) -> bool:
-        """Free the slot of a key; tell whether there was one."""
+    def release(self, key: int) -> bool:
+        """Free the slot of a key; return whether there was one."""
         slot = self.slot(key)
         if slot < 0:
             return False
@@ -158,16 +158,16 @@ class Rows:
         self.free.append(slot)
         return True
 
-    def parts(self, slots: Slots) -> Iterator[Part]:
-        """Split rising slots by the chunk they stand in."""
+    def parts(self, slots: Slots) -> Iterator[ChunkSlots]:
+        """Split rising slots by chunk."""
         borders = slots.searchsorted(np.arange(len(self.chunks) + 1) * CHUNK).tolist()
         for number, chunk in enumerate(self.chunks):
             begin, end = borders[number : number + 2]
             if begin < end:
-                yield Part(chunk, slots[begin:end] - number * CHUNK, slice(begin, end))
+                yield ChunkSlots(chunk, slots[begin:end] - number * CHUNK, slice(begin, end))
 
     def stretches(self) -> Iterator[tuple[Chunk, slice]]:
-        """Yield each chunk and the slots of it that were ever used."""
+        """Yield each chunk and the range of its slots that were ever used."""
         for number, chunk in enumerate(self.chunks):
             yield chunk, slice(number * CHUNK, min(self.used, (number + 1) * CHUNK))
 
@@ -179,9 +179,9 @@ class Rows:
         return found
 
     def products(self, slots: Slots, query: Vectors) -> Vectors:
-        """Return the products of the vectors of rising slots with a query.
+        """Return the inner products of the vectors of rising slots with a query.
 
-        They pass through a small table that stays in the cache and is kept for the next time.
+        They are copied through a small, reused table that stays in the processor's cache.
         """
         found = np.empty(len(slots), np.float32)
         for chunk, places, which in self.parts(slots):
@@ -193,7 +193,7 @@ class Rows:
                 np.dot(table, query, out=found[start : start + len(some)])
         return found
 
-    def living(self) -> Slots:
+    def occupied(self) -> Slots:
         """Return all slots in use, the oldest vector first."""
         taken = np.ones(self.used, bool)
         taken[self.free] = False
@@ -201,17 +201,17 @@ class Rows:
         return slots[np.argsort(self.ages[slots])]
 
     def adopt(self, chunks: list[Chunk], keys: Keys, hidden: NDArray[np.uint8]) -> None:
-        """Take over chunks that hold a vector for each key without a gap, the oldest first."""
+        """Use chunks that hold a vector for each key without gaps, the oldest first."""
         self.chunks, self.used, self._age = chunks, len(keys), len(keys)
         self.zeros = int(hidden.sum())
-        self._make_room(int(keys.max(initial=0)))
+        self._grow(int(keys.max(initial=0)))
         self.keys[: self.used] = keys
         self.ages[: self.used] = np.arange(self.used)
         self.hidden[: self.used] = hidden
         self._places[keys] = np.arange(1, self.used + 1)
 
-    def _allot(self, key: int) -> int:
-        """Give a key a slot and an age. Every way into the rows leads through here."""
+    def _allocate(self, key: int) -> int:
+        """Allocate a slot and an age for a key. Every insertion goes through here."""
         if self.free:
             slot = self.free.pop()
         else:
@@ -220,34 +220,34 @@ class Rows:
                 self.chunks.append(Chunk.empty(self.shape))
             self.used += 1
         if key >= len(self._places) or slot >= len(self.keys):
-            self._make_room(key)
+            self._grow(key)
         self.keys[slot] = key
         self.ages[slot] = self._age
         self._places[key] = slot + 1
         self._age += 1
         return slot
 
-    def _make_room(self, key: int) -> None:
+    def _grow(self, key: int) -> None:
         self._places = _widened(self._places, key + 1)
         self.keys = _widened(self.keys, self.used)
         self.ages = _widened(self.ages, self.used)
         self.hidden = _widened(self.hidden, self.used)
 
 
-def _widened(column: NDArray[Any], room: int) -> NDArray[Any]:
-    if room <= len(column):
+def _widened(column: NDArray[Any], size: int) -> NDArray[Any]:
+    if size <= len(column):
         return column
-    wider = _column(1 << (room - 1).bit_length(), column.dtype)
+    wider = _column(1 << (size - 1).bit_length(), column.dtype)
     wider[: len(column)] = column
     return wider
 
 
-def _column(room: int, dtype: DTypeLike) -> NDArray[Any]:
-    return np.frombuffer(_anonymous(room * np.dtype(dtype).itemsize), dtype)
+def _column(size: int, dtype: DTypeLike) -> NDArray[Any]:
+    return np.frombuffer(_anonymous(size * np.dtype(dtype).itemsize), dtype)
 
 
 def _anonymous(size: int) -> mmap.mmap:
-    """Return memory that is zero and is not taken until it is used, page by page."""
+    """Return zeroed memory that is allocated page by page, on first use."""
     if sys.platform == "win32":
         return mmap.mmap(-1, size)
     # A forked process writes to its own copy.

@@ -1,8 +1,8 @@
-"""Nearest by sign bits: a scan that reads a thirtieth of what the vectors weigh.
+"""Approximate nearest neighbours by sign bits: a scan of a thirtieth of the vectors' bytes.
 
 The sign of each number is one bit; the more bits two vectors share, the nearer they are, roughly.
-A first part of the bits is compared for every slot, the rest only for the nearest by the first.
-What comes out are candidates: whoever wants the truth compares their vectors.
+The coarse part of the bits is compared for every slot, the fine part only for the nearest by the
+coarse one. The result is a set of candidates, whose vectors must then be compared.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from .rows import Rows, Slots, Vectors, Words
 
-_WIDER = 4  # so many more are taken by the first bits than are wanted by all
-_BLOCK = 1 << 13  # slots compared at once: what is computed for them stays in a cache
-_SAMPLE = 1 << 12  # distances looked at to guess the cut
-_BYTE_WORDS = 3  # 192 bits at most: such a distance, and "never", fit into a byte
+_WIDER = 4  # the coarse bits select four times as many as wanted
+_BLOCK = 1 << 13  # slots compared at once, so that the results stay in the cache
+_SAMPLE = 1 << 12  # distances sampled to guess the cut
+_BYTE_WORDS = 3  # up to 192 bits, a distance and "never" fit in a byte
 
 Distances: TypeAlias = NDArray[np.unsignedinteger[Any]]
 
@@ -31,7 +31,7 @@ def pack(vectors: Vectors) -> Words:
 
 
 class Scanner:
-    """Scans of one set of rows. It keeps its working memory: one scan at a time."""
+    """Scans one set of rows. It reuses its buffers, so only one scan may run at a time."""
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
@@ -45,7 +45,7 @@ class Scanner:
     def nearest(self, words: Words, wanted: int, among: Slots | None) -> Slots:
         """Return about ``wanted`` of the slots nearest to a vector by its bits, rising.
 
-        Slots that are hidden, or not ``among`` those named, never come out.
+        Slots that are hidden, or not in ``among``, are never returned.
         """
         distances = self._coarse(words[: self._rows.shape.coarse], among)
         if not self._rows.shape.fine:
@@ -56,7 +56,7 @@ class Scanner:
 
     def _coarse(self, words: Words, among: Slots | None) -> Distances:
         rows = self._rows
-        distances = self._room(rows.used)
+        distances = self._buffer(rows.used)
         column = words[:, np.newaxis]
         for chunk, span in rows.stretches():
             for begin in range(span.start, span.stop, _BLOCK):
@@ -85,14 +85,14 @@ class Scanner:
             np.add.reduce(np.bitwise_count(bits).T, axis=0, dtype=np.uint16, out=found[which])
         return found
 
-    def _room(self, size: int) -> Distances:
+    def _buffer(self, size: int) -> Distances:
         if len(self._distances) < size:
             self._distances = np.empty(size + size // 4, self._type)
         return self._distances[:size]
 
 
 def _nearest(distances: Distances, wanted: int, never: int) -> Slots:
-    """Return where the ``wanted`` least distances are, rising; up to twice as many if they tie."""
+    """Return where the ``wanted`` least distances are, rising; up to twice as many on ties."""
     cut = _cut(distances, wanted, never)
     found = np.flatnonzero(distances <= cut)
     if len(found) <= 2 * wanted:
@@ -103,13 +103,13 @@ def _nearest(distances: Distances, wanted: int, never: int) -> Slots:
 
 
 def _cut(distances: Distances, wanted: int, never: int) -> int:
-    """Return the least distance that ``wanted`` slots are within, if there is one."""
+    """Return the least distance within which there are ``wanted`` slots, if there is one."""
     stride = len(distances) // _SAMPLE + 1
     sample = distances[::stride]
     rank = min(wanted // stride, len(sample) - 1)
     guess, step = int(np.partition(sample, rank)[rank]), 1
     low, high = 0, never - 1
-    while low < high:  # the guess, its neighbourhood in growing steps, then halves
+    while low < high:  # try the guess, then growing steps around it, then bisect
         middle = guess if low <= guess < high else (low + high) // 2
         if np.count_nonzero(distances <= middle) >= wanted:
             high, guess = middle, middle - step

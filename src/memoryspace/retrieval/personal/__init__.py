@@ -1,10 +1,10 @@
-"""Personal memory: what a person told, read for whom it is about, what it is about, what changed.
+"""Personal memory: a second ranking pass over what one person said.
 
-A second look at the best candidates of a search. Each is read clause by clause (``clauses``): whom
-it speaks of (``people``), which matters of life it touches (``matters``), whether it says that
-something changed (``cues``). The question is read the same way, and what fits counts (``signals``).
-What is known from it counts for it (``facts``, ``lending``), and what a later message supersedes
-stands behind that one (``currency``).
+The best candidates of a search are read clause by clause (``clauses``): whom each is about
+(``people``), which topics of daily life it touches (``matters``), whether it reports a change
+(``cues``). The question is read the same way, and signals measure the fit (``signals``). Facts
+derived from a message count for it (``facts``, ``lending``), and a message that a later one
+supersedes ranks below that one (``currency``).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a question of personal memory asks for: whose words, of whom, on what, now or then."""
+"""Parses a personal question: whose words it wants, about whom, on what, now or in the past."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from ..ranking import Question
+from ..ranking import ParsedQuestion
 from . import cues
 from .clauses import telling_words
 from .matters import matters_in
@@ -15,29 +15,32 @@ from .people import RELATIONS, names_in, relations_asked
 
 
 class PersonalQuestion(Struct, frozen=True):
-    """A question, read. ``people`` are keys of relations and names, aliases among them."""
+    """A parsed personal question. ``people`` are keys of relations and names, with aliases."""
 
     words: frozenset[str]
     matters: int
     people: frozenset[str]
     of_assistant: bool
     of_user: bool
-    is_present: bool  # what holds now is asked for, or nothing is said of when
-    is_now: bool  # and "now" or "still" says so
-    is_former: bool  # what held before is asked for, and not when
-    past: tuple[tuple[float, float], ...]  # periods that are over
-    wants: tuple[str, ...]  # sorts of answers: see ``signals``
+    is_present: bool  # it asks for the present state, or names no time
+    is_now: bool  # it says so, by "now" or "still"
+    is_former: bool  # it asks for a former state, without a date
+    past: tuple[tuple[float, float], ...]  # past periods that it names
+    wants: tuple[str, ...]  # the kinds of answers: see ``signals``
 
     @property
     def of_user_alone(self) -> bool:
-        """Whether it is about the user, and about nobody else."""
+        """Whether it is about the user and nobody else."""
         return self.of_user and not self.people
 
 
 def asked(
-    question: Question, now: float, known: frozenset[str], aliases: Mapping[str, frozenset[str]]
+    question: ParsedQuestion,
+    now: float,
+    known: frozenset[str],
+    aliases: Mapping[str, frozenset[str]],
 ) -> PersonalQuestion:
-    """Read a question; ``known`` are the names that candidates name."""
+    """Parse a question further; ``known`` are the names that candidates mention."""
     text = question.text
     past = tuple(
         (each.start.timestamp(), each.end.timestamp())
@@ -67,7 +70,7 @@ _SORTS = {"place": cues.WHERE, "time": cues.WHEN, "number": cues.HOW_MANY, "name
 def _people(
     text: str, known: frozenset[str], aliases: Mapping[str, frozenset[str]]
 ) -> frozenset[str]:
-    """Return who is asked for: a name means also the relation it was told with, and the reverse."""
+    """Return the people asked for. A name includes the relation it was mentioned with, and back."""
     lowered = text.lower()
     words = frozenset(lowered.replace("'s", " ").replace("’s", " ").replace("?", " ").split())
     names = names_in(text) & known
@@ -77,7 +80,7 @@ def _people(
 
 
 def _others(key: str, aliases: Mapping[str, frozenset[str]]) -> frozenset[str]:
-    """Return what else somebody is called; a relation leads to names alone, not to relations."""
+    """Return the other names of a person; a relation leads to names only, not to relations."""
     known = aliases.get(key, frozenset())
     return known - RELATIONS if key in RELATIONS else known
 

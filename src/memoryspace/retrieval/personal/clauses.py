@@ -1,7 +1,7 @@
-"""A message read clause by clause: whom each is about, which matters it touches, what changed.
+"""Reads a message clause by clause: whom each is about, which matters it touches, what changed.
 
-A clause without a subject of its own is about whom the one before it is about, the first one about
-the speaker. "He" and "she" mean who was spoken of last.
+A clause without a subject has the subject of the clause before it; the first one is about the
+speaker. "He" and "she" refer to the person mentioned last.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .cues import changes_in, supposes
 from .matters import matters_in
 from .people import RELATIONS, USER, names_in, relations_in
 
-_READ = 2000  # characters of a message: what comes later is seldom about a person
+_READ = 2000  # characters of a message that are read; later ones are seldom about a person
 _MOST = 40  # clauses
 
 _BREAK = re.compile(
@@ -44,20 +44,20 @@ _SOMEBODY = re.compile(
     r"^(?:he|she|they|hes|shes|he['’]s|she['’]s|they['’]re|his|her|hers|him)\b|^[他她伊佢]",
     re.IGNORECASE,
 )
-# Before these a word with a capital is a verb that leaves out "I", rather than a name.
+# A capitalised word before one of these is a verb without "I" rather than a name.
 _NO_VERB = re.compile(
     r"(?:an?|the|my|our|your|his|her|this|that|it|him|them|some|out|up|off|to|for|into|from|with|about)\b",
     re.IGNORECASE,
 )
-_HEAD = 28  # characters in which "my brother Callum" stands
+_HEAD = 28  # characters for "my brother Callum"
 _HEAD_IDEOGRAPHS = 5
 _START = 14
 _BORDERLESS = re.compile("[\u4e00-\u9fff]")
-OTHER = "other"  # somebody who is not known
+OTHER = "other"  # an unknown person
 
 
-class Clause(NamedTuple):
-    """Part of a message: about whom, naming whom; matters and signs of change as bits."""
+class MessageClause(NamedTuple):
+    """A clause of a message: its subjects, the people it names; matters and changes as bits."""
 
     about: frozenset[str]
     names: frozenset[str]
@@ -67,27 +67,27 @@ class Clause(NamedTuple):
     words: frozenset[str]
 
 
-class Reading(NamedTuple):
-    """A message, read: its clauses, and what all of them have together."""
+class MessageReading(NamedTuple):
+    """The clauses of a message, and what they have in sum."""
 
-    clauses: tuple[Clause, ...] = ()
+    clauses: tuple[MessageClause, ...] = ()
     words: frozenset[str] = frozenset()
     changes: int = 0
     matters: int = 0
     own_matters: int = 0  # those of clauses about the user
     names: frozenset[str] = frozenset()
-    people: frozenset[str] = frozenset()  # named or spoken of
+    people: frozenset[str] = frozenset()  # named or the subject of a clause
     own: float = 0.0  # from -1, every clause about others, to 1, about the user
-    last: frozenset[str] = frozenset()  # whom "she" means after it; empty: whom it meant before
+    last: frozenset[str] = frozenset()  # whom "she" means afterwards; empty if that is unchanged
     is_supposed: bool = False  # in part
-    called: tuple[tuple[frozenset[str], str], ...] = ()  # relations with a name, in one breath
+    called: tuple[tuple[frozenset[str], str], ...] = ()  # relations with a name in the same clause
 
 
-def read(text: str, before: Callable[[], frozenset[str]] = frozenset) -> Reading:
-    """Read a message; ``before`` tells, if need be, who was spoken of before it."""
+def read(text: str, before: Callable[[], frozenset[str]] = frozenset) -> MessageReading:
+    """Read a message; ``before`` returns who was mentioned before it, and is called if needed."""
     text = as_told(text[:_READ])
     is_supposed = supposes(text)
-    clauses: list[Clause] = []
+    clauses: list[MessageClause] = []
     about, last = frozenset({USER}), frozenset[str]()
     for part in _BREAK.split(_DECIMAL.sub("·", text)):
         said = part.strip(" \"“”'") if part else ""
@@ -99,7 +99,7 @@ def read(text: str, before: Callable[[], frozenset[str]] = frozenset) -> Reading
             last = about
         words = telling_words(said)
         clauses.append(
-            Clause(
+            MessageClause(
                 about,
                 names,
                 matters_in(said, words),
@@ -112,7 +112,7 @@ def read(text: str, before: Callable[[], frozenset[str]] = frozenset) -> Reading
 
 
 def telling_words(text: str) -> frozenset[str]:
-    """Return the stems of a text that tell what it is about."""
+    """Return the stems of a text without stop words: the words that say what it is about."""
     return frozenset(word for word in tokens(text) if _is_telling(word))
 
 
@@ -126,7 +126,7 @@ def _is_telling(word: str) -> bool:
 def _subject(
     said: str, before: frozenset[str], last: Callable[[], frozenset[str]]
 ) -> frozenset[str]:
-    """Return whom a clause is about."""
+    """Return the subjects of a clause."""
     is_borderless = _BORDERLESS.match(said) is not None
     if _OURS.match(said):
         theirs = _relative(said, is_borderless)
@@ -142,25 +142,25 @@ def _subject(
 
 
 def _first_word(said: str) -> str:
-    """Return the word that may name whom a clause is about: not "Sold" in "Sold the car"."""
+    """Return the first word if it may be the subject: not "Sold" in "Sold the car"."""
     first, _, rest = said.partition(" ")
     return "" if _NO_VERB.match(rest) else first
 
 
 def _relative(said: str, is_borderless: bool) -> frozenset[str]:
-    """Return who is meant by "my brother Callum" or 我弟弟 at the beginning of a clause."""
+    """Return the people meant by "my brother Callum" or 我弟弟 at the beginning of a clause."""
     if is_borderless:
         return relations_in(said[:_HEAD_IDEOGRAPHS])
     head = said[:_HEAD]
     return relations_in(head) | names_in(head[2:])
 
 
-def _whole(clauses: tuple[Clause, ...]) -> Reading:
-    """Return what clauses say together."""
+def _whole(clauses: tuple[MessageClause, ...]) -> MessageReading:
+    """Return the reading that clauses add up to."""
     if not clauses:
-        return Reading()
+        return MessageReading()
     names = frozenset().union(*(each.names for each in clauses))
-    return Reading(
+    return MessageReading(
         clauses,
         frozenset().union(*(each.words for each in clauses)),
         _joined(each.changes for each in clauses),
@@ -175,13 +175,13 @@ def _whole(clauses: tuple[Clause, ...]) -> Reading:
     )
 
 
-def _spoken_of(clause: Clause) -> frozenset[str]:
-    """Return whom "she" means after a clause, if it speaks of anybody."""
+def _spoken_of(clause: MessageClause) -> frozenset[str]:
+    """Return whom "she" means after a clause, if it mentions anybody."""
     return clause.about - {USER, OTHER} or clause.names
 
 
-def _called(clause: Clause) -> tuple[frozenset[str], str] | None:
-    """Return what somebody is to the speaker, with the one name that is told with it."""
+def _called(clause: MessageClause) -> tuple[frozenset[str], str] | None:
+    """Return the relations in a clause with the name in it, if there is exactly one."""
     relations, names = clause.names & RELATIONS, clause.names - RELATIONS
     return (relations, next(iter(names))) if relations and len(names) == 1 else None
 

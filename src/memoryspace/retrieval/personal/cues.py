@@ -1,6 +1,7 @@
-"""Signs in a text: that something ended, changed, began or was wrong; that it is only supposed.
+"""Patterns for cues in texts and questions, in English and Chinese.
 
-And signs in a question: that it is about now or about then, of whose words, and what would answer.
+In a text: that something ended, changed, began, was wrong, or is only supposed. In a question:
+whether it is about now or then, whose words it wants, and which kind of answer.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _SIGNS = {
     ),
     AGAIN: re.compile(r"\b(?:again|another)\b|又|再次|重新", re.IGNORECASE),
 }
-# In Chinese a 了 at the end of a clause says that something has become so.
+# In Chinese a 了 at the end of a clause says that something has changed.
 _BECAME = re.compile(r"[了啦咯](?:[！!~～哈啊呢吧。，,\s]|$)")
 
 _SUPPOSES = re.compile(
@@ -129,7 +130,7 @@ _TELLS = {TELLS_PLACE: PLACE, TELLS_TIME: DATE, TELLS_NUMBER: NUMBER}
 
 
 def tells_in(text: str) -> int:
-    """Return which sorts of answers a text has, as the bits of a number."""
+    """Return the kinds of answers in a text, as the bits of a number."""
     return sum(sort for sort, pattern in _TELLS.items() if pattern.search(text))
 
 
@@ -143,5 +144,5 @@ def changes_in(text: str) -> int:
 
 
 def supposes(text: str) -> bool:
-    """Tell whether a text only supposes something: what if, how it would be."""
+    """Return whether a text is hypothetical: "what if", "I wish"."""
     return _SUPPOSES.search(text) is not None

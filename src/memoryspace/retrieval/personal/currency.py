@@ -1,8 +1,8 @@
-"""What holds now: of two messages on one matter, whether the later one takes the earlier's place.
+"""Currency: whether a later message on the same matter supersedes an earlier one.
 
-Signs are weighed into a chance: how like the two are, which rare words they share, whether the
-later says in the same breath that something ended or changed, and whether it is about what is
-asked. A message that merely stands beside another shares little with it and retires nothing.
+Weighted signs give a probability: the similarity of the two, the rare words they share, whether the
+later one reports an end or a change in the same clause, and whether it fits the question. Messages
+that share little do not supersede each other.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from numpy.typing import NDArray
 from ..catalogue import NO_ROW
 from . import cues
 from .asking import PersonalQuestion
-from .clauses import Clause, Reading
+from .clauses import MessageClause, MessageReading
 from .matters import CHANGING
 from .people import USER
 from .signals import Rarity
 
 Floats = NDArray[np.float64]
 
-LOOKED_AT = 6  # of the best candidates: who supersedes one of them is nearly always among them
-LEAST = 0.3  # chance from which on the later takes the place of the earlier
-KNOWN = 0.5  # least chance where the very fact that is asked for is known to be superseded
+LOOKED_AT = 6  # of the best candidates: a message that supersedes one is nearly always among them
+LEAST = 0.3  # the probability from which the later one supersedes the earlier
+KNOWN = 0.5  # the least probability if the requested fact is known to be superseded
 
 SIGNS = (
     *("likeness", "shared words", "rarest shared word", "changed word", "word that ended"),
@@ -38,22 +38,22 @@ SIGNS = (
 _STRONG = cues.ENDS | cues.CHANGES | cues.CORRECTS
 
 
-class Told(Struct, frozen=True):
-    """One of the best candidates."""
+class Statement(Struct, frozen=True):
+    """One of the best candidates, as something that may supersede or be superseded."""
 
-    reading: Reading
+    reading: MessageReading
     time: float
-    age: float  # tells the order where times are equal
+    age: float  # the order of adding, for equal times
     session: int
     length: int
     vector: NDArray[np.float32] | None
-    fit: float  # how near the question, as a share of the nearest
+    fit: float  # similarity to the question, as a share of the best
 
 
 class Superseded(Struct, frozen=True):
-    """At the place ``old`` stands what the one at ``new`` supersedes, with this chance.
+    """The candidate at ``new`` supersedes the one at ``old``, with this probability.
 
-    Where that ``is_sure``, it is told; elsewhere the later one only comes first.
+    If it ``is_sure``, the hit says so; otherwise the later one only ranks first.
     """
 
     old: int
@@ -64,56 +64,60 @@ class Superseded(Struct, frozen=True):
 
 def superseded(
     question: PersonalQuestion,
-    told: Sequence[Told],
+    statements: Sequence[Statement],
     rarity: Rarity,
     facts: Mapping[tuple[int, int], float],
     weights: Mapping[str, float],
 ) -> list[Superseded]:
-    """Return who supersedes whom, the earliest first; ``facts`` are pairs that facts know of."""
+    """Return which statements supersede which, the earliest first; ``facts`` are links by facts."""
     found = []
-    for (old, new), signs in signs_of(question, told, rarity, facts).items():
+    for (old, new), signs in signs_of(question, statements, rarity, facts).items():
         chance = chance_of(signs, weights)
         if chance >= LEAST:
-            is_sure = _is_sure(signs, told[old].reading, told[new].reading, chance)
+            is_sure = _is_sure(signs, statements[old].reading, statements[new].reading, chance)
             found.append(Superseded(old, new, chance, is_sure))
-    return sorted(found, key=lambda each: (_when(told[each.old]), _when(told[each.new])))
+    return sorted(
+        found, key=lambda each: (_when(statements[each.old]), _when(statements[each.new]))
+    )
 
 
 def signs_of(
     question: PersonalQuestion,
-    told: Sequence[Told],
+    statements: Sequence[Statement],
     rarity: Rarity,
     facts: Mapping[tuple[int, int], float],
 ) -> dict[tuple[int, int], dict[str, float]]:
-    """Return the signs of each pair of which one was told after the other."""
-    when = [_when(each) for each in told]
+    """Return the signs of each pair (earlier, later)."""
+    when = [_when(each) for each in statements]
     found = {}
-    for new, late in enumerate(told):
+    for new, late in enumerate(statements):
         if not _may_supersede(question, late.reading):
             continue
         alone = _signs_alone(question, late)
-        for old, early in enumerate(told):
+        for old, early in enumerate(statements):
             if when[old] < when[new]:
                 fact = facts.get((old, new), 0.0)
                 found[old, new] = {**alone, **_signs_together(early, late, rarity, fact)}
     return found
 
 
-def _when(told: Told) -> tuple[float, float]:
-    return told.time, told.age
+def _when(statement: Statement) -> tuple[float, float]:
+    return statement.time, statement.age
 
 
-def _may_supersede(question: PersonalQuestion, new: Reading) -> bool:
-    """Tell whether a message can change what is asked: others do not speak for the user."""
+def _may_supersede(question: PersonalQuestion, new: MessageReading) -> bool:
+    """Return whether a message can change the answer: one about others says nothing of the user."""
     is_of_user = any(USER in each.about for each in new.clauses)
     return is_of_user or not question.of_user_alone
 
 
-def _is_sure(signs: Mapping[str, float], old: Reading, new: Reading, chance: float) -> bool:
-    """Tell whether the earlier message can be said to hold no longer, and not only to stand behind.
+def _is_sure(
+    signs: Mapping[str, float], old: MessageReading, new: MessageReading, chance: float
+) -> bool:
+    """Return whether the earlier message is certainly superseded, not just ranked lower.
 
-    The fact asked for is known to be superseded; or the later message tells of a change, of the
-    same person, on the same matter or with the same word.
+    Either the requested fact is known to be superseded, or the later message reports a change of
+    the same person, on the same matter or with the same word.
     """
     if signs["fact was superseded"] >= 1:
         return True
@@ -123,14 +127,14 @@ def _is_sure(signs: Mapping[str, float], old: Reading, new: Reading, chance: flo
 
 
 def chance_of(signs: Mapping[str, float], weights: Mapping[str, float]) -> float:
-    """Return the chance that the later takes the earlier's place."""
+    """Return the probability that the later message supersedes the earlier."""
     total = sum([weights.get(name, 0.0) * value for name, value in signs.items()])
     chance = 1 / (1 + math.exp(-max(-50.0, min(50.0, total))))
     return max(chance, KNOWN) if signs["fact was superseded"] >= 1 else chance
 
 
-def _signs_alone(question: PersonalQuestion, new: Told) -> dict[str, float]:
-    """Return what is seen of a message by itself, whatever it may supersede."""
+def _signs_alone(question: PersonalQuestion, new: Statement) -> dict[str, float]:
+    """Return the signs in the later message alone."""
     asked = len(question.words & new.reading.words) / max(1, len(question.words))
     return {
         "tells of now": float(bool(new.reading.changes & cues.NOW)),
@@ -142,8 +146,10 @@ def _signs_alone(question: PersonalQuestion, new: Told) -> dict[str, float]:
     }
 
 
-def _signs_together(old: Told, new: Told, rarity: Rarity, fact: float) -> dict[str, float]:
-    """Return what is seen of two messages beside one another."""
+def _signs_together(
+    old: Statement, new: Statement, rarity: Rarity, fact: float
+) -> dict[str, float]:
+    """Return the signs in a pair of messages."""
     shared = [rarity[word] for word in old.reading.words & new.reading.words]
     word, ended, matter = _in_clauses(old.reading, new.reading, rarity)
     likeness = 0.0
@@ -163,9 +169,14 @@ def _signs_together(old: Told, new: Told, rarity: Rarity, fact: float) -> dict[s
     }
 
 
-def _in_clauses(old: Reading, new: Reading, rarity: Rarity) -> tuple[float, float, float]:
-    """Return the rarest word shared with a clause that tells a change, and with one that tells an
-    end; and how much of a matter that changed is shared, of the same person."""
+def _in_clauses(
+    old: MessageReading, new: MessageReading, rarity: Rarity
+) -> tuple[float, float, float]:
+    """Return three signs of shared clauses.
+
+    These are the rarity of the rarest word shared with a clause that reports a change, the same for
+    an end, and how much of a changed matter of the same person is shared.
+    """
     word = ended = matter = 0.0
     has_shared = not old.words.isdisjoint(new.words)
     if not new.changes or not (has_shared or old.matters & new.matters & CHANGING):
@@ -185,7 +196,7 @@ def _in_clauses(old: Reading, new: Reading, rarity: Rarity) -> tuple[float, floa
     return word, ended, matter
 
 
-def _same(early: Clause, late: Clause) -> bool:
-    """Tell whether two clauses are about the same person."""
+def _same(early: MessageClause, late: MessageClause) -> bool:
+    """Return whether two clauses are about the same person."""
     both = early.about & late.about
     return bool(both) or (USER not in early.about | late.about and bool(early.names & late.names))

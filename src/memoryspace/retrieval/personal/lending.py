@@ -1,4 +1,4 @@
-"""What facts lend the messages they came from: that these fit a question, or no longer hold."""
+"""Support of messages by the facts derived from them: they fit a question, or are superseded."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from ..ranking import Ranked
 from ..ranking.profiles import Profiles
 from ..vector_arm import VectorArm
 from .asking import PersonalQuestion
-from .facts import Facts, Known
+from .facts import Facts, ParsedFact
 from .matters import count
 from .signals import Rarity
 
 Floats = NDArray[np.float64]
 
-_MATTER = 0.3  # what it counts that a fact is on the matter asked for, beside a cosine
-_MISSED = 0.3  # what a fact counts that is on another matter than the one asked for
-_OF_OTHERS = 0.2  # what a fact counts that is about somebody else
+_MATTER = 0.3  # what a fact on the requested matter gains, on the scale of a cosine
+_MISSED = 0.3  # the factor for a fact on another matter
+_OF_OTHERS = 0.2  # the factor for a fact about another person
 
 
-class Memory(Protocol):
-    """What is ranked."""
+class PersonalIndexes(Protocol):
+    """The indexes of one memory that the second pass reads."""
 
     catalogue: Catalogue
     profiles: Profiles
@@ -39,10 +39,13 @@ def lent(
     rows: NDArray[np.int64],
     question: PersonalQuestion,
     rarity: Rarity,
-    memory: Memory,
+    memory: PersonalIndexes,
 ) -> tuple[Floats, dict[tuple[int, int], float]]:
-    """Return how well the best fact of each row that holds fits; and which rows a fact that no
-    longer holds leads from and to, with how well that fits beside others of the same row."""
+    """Return the fit of each row's best true fact, and links between rows by superseded facts.
+
+    A link leads from the message of a superseded fact to that of its successor. Its value is the
+    fact's fit relative to the best fact of the same message.
+    """
     if not len(facts):
         return np.zeros(len(rows)), {}
     at = {row: place for place, row in enumerate(rows.tolist())}
@@ -56,7 +59,7 @@ def lent(
     for old, some in enumerate(derived):
         most = max((fits[fact] for fact in some), default=0.0)
         asked = {fact for fact in some if _is_asked(facts.known(fact), question)}
-        still_holds = any(map(facts.holds, asked))  # what else of it is over does not matter
+        still_holds = any(map(facts.holds, asked))  # then its other, superseded facts do not count
         for fact in some:
             if facts.holds(fact):
                 best[old] = max(best[old], fits[fact])
@@ -70,22 +73,22 @@ def lent(
     return best, links
 
 
-def _is_asked(fact: Known, question: PersonalQuestion) -> bool:
-    """Tell whether a fact is on the very thing that is asked for, and of whom."""
+def _is_asked(fact: ParsedFact, question: PersonalQuestion) -> bool:
+    """Return whether a fact is exactly on the requested matter and person."""
     is_on = bool(fact.titled & question.matters) or bool(
         fact.title and fact.title <= question.words
     )
     return is_on and _is_of_asked(question, fact)
 
 
-def _fit(question: PersonalQuestion, fact: Known, near: float) -> float:
-    """Return how well a fact fits a question: by meaning, or else by words; and by the matter."""
+def _fit(question: PersonalQuestion, fact: ParsedFact, near: float) -> float:
+    """Return how well a fact fits a question: by vector, or else by words, and by matter."""
     on = count(fact.matters & question.matters) / max(1, count(question.matters))
     return (near + _MATTER * on) * (1.0 if _is_of_asked(question, fact) else _OF_OTHERS)
 
 
-def _is_of_asked(question: PersonalQuestion, fact: Known) -> bool:
-    """Tell whether a fact is about who is asked for: the user, or who is named."""
+def _is_of_asked(question: PersonalQuestion, fact: ParsedFact) -> bool:
+    """Return whether a fact is about the requested person: the user, or whom the question names."""
     if question.people:
         return not question.people.isdisjoint(fact.people)
     return not (question.of_user and fact.is_of_others)
@@ -93,10 +96,10 @@ def _is_of_asked(question: PersonalQuestion, fact: Known) -> bool:
 
 def _near(
     rows: Sequence[int],
-    facts: Sequence[Known],
+    facts: Sequence[ParsedFact],
     question: PersonalQuestion,
     rarity: Rarity,
-    memory: Memory,
+    memory: PersonalIndexes,
     ranked: Ranked,
 ) -> list[float]:
     index = memory.vectors.index

@@ -1,7 +1,7 @@
-"""The matters of life: a question and an answer on one matter need not share a word.
+"""Matters: topics of daily life, which link a question and an answer that share no word.
 
-"Where do I work?" is about what "they made me shift manager" is about. The table is small on
-purpose: a word that stands for several matters, or for none, tells nobody apart.
+"Where do I work?" and "they made me shift manager" are on the same matter. The table is small on
+purpose: a word that fits several matters, or none, distinguishes nothing.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _by_term() -> dict[str, int]:
 
 
 def _pattern(term: str) -> str:
-    """Return what finds a term: in 记不住 and 停住 nobody lives anywhere."""
+    """Return the pattern for a term: 住 in 记不住 and 停住 does not mean "to live"."""
     return "(?<![不得记停站忍抓拦留稳])住" if term == "住" else as_relation(term)
 
 
@@ -124,7 +124,7 @@ _TERM = re.compile(f"(?=({'|'.join(map(_pattern, sorted(_TERMS, key=len, reverse
 
 
 def matters_in(text: str, stems: frozenset[str] | list[str]) -> int:
-    """Return the matters a text touches, as the bits of a number; ``stems`` are its words."""
+    """Return the matters that a text touches, as the bits of a number; ``stems`` are its words."""
     found = 0
     for stem in stems:
         found |= _WORDS.get(stem, 0)
@@ -142,11 +142,11 @@ def names_of(matters: int) -> list[str]:
 
 
 def count(matters: int) -> int:
-    """Return how many matters there are."""
+    """Return the number of matters in a bit set."""
     return matters.bit_count()
 
 
-# A change on one of these ends what was so before; of the others there may be any number.
+# A change on one of these ends the former state; of the others there may be any number at once.
 CHANGING = sum(
     _BITS[name]
     for name in (

@@ -1,8 +1,8 @@
-"""Whom a text speaks of: people by what they are to the speaker, and by name.
+"""People in a text: by their relation to the speaker, and by name.
 
-A relation is a key: "hubby" and 老公 are both ``husband``, and a ``partner``. A question asks for
-the keys that its words mean, and finds texts of that key: who asks for a partner finds the husband,
-who asks for a son finds a kid. Names stand for themselves, in lower case.
+A relation is a key: "hubby" and 老公 are both ``husband``, which also counts as ``partner``. A
+question asks for the keys of its words and matches texts with these keys: "partner" finds the
+husband, "son" finds a kid. Names are keys themselves, in lower case.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 
 USER = "user"  # the speaker
 
-# what it is called, and the keys it also answers to
+# key, English words, Chinese words, other keys it also counts as
 _RELATIONS = (
     ("wife", "wife missus wifey", "老婆 妻子 媳妇 太太 婆娘 老太婆", "partner"),
     ("husband", "husband hubby", "老公 丈夫 她爸 他爸", "partner"),
@@ -62,7 +62,7 @@ def as_relation(term: str) -> str:
     return f"(?:(?<![\u4e00-\u9fff])|(?<=[我的个和跟有是大二三小亲俩两她他兄弟姐])){term}"
 
 
-_KEYS: dict[str, frozenset[str]] = {}  # word → the keys a text with it answers to
+_KEYS: dict[str, frozenset[str]] = {}  # word → the keys that a text with it matches
 _ASKED: dict[str, str] = {}  # word → the key a question with it asks for
 for _key, _english, _chinese, _also in _RELATIONS:
     for _word in (*_english.split(), *_chinese.split()):
@@ -86,7 +86,7 @@ def _word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Words with a capital that are no names, however a sentence begins.
+# Capitalised words that are not names.
 _NO_NAME = _word_set("""
     the this that these those it its i im ive id ill what when where how why who which can could
     would will should please also just not yes yeah no nope back good great big new got had been
@@ -102,7 +102,7 @@ _NO_NAME = _word_set("""
 
 
 def relations_in(text: str) -> frozenset[str]:
-    """Return the keys of everyone a text speaks of by relation."""
+    """Return the keys of all people that a text mentions by relation."""
     found = [_KEYS[word] for word in _WORD.findall(text.lower()) if word in _KEYS]
     if not text.isascii():
         found += [_KEYS[term] for term in _TERM.findall(text)]
@@ -118,7 +118,7 @@ def relations_asked(text: str) -> frozenset[str]:
 
 
 def names_in(text: str) -> frozenset[str]:
-    """Return what looks like a name in a text, in lower case."""
+    """Return the words that look like names in a text, in lower case."""
     found = {name.lower() for name in _NAME.findall(text)} - _NO_NAME
     if not text.isascii():
         found.update(_CALLED.findall(text))

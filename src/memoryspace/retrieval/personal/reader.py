@@ -1,7 +1,7 @@
-"""``PersonalReader``: the second look, at the best candidates of a search.
+"""``PersonalReader``: the second ranking pass over the best candidates of a search.
 
-The best so many are read and ranked anew; the others follow in the order they had. What was read is
-kept, so that a memory is read once. Nothing is read before somebody asks.
+The best ``READ`` candidates are read and ranked again; the others follow in their old order.
+Readings are cached, and nothing is read before a search needs it.
 """
 
 from __future__ import annotations
@@ -20,46 +20,46 @@ from numpy.typing import NDArray
 from ..catalogue import Catalogue
 from ..dense.index import DenseIndex
 from ..entries import Entry
-from ..ranking import Question, Ranked
-from ..ranking.pool import Pool
+from ..ranking import ParsedQuestion, Ranked
+from ..ranking.pool import CandidatePool
 from ..ranking.signals import word_signals
 from ..ranking.topic import unknown_share
 from ..text.analysis import tokens
 from .asking import PersonalQuestion, asked
-from .currency import LOOKED_AT, Superseded, Told, superseded
+from .currency import LOOKED_AT, Statement, Superseded, superseded
 from .facts import Facts
-from .lending import Memory, lent
+from .lending import PersonalIndexes, lent
 from .matters import matters_in
-from .messages import Message, Messages
+from .messages import Messages, ReadMessage
 from .people import RELATIONS, relations_asked
-from .signals import Candidates, Floats, Rarity, share, signals
+from .signals import Floats, PersonalCandidates, Rarity, share, signals
 
-READ = 60  # candidates that are looked at again
-_STEP = 1e-3  # what a message has before the one it supersedes
+READ = 60  # candidates that are ranked again
+_STEP = 1e-3  # the lead of a message over the one it supersedes
 _NONE: NDArray[np.int64] = np.empty(0, np.int64)
 
 
 class Weights(Struct, frozen=True):
-    """What signals count, and what the signs that something was superseded."""
+    """The weights of the signals, and of the signs that something was superseded."""
 
     signals: Mapping[str, float]
     signs: Mapping[str, float]
 
 
 class Look(Struct, frozen=True):
-    """One second look: candidates by their places in the pool, and what was seen."""
+    """The input of one second pass: candidates, by their places in the pool, and their readings."""
 
     places: NDArray[np.int64]
     rows: NDArray[np.int64]
     sessions: NDArray[np.int64]
     question: PersonalQuestion
-    candidates: Candidates
+    candidates: PersonalCandidates
     rarity: Rarity
     facts: Mapping[tuple[int, int], float]
     vectors: NDArray[np.float32] | None
 
     def facts_among(self, some: Sequence[int]) -> dict[tuple[int, int], float]:
-        """Return which of some candidates a fact leads from and to, by their places among these."""
+        """Return the links by facts between some candidates, by their positions in ``some``."""
         place = {at: number for number, at in enumerate(some)}
         return {
             (place[old], place[new]): fit
@@ -67,12 +67,12 @@ class Look(Struct, frozen=True):
             if old in place and new in place
         }
 
-    def told(self, some: Sequence[int]) -> list[Told]:
-        """Return some candidates as such that may supersede one another."""
+    def statements(self, some: Sequence[int]) -> list[Statement]:
+        """Return some candidates as statements that may supersede one another."""
         seen = self.candidates
         fits = share(seen.cosines if self.vectors is not None else seen.words, 0.0)
         return [
-            Told(
+            Statement(
                 reading=seen.messages[at].reading,
                 time=float(seen.times[at]),
                 age=float(seen.ages[at]),
@@ -86,36 +86,36 @@ class Look(Struct, frozen=True):
 
 
 class PersonalReader:
-    """Readings of one memory, and the second look."""
+    """The second pass for one memory, with its cached readings."""
 
     def __init__(self) -> None:
         self.facts = Facts()
         self.messages = Messages()
 
     def forget(self, row: int, entry: Entry) -> None:
-        """Drop what is known of a row."""
+        """Remove a row."""
         self.messages.forget(row)
         self.facts.remove(row, entry)
 
     def wanted(self, ranked: Ranked) -> list[int]:
-        """Return the messages behind the best facts that are no candidates themselves."""
+        """Return the source messages of the best facts that are not candidates themselves."""
         if not len(self.facts):
             return []
-        behind = {
+        sources = {
             source for row in ranked.rows[:READ].tolist() for source in self.facts.sources_of(row)
         }
-        return sorted(behind - set(ranked.pool.rows.tolist()))
+        return sorted(sources - set(ranked.pool.rows.tolist()))
 
     def look(
         self,
         ranked: Ranked,
-        question: Question,
-        memory: Memory,
+        question: ParsedQuestion,
+        memory: PersonalIndexes,
         now: float,
         *,
         with_others: bool = True,
     ) -> Look | None:
-        """Read the best candidates, with others if these are few; ``None`` if there are none."""
+        """Read the best candidates, and others if these are few; ``None`` if there are none."""
         places = self._places(ranked, with_others=with_others)
         if not len(places):
             return None
@@ -127,7 +127,7 @@ class PersonalReader:
         rarity = Rarity(messages)
         known_facts, links = lent(self.facts, ranked, rows, personal, rarity, memory)
         unasked = np.zeros(len(rows))
-        candidates = Candidates(
+        candidates = PersonalCandidates(
             messages=messages,
             times=catalogue.times[rows],
             ages=catalogue.ages[rows].astype(np.float64),
@@ -146,13 +146,13 @@ class PersonalReader:
     def reread(
         self,
         ranked: Ranked,
-        question: Question,
-        memory: Memory,
+        question: ParsedQuestion,
+        memory: PersonalIndexes,
         now: float,
         *,
         with_others: bool = True,
     ) -> Ranked:
-        """Return the best candidates in the order of a second look."""
+        """Return the ranking with the best candidates in the order of the second pass."""
         look = self.look(ranked, question, memory, now, with_others=with_others)
         if look is None:
             return ranked
@@ -166,31 +166,31 @@ class PersonalReader:
         totals = np.sum(list(parts.values()), axis=0)
         found = self.superseded(look, totals, weights)
         parts["supersedes"] = _raised(found, totals, is_former=look.question.is_former)
-        heirs = {
+        successors = {
             int(look.places[each.old]): int(look.places[each.new]) for each in found if each.is_sure
         }
         rest = self._rest(ranked, look.places)
         return replace(
             _ranked_anew(ranked, look.places, rest, parts),
-            heirs=heirs,
+            successors=successors,
             is_personal=True,
             unknown=_unknown(ranked, look),
         )
 
     def superseded(self, look: Look, totals: Floats, weights: Weights) -> list[Superseded]:
-        """Return which of the best the question asks for no longer hold."""
+        """Return which of the best candidates for the question are no longer true."""
         if not (look.question.is_present or look.question.is_former):
             return []
-        best = best_told(look, totals)
-        told = look.told(best)
+        best = best_statements(look, totals)
+        statements = look.statements(best)
         facts = look.facts_among(best)
-        found = superseded(look.question, told, look.rarity, facts, weights.signs)
+        found = superseded(look.question, statements, look.rarity, facts, weights.signs)
         return [change(each, old=best[each.old], new=best[each.new]) for each in found]
 
     def _places(self, ranked: Ranked, *, with_others: bool) -> NDArray[np.int64]:
-        """Return the places of the best, messages instead of the facts that came from them.
+        """Return the places of the best, with messages in place of the facts derived from them.
 
-        Where these are few, others follow: who shares no word with a question may answer it.
+        If these are few, others follow: a message may answer without sharing a word.
         """
         others = _NONE
         if with_others and len(ranked.order) < min(READ, len(ranked.pool)):
@@ -208,7 +208,7 @@ class PersonalReader:
         return np.fromiter(found, np.int64)
 
     def _rest(self, ranked: Ranked, places: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return who was not looked at again; facts whose messages were candidates are not left."""
+        """Return the places not ranked again, without facts whose messages are candidates."""
         is_seen = np.zeros(len(ranked.pool), np.bool_)
         is_seen[places] = True
         left = ranked.order[~is_seen[ranked.order]]
@@ -222,9 +222,9 @@ class PersonalReader:
 
 
 def _raised(found: Sequence[Superseded], totals: Floats, *, is_former: bool) -> Floats:
-    """Return what those gain that supersede a candidate which would stand before them.
+    """Return what messages gain that supersede a candidate ranked above them.
 
-    Where what held before is asked for, it is the reverse, if it is sure that one followed another.
+    If the question asks for the former state, the older message gains instead, where ``is_sure``.
     """
     raised = totals.copy()
     for each in found:
@@ -236,10 +236,10 @@ def _raised(found: Sequence[Superseded], totals: Floats, *, is_former: bool) -> 
 
 
 def _unknown(ranked: Ranked, look: Look) -> Floats:
-    """Return how much of what is asked about was never mentioned, for each of the pool.
+    """Return the share of the question's topic that was never mentioned, per candidate.
 
-    A word nobody used is no gap where the candidate is about whom it means, or tells of its matter,
-    of whom is asked for. An aunt says nothing of siblings, though both are family.
+    An unknown word is no gap for a candidate that is about the person it means, or else about its
+    matter. A message about an aunt does not answer for siblings, though both are family.
     """
     found = np.full(len(ranked.pool), unknown_share(ranked.terms))
     missing = [
@@ -259,22 +259,22 @@ def _unknown(ranked: Ranked, look: Look) -> Floats:
     return found
 
 
-def best_told(look: Look, totals: Floats) -> list[int]:
-    """Return the best of what the user said."""
+def best_statements(look: Look, totals: Floats) -> list[int]:
+    """Return the best candidates that the user said."""
     order = np.argsort(-totals, kind="stable")
     return [int(at) for at in order if look.candidates.messages[at].is_users][:LOOKED_AT]
 
 
 @cache
 def default_weights(*, with_vectors: bool) -> Weights:
-    """Return the weights that come with the package; ``tools/tune_personal.py`` found them."""
+    """Return the weights that ship with the package, tuned by ``tools/tune_personal.py``."""
     data = json.loads(files(__package__).joinpath("weights.json").read_text("utf-8"))
     chosen = data["words and vectors" if with_vectors else "words"]
     return Weights(chosen["signals"], chosen["signs"])
 
 
-def _aliases(messages: Sequence[Message]) -> dict[str, frozenset[str]]:
-    """Return names by relation and relations by name, where one of each is told in one breath."""
+def _aliases(messages: Sequence[ReadMessage]) -> dict[str, frozenset[str]]:
+    """Return names by relation and relations by name, from clauses with relations and one name."""
     found: dict[str, frozenset[str]] = {}
     for message in messages:
         for relations, name in message.reading.called:
@@ -285,14 +285,16 @@ def _aliases(messages: Sequence[Message]) -> dict[str, frozenset[str]]:
 
 
 def _newness(catalogue: Catalogue, rows: NDArray[np.int64]) -> Floats:
-    """Return how new rows are, from 0 to 1, by the order in which all entries came."""
-    everyone = np.sort(catalogue.ages[catalogue.allowed()], kind="stable")  # most are in order
-    found: Floats = np.searchsorted(everyone, catalogue.ages[rows]) / max(1, len(everyone))
+    """Return how new rows are, from 0 to 1, by the order of adding among all entries."""
+    ages = np.sort(catalogue.ages[catalogue.allowed()], kind="stable")  # mostly sorted already
+    found: Floats = np.searchsorted(ages, catalogue.ages[rows]) / max(1, len(ages))
     return found
 
 
-def _with_question(pool: Pool, memory: Memory, places: NDArray[np.int64]) -> Floats:
-    """Return the words of candidates and of what they answer, as a share of the best."""
+def _with_question(
+    pool: CandidatePool, memory: PersonalIndexes, places: NDArray[np.int64]
+) -> Floats:
+    """Return the word score of candidates with the messages they answer, as a share of the best."""
     found: Floats = word_signals(pool, memory.catalogue, memory.profiles)["words with the reply"]
     return found[places]
 
@@ -307,13 +309,13 @@ def _ranked_anew(
     rest: NDArray[np.int64],
     parts: Mapping[str, Floats],
 ) -> Ranked:
-    """Put the places in the order of their new totals, and the others behind them."""
+    """Return the places in the order of their new totals, followed by the rest."""
     table = np.zeros((len(parts) + 1, len(ranked.pool)))
     table[:-1, places] = list(parts.values())
     if len(rest):
-        behind = float(table[:, places].sum(axis=0).min()) - 1.0
-        before = float(ranked.totals[rest].max(initial=0.0))
-        table[-1, rest] = behind + ranked.totals[rest] - before
+        below = float(table[:, places].sum(axis=0).min()) - 1.0
+        highest = float(ranked.totals[rest].max(initial=0.0))
+        table[-1, rest] = below + ranked.totals[rest] - highest
     totals = table.sum(axis=0)
     order = places[np.lexsort((-ranked.pool.rows[places], -totals[places].round(9)))]
     whole = dict(zip((*parts, "not looked at again"), table, strict=True))

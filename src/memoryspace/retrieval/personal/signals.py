@@ -1,7 +1,7 @@
-"""What a second look sees in a candidate: each signal says one thing, in words a user understands.
+"""The signals of the second pass: how well a candidate fits a personal question.
 
-Signals are arrays over the candidates, from -1 to 1 or so. What they count is data
-(``weights.json``); what they mean is told in the documentation under the same names.
+Signals are arrays over the candidates, with values of about -1 to 1. Their weights are data
+(``weights.json``). Their names are part of the documentation.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from . import cues
 from .asking import PersonalQuestion
-from .clauses import Clause, Reading
+from .clauses import MessageClause, MessageReading
 from .matters import count
-from .messages import Message
+from .messages import ReadMessage
 from .people import USER
 
 Floats = NDArray[np.float64]
@@ -32,29 +32,29 @@ SIGNALS = (
 )
 
 _LONG = 200.0  # characters
-_WORDS = 10.0  # a score by words that is a good one
-_NEAR = 0.1  # cosine: who is best by less is not much of a best
-_BESIDE = 0.02  # what a clause weighs that has nothing of the question
+_WORDS = 10.0  # a good BM25 score
+_NEAR = 0.1  # the least cosine by which the nearest is scaled
+_BESIDE = 0.02  # weight of a clause that shares nothing with the question
 _TELLS = {"place": cues.TELLS_PLACE, "time": cues.TELLS_TIME, "number": cues.TELLS_NUMBER}
 
 
-class Candidates(Struct, frozen=True):
-    """What is known of the candidates, in the order of their rows."""
+class PersonalCandidates(Struct, frozen=True):
+    """The candidates as columns, all in the same order."""
 
-    messages: Sequence[Message]
+    messages: Sequence[ReadMessage]
     times: Floats
-    ages: Floats  # tell the order in which they came
-    newness: Floats  # from 0, the oldest entry of the memory, to 1, the newest; where it is asked
-    words: Floats  # by BM25
+    ages: Floats  # the order of adding
+    newness: Floats  # from 0, the oldest entry of the memory, to 1, the newest; if needed
+    words: Floats  # BM25 scores
     cosines: Floats
-    with_question: Floats  # words of it and of what it answers, as a share of the best; likewise
-    facts: Floats  # how well what is known from it fits the question, from 0 to 1
+    with_question: Floats  # word score with the message it answers, as a share of best; if needed
+    facts: Floats  # how well the facts derived from it fit the question, from 0 to 1
 
 
 class Rarity:
-    """How rare words are among some messages, from near 0 to 1: counted when asked for."""
+    """The rarity of words among some messages, from near 0 to 1; computed on demand."""
 
-    def __init__(self, messages: Sequence[Message]) -> None:
+    def __init__(self, messages: Sequence[ReadMessage]) -> None:
         self._texts = [each.reading.words for each in messages]
         self._most = math.log(1 + len(messages))
         self._known: dict[str, float] = {}
@@ -68,8 +68,8 @@ class Rarity:
         return found
 
 
-def signals(question: PersonalQuestion, candidates: Candidates, rarity: Rarity) -> Signals:
-    """Return every signal that the question asks for."""
+def signals(question: PersonalQuestion, candidates: PersonalCandidates, rarity: Rarity) -> Signals:
+    """Return all signals that apply to the question."""
     messages = candidates.messages
     fits = np.array(list(map(_Fit(question, rarity), messages))).T
     found = {
@@ -94,8 +94,8 @@ def signals(question: PersonalQuestion, candidates: Candidates, rarity: Rarity) 
     )
 
 
-def _said_by(question: PersonalQuestion, candidates: Candidates) -> Signals:
-    """Whose words are asked for."""
+def _said_by(question: PersonalQuestion, candidates: PersonalCandidates) -> Signals:
+    """Return the signals for whose words the question asks for."""
     by_user = np.array([1.0 if each.is_users else -1.0 for each in candidates.messages])
     if not question.of_assistant:
         return {"the user's words": by_user}
@@ -106,17 +106,17 @@ def _said_by(question: PersonalQuestion, candidates: Candidates) -> Signals:
 
 
 def share(values: Floats, least: float) -> Floats:
-    """Values as a share of the greatest, none below 0."""
+    """Return values as a share of the greatest (at least ``least``), none below 0."""
     most = max(float(values.max(initial=0.0)), least, 1e-9)
     return np.maximum(values, 0.0) / most
 
 
 class _Fit:
-    """How a message fits a question: the clauses count by what they have of it.
+    """Measures how a message fits a question; clauses count by what they share with it.
 
-    Called with a message, it returns whom these are about (from -1, others, to 1, the user),
-    whether who is asked for is its subject (1; half if named), the share of the matters asked for,
-    and whether the telling clause is only supposed.
+    A call returns four numbers: whom the message is about (from -1, others, to 1, the user),
+    whether the person asked for is its subject (1; half if only named), the share of the requested
+    matters it touches, and whether its best clause is only supposed.
     """
 
     def __init__(self, question: PersonalQuestion, rarity: Rarity) -> None:
@@ -125,7 +125,7 @@ class _Fit:
         self._total = sum(self._worth.values())
         self._asked = max(1, count(question.matters))
 
-    def __call__(self, message: Message) -> tuple[float, float, float, float]:
+    def __call__(self, message: ReadMessage) -> tuple[float, float, float, float]:
         reading, question = message.reading, self._question
         if not reading.clauses:
             return 0.0, 0.0, 0.0, 0.0
@@ -136,14 +136,14 @@ class _Fit:
         matter = self._matter(reading) if question.matters & reading.matters else 0.0
         return own, named, matter, supposed
 
-    def _weighed(self, reading: Reading) -> tuple[float, float]:
-        """Return whom a message is about, and whether it is only supposed: what tells counts."""
+    def _weighed(self, reading: MessageReading) -> tuple[float, float]:
+        """Return whom a message is about, by weighted clauses, and whether the best is supposed."""
         weights = [self._weight(each) for each in reading.clauses]
-        telling = reading.clauses[weights.index(max(weights))]
+        best = reading.clauses[weights.index(max(weights))]
         own = sum(map(_signed, reading.clauses, weights)) / sum(weights)
-        return own, float(telling.is_supposed)
+        return own, float(best.is_supposed)
 
-    def _weight(self, clause: Clause) -> float:
+    def _weight(self, clause: MessageClause) -> float:
         weight, question = _BESIDE, self._question
         if clause.matters & question.matters:
             weight += count(clause.matters & question.matters) / self._asked / 2
@@ -152,12 +152,12 @@ class _Fit:
             weight += sum([self._worth[word] for word in shared]) / self._total
         return weight
 
-    def _matter(self, reading: Reading) -> float:
+    def _matter(self, reading: MessageReading) -> float:
         asked = self._question.matters
         most = max([count(each.matters & asked) for each in reading.clauses])
         return most / self._asked
 
-    def _named(self, reading: Reading) -> float:
+    def _named(self, reading: MessageReading) -> float:
         people = self._question.people
         return max(
             (not people.isdisjoint(each.about)) + 0.5 * (not people.isdisjoint(each.names))
@@ -165,12 +165,12 @@ class _Fit:
         )
 
 
-def _signed(clause: Clause, weight: float) -> float:
+def _signed(clause: MessageClause, weight: float) -> float:
     return weight if USER in clause.about else -weight
 
 
-def _answering(question: PersonalQuestion, messages: Sequence[Message]) -> Signals:
-    """Whether a candidate tells the sort of thing that is asked for."""
+def _answering(question: PersonalQuestion, messages: Sequence[ReadMessage]) -> Signals:
+    """Return the signals for candidates that tell the kind of thing asked for."""
     found = {
         f"tells a {sort}": np.array([bool(each.tells & sign) for each in messages], np.float64)
         for sort, sign in _TELLS.items()
@@ -182,7 +182,7 @@ def _answering(question: PersonalQuestion, messages: Sequence[Message]) -> Signa
     return found
 
 
-def _timely(question: PersonalQuestion, candidates: Candidates) -> Signals:
+def _timely(question: PersonalQuestion, candidates: PersonalCandidates) -> Signals:
     if question.past:
         return _then(question.past, candidates.times)
     if not question.is_now:
@@ -195,7 +195,7 @@ def _timely(question: PersonalQuestion, candidates: Candidates) -> Signals:
 
 
 def _then(periods: Sequence[tuple[float, float]], times: Floats) -> Signals:
-    """What was said in a period counts, what was said before it by half, later against it."""
+    """Return signals for a past period: 1 during it, half before it; a second one for after it."""
     during, after = np.zeros(len(times)), np.zeros(len(times))
     for start, end in periods:
         during = np.maximum(during, np.where((times >= start) & (times < end), 1.0, 0.0))

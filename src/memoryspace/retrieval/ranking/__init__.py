@@ -1,8 +1,8 @@
-"""Ranking: a question taken apart, candidates, signals, weights that are data, a sum."""
+"""Ranking: parses a question, gathers candidates, scores them by weighted signals and sorts."""
 
 from __future__ import annotations
 
-from .asking import Question, ask
+from .asking import ParsedQuestion, ask
 from .coverage import WIDE, covered
 from .fusion import Ranked, Ranker
 from .profiles import Profiles
@@ -11,8 +11,8 @@ from .weights import Ranking, default_ranking
 
 __all__ = [
     "WIDE",
+    "ParsedQuestion",
     "Profiles",
-    "Question",
     "Ranked",
     "Ranker",
     "Ranking",

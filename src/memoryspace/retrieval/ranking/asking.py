@@ -1,7 +1,7 @@
-"""What a question asks for, beside its words: of whom, when, how many; an advice, an overview.
+"""Question parsing: whom a question names, whether it asks when or how many, for advice, and so on.
 
-Each part is a small pure function of the text, in English and Chinese. None of them knows where a
-question comes from: a signal is switched by what is asked alone.
+Each part is a small pure function of the text, in English and Chinese. The result depends on the
+text alone, not on where the question comes from.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _WHEN = re.compile(
 )
 _NUMBER = re.compile(r"\bhow (?:many|much|often|old)\b|\bnumber of\b|多少|几[个次岁本位只]|第几")
 
-# Talk about talking: who asks to be told, in what form, says nothing of what is to be found.
+# Phrases about the conversation or the form of the answer; they say nothing about its topic.
 _TALK = re.compile(
     r"\b(?:can|could|would) you (?:please )?(?:tell me|list|walk me through|give me|provide|"
     r"remind me|recommend|suggest|show me|help me|summarize|explain)?\b|\bplease\b|"
@@ -59,37 +59,37 @@ _BORDERLESS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7ff]")
 _SOMETHING = re.compile(r"\w\w|[^\W\da-zA-Z_]")
 
 
-_MOST_TIMES = 16  # a question that names more means none of them
+_MOST_TIMES = 16  # periods of a question that are used
 
 
-class Question(Struct, frozen=True):
-    """A question, taken apart.
+class ParsedQuestion(Struct, frozen=True):
+    """A parsed question.
 
-    ``focus`` is what is left without the speakers' names and talk about talking, ``keywords``
-    what of it is worth looking up word by word.
+    ``focus`` is the text without speakers' names and phrases about the conversation; ``keywords``
+    is the part of it that is looked up by words.
     """
 
     text: str
     focus: str
     keywords: str
-    speakers: frozenset[str] = frozenset()  # whom it names, unless it names everybody
-    of_user: bool = False  # what the user said counts: "where did I park"
+    speakers: frozenset[str] = frozenset()  # the speakers it names, unless it names all of them
+    of_user: bool = False  # it is about what the user said: "where did I park"
     wants_advice: bool = False
-    wants_overview: bool = False  # an order or a summary: several records answer together
+    wants_overview: bool = False  # an order or a summary, which several entries answer together
     asks_when: bool = False
     asks_number: bool = False
     times: tuple[TimeSpan, ...] = ()
-    phrases: tuple[str, ...] = ()  # in quotes: word for word
+    phrases: tuple[str, ...] = ()  # in quotes: to be found word for word
 
 
-def ask(text: str, now: datetime, speakers: Collection[str]) -> Question:
-    """Take a question apart; ``speakers`` are those who ever said something."""
+def ask(text: str, now: datetime, speakers: Collection[str]) -> ParsedQuestion:
+    """Parse a question; ``speakers`` are all known speakers."""
     lowered, names = text.lower(), named(text, speakers)
     wants_all = wants_overview(text)
     focus = focus_of(topic_of(text) if wants_all else text, names)
     weaker = " ".join(_WEAK.sub(" ", focus).split())
     is_theirs = _OF_ONESELF.search(lowered) is not None
-    return Question(
+    return ParsedQuestion(
         text,
         focus,
         keywords=weaker if _SOMETHING.search(weaker) else focus,
@@ -105,12 +105,12 @@ def ask(text: str, now: datetime, speakers: Collection[str]) -> Question:
 
 
 def _distinct(times: Iterable[TimeSpan]) -> tuple[TimeSpan, ...]:
-    """Return each period once, the first so many."""
+    """Return the distinct periods, up to a limit."""
     return tuple({(each.start, each.end): each for each in times}.values())[:_MOST_TIMES]
 
 
 def named(text: str, names: Collection[str]) -> frozenset[str]:
-    """Return the names that occur in a text as whole words, in whatever case."""
+    """Return the names that occur in a text as whole words, in any case."""
     folded = text.casefold()
     return frozenset(
         name
@@ -120,13 +120,13 @@ def named(text: str, names: Collection[str]) -> frozenset[str]:
 
 
 def quoted(text: str) -> tuple[str, ...]:
-    """Return what stands in quotation marks."""
+    """Return the phrases in quotation marks."""
     found = ("".join(groups).strip() for groups in _QUOTED.findall(text))
     return tuple(each for each in found if each)
 
 
 def focus_of(text: str, names: Collection[str]) -> str:
-    """Return a question without these names and without talk about talking, if that leaves any."""
+    """Return a question without these names and phrases about the conversation, unless empty."""
     focus = text
     for name in sorted(names, key=lambda each: (-len(each), each)):  # "Ann Lee" before "Ann"
         focus = _whole(name.strip()).sub(" ", focus)
@@ -136,7 +136,7 @@ def focus_of(text: str, names: Collection[str]) -> str:
 
 @lru_cache(1000)
 def _whole(name: str) -> re.Pattern[str]:
-    """Find a name as a whole word; where words have no borders, anywhere."""
+    """Return a pattern for a name as a whole word; anywhere in scripts without word borders."""
     words = re.escape(name)
     if _BORDERLESS.search(name):
         return re.compile(words)

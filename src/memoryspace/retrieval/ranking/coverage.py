@@ -1,12 +1,13 @@
-"""What answers a question for an overview: entries of every stretch of a matter, in order of time.
+"""Overviews: entries from every stretch of a topic, in order of time.
 
-The entries most like a question for an order or a summary come from one stretch of talk; what it
-asks for is spread over many. So each entry is worth its score, and up to a quarter more the earlier
-its stretch comes to the matter with it. Half of the places go to the best of each stretch that is
-about the matter, the other half to who is worth most. What is chosen comes in order of time.
-Unless the question is about what the user said, an answer comes along with what it answers.
+The entries most similar to a question for an order or a summary come from one stretch of
+conversation, but the answer is spread over many. So an entry is worth its score, plus up to a
+quarter the earlier it is within what its stretch says on the topic. Half of the places go to the
+best entry of each stretch on the topic, the other half to the entries worth most. The chosen ones
+are sorted by time. Unless the question is about what the user said, an answer is shown with the
+message it answers.
 
-All of it looks at the candidates alone: a few sorts, whatever the size of the memory.
+Only candidates are read, so the cost does not depend on the size of the memory.
 """
 
 from __future__ import annotations
@@ -19,30 +20,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..catalogue import Catalogue, Rows
-from .asking import Question
-from .fusion import Memory, Ranked
+from .asking import ParsedQuestion
+from .fusion import Ranked, SearchIndexes
 from .overview import asks_own_words, wants_newest_first
-from .pool import Floats, Pool
+from .pool import CandidatePool, Floats
 from .signals import share_of_best
 from .traits import BY_USER
 
 Places = NDArray[np.int64]  # in the pool
 
-WIDE = 300  # candidates of each arm: whoever wants an overview must look further than the best
+WIDE = 300  # candidates of each arm for an overview
 
-_FIRST = 0.25  # of its score, that it adds to an entry to come first to the matter
-_BEARING = 0.25  # of the most that anybody says of a matter: who says less is not about it
-_SPREAD = 0.5  # of the places, for the best of each stretch
-_STEP = 1e-6  # between two scores: in order of time nothing may be equal
+_FIRST = 0.25  # the share of its score that an entry gains for being first on the topic
+_BEARING = 0.25  # an entry with less than this share of the best bearing is off the topic
+_SPREAD = 0.5  # the share of places for the best entry of each stretch
+_STEP = 1e-6  # least difference of two scores, which keeps the order by time
 _DAY = 86400.0
 
 
-def covered(ranked: Ranked, question: Question, memory: Memory, most: int) -> Ranked:
-    """Put so many entries first that together cover the matter.
+def covered(ranked: Ranked, question: ParsedQuestion, memory: SearchIndexes, most: int) -> Ranked:
+    """Put up to ``most`` entries first that together cover the topic.
 
-    What bears on it comes in order of time; then, if that is less than ``most``, what else was
-    worth most; then the rest as it was. The scores are given out anew and fall along the list:
-    they tell the place, not who is best.
+    Entries on the topic come in order of time. If these are fewer than ``most``, the others worth
+    most follow; then the rest in its old order. The scores are reassigned and fall along the list:
+    they show the position, not the quality.
     """
     if not len(ranked):
         return ranked
@@ -54,7 +55,7 @@ def covered(ranked: Ranked, question: Question, memory: Memory, most: int) -> Ra
     worth = (ranked.totals + first)[heads].round(9)
     best = heads[np.lexsort((stretches.ages[heads], -worth))]
     about, others = _parted(best, bearing)
-    heads_wanted = most if only_own else most / 2  # an answer takes a place, too
+    heads_wanted = most if only_own else most / 2  # the answers take places, too
     about = stretches.spread(about, math.ceil(_SPREAD * heads_wanted))
     fresh = _fresh((about, others), ranked.pool.rows, memory.indexed_text, most)
     if not only_own:
@@ -68,20 +69,20 @@ def covered(ranked: Ranked, question: Question, memory: Memory, most: int) -> Ra
 
 @dataclass(frozen=True)
 class _Stretches:
-    """Stretches of talk: a session, or a day of one that goes on for days."""
+    """Stretches of conversation: a session, or a day of one that lasts for days."""
 
     numbers: NDArray[np.int64]  # by place in the pool
     ages: NDArray[np.int64]
 
     @classmethod
-    def of(cls, pool: Pool, catalogue: Catalogue) -> _Stretches:
+    def of(cls, pool: CandidatePool, catalogue: Catalogue) -> _Stretches:
         days = np.floor_divide(np.nan_to_num(catalogue.times[pool.rows], nan=-_DAY), _DAY)
         pairs = np.stack([catalogue.sessions[pool.rows].astype(np.float64), days])
         numbers = np.unique(pairs, axis=1, return_inverse=True)[1].reshape(-1)
         return cls(numbers, catalogue.ages[pool.rows])
 
     def firsts(self, bearing: Floats, among: Places) -> Floats:
-        """How much of what a stretch says of the matter is still to come: 1 where it begins."""
+        """Return the share of a stretch's bearing that is not before an entry: 1 for the first."""
         order = among[np.lexsort((self.ages[among], self.numbers[among]))]
         starts, sizes = self._runs(order)
         upto = np.cumsum(bearing[order])
@@ -93,23 +94,23 @@ class _Stretches:
         return found
 
     def spread(self, order: Places, most: int) -> Places:
-        """Put the first of each stretch before the others, so many of them."""
+        """Move the first of each stretch to the front, up to ``most``."""
         starts = np.sort(np.unique(self.numbers[order], return_index=True)[1])[:most]
         return np.concatenate([order[starts], np.delete(order, starts)])
 
     def _runs(self, order: Places) -> tuple[Places, Places]:
-        """Where each stretch begins in an order by stretch, and how many are in it."""
+        """Return where each stretch begins in an order by stretch, and its size."""
         _, starts, sizes = np.unique(self.numbers[order], return_index=True, return_counts=True)
         return starts, sizes
 
 
-def _bearing(pool: Pool) -> Floats:
-    """How much candidates themselves say of the matter."""
+def _bearing(pool: CandidatePool) -> Floats:
+    """Return how much each candidate by itself is about the topic."""
     return share_of_best(pool.scores) + share_of_best(pool.cosines)
 
 
 def _heads(ranked: Ranked, by_user: NDArray[np.bool_], *, only_own: bool) -> Places:
-    """Those found that may be chosen for themselves: none that merely answers the user."""
+    """Return the places that may be chosen themselves: none that only answers the user."""
     around, found = ranked.pool.places, ranked.order
     chosen = users = by_user[around[0][found]]
     if not only_own or not users.any():
@@ -118,7 +119,7 @@ def _heads(ranked: Ranked, by_user: NDArray[np.bool_], *, only_own: bool) -> Pla
 
 
 def _parted(places: Places, bearing: Floats) -> tuple[Places, Places]:
-    """Part those that are about the matter from those merely beside something that is."""
+    """Separate the places on the topic from those found only through their context."""
     own = bearing[places]
     is_about = (own > 0) & (own >= _BEARING * bearing.max(initial=0.0))
     return places[is_about], places[~is_about]
@@ -127,7 +128,7 @@ def _parted(places: Places, bearing: Floats) -> tuple[Places, Places]:
 def _fresh(
     groups: Iterable[Places], rows: Rows, text_of: Callable[[int], str], most: int
 ) -> list[list[int]]:
-    """Return the first so many of all groups that do not repeat one before them word for word."""
+    """Return the first ``most`` places of all groups, without verbatim repetitions."""
     said, fresh = set[str](), list[list[int]]()
     for group in groups:
         fresh.append([])
@@ -142,25 +143,25 @@ def _fresh(
 
 
 def _with_answers(places: Iterable[int], ranked: Ranked, by_user: NDArray[np.bool_]) -> list[int]:
-    """Put behind each message of the user the answer it got, if that was found, too."""
-    own, behind = ranked.pool.places[0], ranked.pool.places[1]
+    """Insert after each message of the user the answer it got, if that was found, too."""
+    own, after = ranked.pool.places[0], ranked.pool.places[1]
     found, answered = {int(own[place]): place for place in ranked.order.tolist()}, list[int]()
     for place in places:
         answered.append(place)
-        answer = int(behind[place])
+        answer = int(after[place])
         if by_user[own[place]] and answer in found and not by_user[answer]:
             answered.append(found[answer])
     return answered
 
 
 def _in_order(places: Places, rows: Rows, catalogue: Catalogue) -> Places:
-    """Sort by time; as they were told, where one of them has no time."""
+    """Sort by time; in the order of adding if one of them has no time."""
     times, ages = catalogue.times[rows[places]], catalogue.ages[rows[places]]
     return places[np.argsort(ages) if np.isnan(times).any() else np.lexsort((ages, times))]
 
 
 def _placed(ranked: Ranked, chosen: Places, first: Floats) -> Ranked:
-    """Put the chosen before the others; the scores that there are fall along the new order."""
+    """Put the chosen before the others, and reassign the scores so that they fall."""
     others = ranked.order[~np.isin(ranked.order, chosen)]
     order = np.concatenate([chosen, others])
     totals = ranked.totals.copy()

@@ -1,4 +1,4 @@
-"""Ranking: candidates of both arms, their signals, the weighted sum, and the second hop."""
+"""The ranker: candidates from both arms, their signals, the weighted sum, and the second hop."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..catalogue import Catalogue, Rows
+from ..facets import NO_ROWS
 from ..hits import Why
 from ..sparse.index import SparseIndex
 from ..vector_arm import VectorArm
-from .asking import Question
+from .asking import ParsedQuestion
 from .bridging import Bridges, bounded, by_row, trust_in
-from .pool import REACH, Floats, Pool, gather
+from .pool import REACH, CandidatePool, Floats, gather
 from .profiles import Profiles
 from .sharing import BETTER, Links, SharedNames, helpful, incomplete, shared
 from .signals import (
@@ -28,20 +29,19 @@ from .signals import (
     recency,
     word_signals,
 )
-from .topic import Term, terms_of
+from .topic import TopicTerm, terms_of
 from .weights import Ranking
 
-_NOBODY: Rows = np.empty(0, np.int64)
-_LIKE = 0.1  # cosine from which on a text counts as like another
-_BOUNDED = ("bridge", "shares a name")  # what is found through others never passes the best
+_LIKE = 0.1  # the cosine from which a text counts as similar
+_BOUNDED = ("bridge", "shares a name")  # an entry found through another never passes the best
 _HOPS = (*_BOUNDED, "names the best")
 _REASONS = ("instruction", "date", "date said", "phrase", "named", *_HOPS)
-_MOST_STANDING = 50  # instructions, the newest, that are heeded whatever is asked
-_MOST_DATED = 62 * 86400.0  # a longer period is no reason to look at everything in it
+_MOST_STANDING = 50  # standing instructions, the newest, that are always candidates
+_MOST_DATED = 62 * 86400.0  # a longer period does not make everything in it a candidate
 
 
-class Memory(Protocol):
-    """What is ranked."""
+class SearchIndexes(Protocol):
+    """The indexes of one memory that ranking reads."""
 
     catalogue: Catalogue
     profiles: Profiles
@@ -49,35 +49,35 @@ class Memory(Protocol):
     vectors: VectorArm
 
     def indexed_text(self, row: int) -> str:
-        """Return what of an entry is indexed."""
+        """Return the text of an entry that is indexed."""
 
 
 @dataclass(frozen=True)
 class Ranked:
-    """Candidates, those found among them in order, and what made the order."""
+    """A ranking: the pool of candidates, the order of those found, and the signals behind it."""
 
-    pool: Pool
+    pool: CandidatePool
     order: NDArray[np.int64]  # places in the pool, the best first
     totals: Floats
     parts: Signals  # weighted; they add up to the totals
     vector: NDArray[np.float32] | None = None  # of the question
     keywords: str = ""
-    heirs: Mapping[int, int] = field(default_factory=dict)  # place → of what supersedes it
-    is_personal: bool = False  # the totals are those of a second look
-    unknown: Floats | None = None  # how much of what is asked about each leaves unmentioned
+    successors: Mapping[int, int] = field(default_factory=dict)  # place → place superseding it
+    is_personal: bool = False  # the totals are those of the personal second pass
+    unknown: Floats | None = None  # the share of the topic that each candidate leaves unmentioned
 
     def __len__(self) -> int:
         return len(self.order)
 
     @cached_property
-    def terms(self) -> list[Term]:
-        """What the question is about."""
+    def terms(self) -> list[TopicTerm]:
+        """The terms that the question is about."""
         best = self.pool.gains.max(axis=1, initial=0.0).tolist()
         return terms_of(self.keywords, dict(zip(self.pool.words, best, strict=True)))
 
     @cached_property
     def rows(self) -> Rows:
-        """Who was found, the best first."""
+        """The rows that were found, the best first."""
         rows: Rows = self.pool.rows[self.order]
         return rows
 
@@ -86,12 +86,12 @@ class Ranked:
         return float(self.totals[self.order[place]])
 
     def place_of(self, row: int) -> int | None:
-        """Return where a row stands, or ``None`` if it is not among those found."""
+        """Return the place of a row in the order, or ``None`` if it was not found."""
         places = np.flatnonzero(self.rows == row)
         return int(places[0]) if len(places) else None
 
     def why(self, place: int) -> Why:
-        """Say why somebody stands at a place."""
+        """Return the explanation of the candidate at a place."""
         at = int(self.order[place])
         signals = {name: float(part[at]) for name, part in self.parts.items() if part[at]}
         ranks = {"words": _rank_in(self.pool.scores, at)}
@@ -109,10 +109,15 @@ class Ranked:
 
 
 class Ranker:
-    """One question put to one memory, of which some rows are allowed."""
+    """Ranks the allowed rows of one memory for one question."""
 
     def __init__(
-        self, question: Question, allowed: Rows, memory: Memory, ranking: Ranking, now: float
+        self,
+        question: ParsedQuestion,
+        allowed: Rows,
+        memory: SearchIndexes,
+        ranking: Ranking,
+        now: float,
     ) -> None:
         self._question, self._allowed, self._memory = question, allowed, memory
         self._is_all = len(allowed) == len(memory.catalogue)
@@ -122,7 +127,7 @@ class Ranker:
         self._named = self._bridges.named_in(question.text)
 
     def rank(self, also: Iterable[int] = ()) -> Ranked:
-        """Rank. ``also`` join the candidates, whether an arm names them or not."""
+        """Return the ranking; the rows in ``also`` are candidates even if no arm proposes them."""
         rows = self._joined(self._candidates(), [*self._named, *also])
         first = self._score(rows, self._gathered(rows), {}, 0.0)
         trust = trust_in(first.rows, first.totals[first.order], self._ranking.seeds)
@@ -141,14 +146,14 @@ class Ranker:
         best = float(first.totals[first.order].max(initial=0.0))
         return self._score(further, pool, hops, best)
 
-    def _links(self, trust: dict[int, float], pool: Pool) -> Links:
-        """Who shares names with the best; nobody where several are to answer together."""
+    def _links(self, trust: dict[int, float], pool: CandidatePool) -> Links:
+        """Return the rows that share names with the best; none for an overview."""
         weights = self._ranking.weights(with_vectors=pool.likeness is not None)
         better = incomplete(list(trust)[:BETTER], pool)
         if not better or self._question.wants_overview or not weights.get("shares a name"):
             return {}
         memory = self._memory
-        names = SharedNames(memory.profiles.spoken, memory.sparse, memory.indexed_text)
+        names = SharedNames(memory.profiles.mentions, memory.sparse, memory.indexed_text)
         found = names.links(better, self._question.text).items()
         allowed = {
             each: {row: rarity for row, rarity in sharers.items() if self._mask[row]}
@@ -158,8 +163,8 @@ class Ranker:
         keywords = self._question.keywords
         return helpful(some, pool, lambda rows: memory.sparse.gains(keywords, rows).gains)
 
-    def _score(self, rows: Rows, pool: Pool, hops: Signals, best: float) -> Ranked:
-        """Score rows; ``best`` is the best total without the hops."""
+    def _score(self, rows: Rows, pool: CandidatePool, hops: Signals, best: float) -> Ranked:
+        """Score rows; ``best`` is the best total without the second hop."""
         weights = self._ranking.weights(with_vectors=pool.likeness is not None)
         signals = self._signals(rows, pool, hops)
         parts = {name: weights[name] * each for name, each in signals.items() if weights.get(name)}
@@ -176,7 +181,7 @@ class Ranker:
         order = found[np.lexsort((-ages, -totals[found].round(9)))]
         return Ranked(pool, order, totals, parts, self._vector, keywords=self._question.keywords)
 
-    def _signals(self, rows: Rows, pool: Pool, hops: Signals) -> Signals:
+    def _signals(self, rows: Rows, pool: CandidatePool, hops: Signals) -> Signals:
         memory, question = self._memory, self._question
         known = (pool, memory.catalogue, memory.profiles)
         return {
@@ -189,7 +194,7 @@ class Ranker:
             **hops,
         }
 
-    def _gathered(self, rows: Rows) -> Pool:
+    def _gathered(self, rows: Rows) -> CandidatePool:
         memory = self._memory
         return gather(
             rows,
@@ -200,15 +205,18 @@ class Ranker:
             memory.vectors.index,
         )
 
-    def _widened(self, pool: Pool, others: Iterable[int]) -> Pool:
-        """Return the pool with those of the others that are allowed; only these are looked up."""
+    def _widened(self, pool: CandidatePool, others: Iterable[int]) -> CandidatePool:
+        """Return the pool with the allowed ones of the other rows; only these are looked up."""
         new = np.setdiff1d(np.fromiter(others, np.int64), pool.rows)
         new = new[self._mask[new]]
         return pool.joined(self._gathered(new)) if len(new) else pool
 
     def _candidates(self) -> Rows:
-        """The best of each arm with their neighbours, what is of the day or the speaker asked for,
-        and what the user wants to be heeded always; everything, where that is little."""
+        """Return the candidates, or every allowed row if these are few.
+
+        Candidates are the best of each arm with their neighbours, the entries of the time or the
+        speakers that the question names, and the user's standing instructions.
+        """
         most, memory = self._ranking.candidates, self._memory
         if len(self._allowed) <= self._ranking.whole:
             return self._allowed
@@ -227,14 +235,14 @@ class Ranker:
 
     @cached_property
     def _mask(self) -> NDArray[np.bool_]:
-        """For every row whether it is allowed."""
+        """Whether each row is allowed."""
         catalogue = self._memory.catalogue
-        return catalogue.living() if self._is_all else catalogue.mask(self._allowed)
+        return catalogue.used_rows() if self._is_all else catalogue.mask(self._allowed)
 
     def _of_the_day(self) -> Rows:
-        """The newest of what is allowed that is of a time the question names."""
+        """Return the newest allowed rows from the times that the question names."""
         if not self._question.times:
-            return _NOBODY
+            return NO_ROWS
         times, found = self._memory.catalogue.times[self._allowed], list[Rows]()
         for span in self._question.times:
             start, end = span.start.timestamp(), span.end.timestamp()
@@ -243,30 +251,30 @@ class Ranker:
         return self._newest_of(found)
 
     def _of_the_speakers(self) -> Rows:
-        """The newest of what is allowed that those said whom the question names."""
+        """Return the newest allowed rows of the speakers that the question names."""
         said = (self._memory.catalogue.rows_of("speaker", each) for each in self._question.speakers)
         return self._newest_of([rows[self._mask[rows]] for rows in said])
 
     def _newest_of(self, groups: Sequence[Rows]) -> Rows:
-        """As many of each group as there is room for."""
+        """Return the newest rows of each group; the groups share the number of candidates."""
         share = max(1, self._ranking.candidates // max(1, len(groups)))
         ages = self._memory.catalogue.ages
         newest = (
             rows[np.argpartition(-ages[rows], share)[:share]] if len(rows) > share else rows
             for rows in groups
         )
-        return np.concatenate([_NOBODY, *newest])
+        return np.concatenate([NO_ROWS, *newest])
 
     def _joined(self, rows: Rows, others: Iterable[int]) -> Rows:
-        """Add those of the others that are allowed."""
+        """Return the rows together with the allowed ones of the others."""
         more = np.fromiter(others, np.int64)
         if not len(more):
             return rows
         return self._memory.catalogue.distinct(np.concatenate([rows, more[self._mask[more]]]))
 
 
-def _is_found(pool: Pool, parts: Signals) -> NDArray[np.bool_]:
-    """Tell for each candidate whether there is any reason to return it."""
+def _is_found(pool: CandidatePool, parts: Signals) -> NDArray[np.bool_]:
+    """Return for each candidate whether there is any reason to return it."""
     found = (pool.cosines >= _LIKE) | pool.window.any(axis=1)
     for name in _REASONS:
         if name in parts:
@@ -277,5 +285,5 @@ def _is_found(pool: Pool, parts: Signals) -> NDArray[np.bool_]:
 
 
 def _rank_in(scores: Floats, at: int) -> int:
-    """The place of a candidate by one score alone, from 1; 0 if it has none."""
+    """Return the rank of a candidate by one score alone, from 1; 0 if its score is 0."""
     return int(np.count_nonzero(scores > scores[at])) + 1 if scores[at] > 0 else 0

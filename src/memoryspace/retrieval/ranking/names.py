@@ -1,7 +1,7 @@
-"""What entries are called, and which of them a text calls by name.
+"""Names: the titles of entries that occur in a text, and the names that a text mentions.
 
-A question may need a bridge: what answers it is not like it, but is named in what is. So the titles
-of entries are kept as sequences of words, and a text can be asked which of them stand in it.
+The answer to a question may not resemble it, but be named in an entry that does. So titles are
+indexed as sequences of words, and can be found in any text.
 """
 
 from __future__ import annotations
@@ -16,36 +16,36 @@ _UNIT = re.compile(r"[々-〇぀-ヿ㐀-鿿가-힣]|[^\W_々-〇぀-ヿ㐀-鿿�
 _REMARK = re.compile(r"\s*[(（][^)）]*[)）]\s*$")  # "Mercury (planet)" is called Mercury
 _LONGEST = 12  # words
 _LONGEST_TITLE = 200  # characters
-_READ = 20_000  # characters of a text in which names are looked for
-_NEWS = 64  # changes of names after which a text is rather read again
+_READ = 20_000  # characters of a text that are searched for titles
+_NEWS = 64  # after more changes than this, a text is searched again
 
-# A capital, what of "of" or "van der" may stand between two, and names in East Asian quotes.
+# Capitalised words, joined by "of", "van der" and the like, or names in East Asian quotes.
 _CAPITAL = "[" + "".join(filter(str.isupper, map(chr, range(0x590)))) + "]"
 _PART = rf"{_CAPITAL}(?:\.|[\w'’-]*)"
 _BETWEEN = r"(?:(?:of|the|&|de|del|della|der|di|da|la|le|van|von|al|bin|ibn) ){0,2}"
 _SPOKEN = re.compile(rf"\b{_PART}(?: {_BETWEEN}{_PART})*|[《「『]([^》」』]{{2,20}})[》」』]")
 _BEFORE_CAPITALS = (*'.!?:;…\n"“‘(*-#', "")
-_SAID = 20  # names of a text that are looked at, the first
-_SAID_WITHIN = 2_000  # characters
+_SAID = 20  # names of a text that are used, the first
+_SAID_WITHIN = 2_000  # characters that are searched for them
 
 Name = tuple[str, ...]
 
 
-class Names:
+class TitleNames:
     """Rows by the words of their titles."""
 
     def __init__(self) -> None:
         self._rows: dict[Name, set[int]] = {}
         self._lengths: dict[str, dict[int, int]] = {}  # first word → length → how many names
         self._changes = 0
-        self._news: deque[str] = deque(maxlen=_NEWS)  # how the last ones that changed begin
+        self._news: deque[str] = deque(maxlen=_NEWS)  # first words of the last changed names
         self._known: dict[int, tuple[int, dict[Name, None]]] = {}
 
     def __len__(self) -> int:
         return len(self._rows)
 
     def add(self, row: int, title: str | None) -> None:
-        """Let a row be called by its title."""
+        """Index the title of a row."""
         name = name_of(title)
         if not name:
             return
@@ -57,7 +57,7 @@ class Names:
         self._rows[name].add(row)
 
     def remove(self, row: int, title: str | None) -> None:
-        """Forget what a row is called."""
+        """Remove the title of a row."""
         self._known.pop(row, None)
         name = name_of(title)
         if not name:
@@ -75,11 +75,11 @@ class Names:
         self._changed(name)
 
     def rows(self, name: Name) -> set[int]:
-        """Return the rows that have a name."""
+        """Return the rows with a name."""
         return self._rows.get(name, set())
 
     def within(self, text: str) -> dict[Name, None]:
-        """Return the names that stand in a text; a name starts with no small letter."""
+        """Return the names that occur in a text; a name never starts with a lower-case letter."""
         units, found = _UNIT.findall(text[:_READ]), dict[Name, None]()
         for at, first in enumerate(units):
             lengths = self._lengths.get(first)
@@ -92,7 +92,7 @@ class Names:
         return found
 
     def within_row(self, row: int, text_of: Callable[[int], str]) -> dict[Name, None]:
-        """``within`` the text of an entry, remembered until a name comes or goes it may have."""
+        """Return ``within`` for an entry's text, cached until a name it may contain changes."""
         seen, found = self._known.get(row, (-1, {}))
         if seen != self._changes:
             text = text_of(row)
@@ -106,7 +106,7 @@ class Names:
         self._news.append(name[0])
 
     def _concerns(self, text: str, changes: int) -> bool:
-        """Tell whether any of the last so many changes can be of a name in a text."""
+        """Return whether one of the last ``changes`` may concern a name in a text."""
         if changes > len(self._news):
             return True
         return any(self._news[-back] in text for back in range(1, changes + 1))
@@ -115,7 +115,7 @@ class Names:
 def name_of(title: str | None) -> Name:
     """Return a title as words, without a remark in brackets at its end.
 
-    A title of stop words alone ("It") is no name: it would stand in every text.
+    A title of stop words alone ("It") is not a name: it would occur in every text.
     """
     if title is None:
         return ()
@@ -123,28 +123,28 @@ def name_of(title: str | None) -> Name:
     return () if all(word.lower() in STOP_WORDS for word in name) else name
 
 
-class Spoken:
-    """Whom the texts of entries speak of, whether or not anything is called so."""
+class Mentions:
+    """The names that the texts of entries mention, whether or not an entry has them as title."""
 
     def __init__(self) -> None:
         self._known: dict[int, dict[str, Name]] = {}
 
     def within_row(self, row: int, text_of: Callable[[int], str]) -> dict[str, Name]:
-        """``spoken_in`` the text of an entry, remembered."""
+        """Return ``mentions_in`` for the text of an entry, cached."""
         if row not in self._known:
-            self._known[row] = spoken_in(text_of(row))
+            self._known[row] = mentions_in(text_of(row))
         return self._known[row]
 
     def forget(self, row: int) -> None:
-        """Read a row anew when it is next asked for."""
+        """Drop the cached names of a row."""
         self._known.pop(row, None)
 
 
-def spoken_in(text: str) -> dict[str, Name]:
-    """Return the names in a text as they are written, each with words to look it up by.
+def mentions_in(text: str) -> dict[str, Name]:
+    """Return the names in a text as they are written, each with the words to look it up by.
 
-    A name is a run of words with capitals, or what stands in East Asian quotes. One word alone at
-    the beginning of a sentence says nothing: every word has a capital there.
+    A name is a run of capitalised words, or a phrase in East Asian quotes. A single capitalised
+    word at the beginning of a sentence does not count.
     """
     found: dict[str, Name] = {}
     for match in _SPOKEN.finditer(text[:_SAID_WITHIN]):
@@ -158,12 +158,12 @@ def spoken_in(text: str) -> dict[str, Name]:
 
 
 def _opens(text: str, at: int) -> bool:
-    """Tell whether a sentence or a quotation begins here, the first of the text aside."""
+    """Return whether a sentence or quotation begins here, except at the start of the text."""
     return at > 0 and text[max(0, at - 3) : at].rstrip(" ")[-1:] in _BEFORE_CAPITALS
 
 
 def _bare(name: str, opens: bool) -> str:
-    """Return a name without stop words before it; nothing for a word that opens a sentence."""
+    """Return a name without leading stop words; nothing for a single word opening a sentence."""
     parts = name.removesuffix("'s").removesuffix("’s").split(" ")
     while parts and parts[0].lower() in STOP_WORDS:
         parts, opens = parts[1:], False
@@ -171,7 +171,7 @@ def _bare(name: str, opens: bool) -> str:
 
 
 def telling(name: str) -> Name:
-    """Return the words of a name that are indexed as they stand: no single letters, no "of"."""
+    """Return the words of a name that can be looked up: no single letters, no stop words."""
     units = _UNIT.findall(name.lower())
     return tuple(
         each for each in units if each not in STOP_WORDS and (len(each) > 1 or each > "\u024f")

@@ -1,8 +1,8 @@
-"""Questions that many entries answer together: an order, a summary, a list of everything.
+"""Detection of questions for an overview: an order, a summary, a list of everything.
 
-"In which order did I…", "summarise what I said about…", 按顺序, 总结, 列出所有: whoever asks so
-wants a matter from its beginning to its end, not the ten lines that are most like the question.
-Small pure functions of the text tell such a question, and what it is about.
+"In which order did I…", "summarise what I said about…", 按顺序, 总结, 列出所有: such questions want
+a topic from beginning to end, not the ten most similar lines. Small pure functions of the text
+detect them and extract their topic.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _OWN_WORDS = re.compile(
     re.IGNORECASE,
 )
 
-# What frames such a question, and says nothing of the matter that it is about.
+# Phrases that frame such a question and are not part of its topic.
 _FRAME = (
     r"(?:can|could|would|will) you|please|i(?:['’]d| would) like|(?:i )?(?:want|need) (?:to know)?",
     r"(?:give|tell|show|walk|take|run|provide|list|write|prepare)(?: (?:me|us))?"
@@ -95,21 +95,21 @@ _SOMETHING = re.compile(r"\w\w|[^\W\da-zA-Z_]")
 
 
 def wants_overview(text: str) -> bool:
-    """Tell whether a question asks for an order, a summary, or everything of a kind."""
+    """Return whether a question asks for an order, a summary, or everything of a kind."""
     return _WANTED.search(text) is not None
 
 
 def wants_newest_first(text: str) -> bool:
-    """Tell whether a question wants what is newest to come first."""
+    """Return whether a question wants the newest first."""
     return _NEWEST_FIRST.search(text) is not None
 
 
 def asks_own_words(text: str) -> bool:
-    """Tell whether a question is about what the user said, not about what was answered."""
+    """Return whether a question is about what the user said, not about the answers."""
     return _OWN_WORDS.search(text) is not None
 
 
 def topic_of(text: str) -> str:
-    """Return what an overview is to be of: the question without its frame, if that leaves any."""
+    """Return the topic of an overview: the question without its frame, unless that is empty."""
     topic = " ".join(_FRAMES.sub(" ", text).split())
     return topic if _SOMETHING.search(topic) else text

@@ -1,4 +1,4 @@
-"""What ranking wants to know of entries before any question is asked, by row."""
+"""Profiles of entries: what ranking computes once, when an entry is added, by row."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from numpy.typing import NDArray
 
 from ..entries import Entry
 from ..times import times_in
-from .names import Names, Spoken
+from .names import Mentions, TitleNames
 from .traits import INSTRUCTS, fullness_of, traits_of
 
 Span = tuple[float, float]
 
 _LEAST = 256
-_READ = 1500  # characters in which times are looked for
-_LONGEST_SPAN = 35 * 86400.0  # what is vaguer says nothing of a day
+_READ = 1500  # characters that are searched for times
+_LONGEST_SPAN = 35 * 86400.0  # a longer period is too vague
 
 
 class Profiles:
-    """Traits, fullness, times said and names, as flat arrays where every entry has them."""
+    """Traits, fullness, mentioned times and names of entries; flat arrays where all have one."""
 
     def __init__(self, zone: tzinfo = UTC) -> None:
         self.traits: NDArray[np.uint8] = np.zeros(_LEAST, np.uint8)
         self.fullness: NDArray[np.float64] = np.zeros(_LEAST)
-        self.said: dict[int, tuple[Span, ...]] = {}  # times that texts speak of, where they do
-        self.instructions: dict[int, None] = {}  # rows that always count
-        self.names = Names()
-        self.spoken = Spoken()
+        self.said: dict[int, tuple[Span, ...]] = {}  # row → the times that its text mentions
+        self.instructions: dict[int, None] = {}  # rows with standing instructions
+        self.names = TitleNames()
+        self.mentions = Mentions()
         self._zone = zone
 
     def add(self, row: int, entry: Entry, text: str) -> None:
-        """Take note of an entry; ``text`` is what of it is indexed."""
+        """Add the profile of an entry; ``text`` is its indexed text."""
         if row >= len(self.traits):
             self.traits = np.resize(self.traits, 2 * row)
             self.fullness = np.resize(self.fullness, 2 * row)
@@ -46,11 +46,11 @@ class Profiles:
         self.names.add(row, entry.title)
 
     def remove(self, row: int, entry: Entry) -> None:
-        """Forget an entry."""
+        """Remove the profile of an entry."""
         self.said.pop(row, None)
         self.instructions.pop(row, None)
         self.names.remove(row, entry.title)
-        self.spoken.forget(row)
+        self.mentions.forget(row)
 
     def _times_said(self, entry: Entry) -> tuple[Span, ...]:
         if entry.time is None:
@@ -58,7 +58,7 @@ class Profiles:
         try:
             now = datetime.fromtimestamp(entry.time, self._zone)
         except (OverflowError, OSError, ValueError):
-            return ()  # no calendar has this moment
+            return ()  # outside the calendar
         spans = [
             (each.start.timestamp(), each.end.timestamp())
             for each in times_in(entry.text[:_READ], now)

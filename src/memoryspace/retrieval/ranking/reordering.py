@@ -1,7 +1,7 @@
-"""What may change an order after the sum: a reader of the best, and the wish for variety.
+"""Changes of the order after scoring: a reranker, and diversity.
 
-Both work on the first places alone, and both leave a part in the sum that says what they did, so
-that an explanation still adds up.
+Both affect the first places only. Both add a signal with the difference they make, so that an
+explanation still adds up.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ logger = logging.getLogger(__name__)
 Reranker = Callable[[str, Sequence[str]], Sequence[float]]  # question, texts → scores
 TextOf = Callable[[int], str]
 
-_VARIED = 50  # places among which variety is made
+_VARIED = 50  # places that diversity reorders
 
 
 def reread(ranked: Ranked, question: str, reranker: Reranker, text_of: TextOf, most: int) -> Ranked:
-    """Put the best in the order of a reranker. If it fails, the order stays, with a warning."""
+    """Sort the best by a reranker's scores. If it fails, log a warning and keep the order."""
     texts = [text_of(row) for row in ranked.rows[:most].tolist()]
     if not texts:
         return ranked
     try:
         scores = _checked(reranker(question, texts), len(texts))
-    except Exception as error:  # whatever it is, there is an order already
-        logger.warning("the reranker failed, the order stays as it was: %r", error)
+    except Exception as error:  # whatever the error, there is an order already
+        logger.warning("the reranker failed; keeping the order without it: %r", error)
         return ranked
     return _reordered(ranked, np.argsort(-scores, kind="stable"), "reranker")
 
 
 def varied(ranked: Ranked, text_of: TextOf, strength: float) -> Ranked:
-    """Let each place go to whoever is best less what the places before it say already."""
+    """Fill each place with the candidate best by score less its overlap with those before."""
     rows = ranked.rows[:_VARIED].tolist()
     if len(rows) < 2 or not strength:
         return ranked
@@ -58,7 +58,7 @@ def varied(ranked: Ranked, text_of: TextOf, strength: float) -> Ranked:
 def _reordered(
     ranked: Ranked, places: np.ndarray[tuple[int], np.dtype[np.int64]], name: str
 ) -> Ranked:
-    """Put the first places in another order; the same scores are given out anew."""
+    """Reorder the first places, and reassign their scores in falling order."""
     before = ranked.order[: len(places)]
     after = before[places]
     totals = ranked.totals.copy()
@@ -71,7 +71,7 @@ def _reordered(
 def _checked(scores: Sequence[float], count: int) -> Floats:
     found = np.asarray(scores, np.float64)
     if found.shape != (count,) or not np.isfinite(found).all():
-        raise ValueError(f"{count} finite scores were to come, got an array of {found.shape}")
+        raise ValueError(f"expected {count} finite scores, got an array of shape {found.shape}")
     return found
 
 

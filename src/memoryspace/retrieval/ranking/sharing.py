@@ -1,11 +1,11 @@
-"""The second hop over names anywhere: who speaks of somebody that a better one speaks of, too.
+"""The signal ``shares a name``: entries that mention a name which a better entry mentions, too.
 
-A question may need two entries of which neither calls the other by its title: one is like the
-question, and names somebody; the other tells of this somebody what the question asks besides. So
-what the best few name and the question does not is looked up among all, and who has such a name
-counts by three shares: how far the better one is trusted, how rare the name is, and how much of the
-question it has that the better one lacks. A better one that has all of the question's words leads
-nowhere: what needs no second entry costs nothing and loses nothing.
+Some questions need two entries that meet in a name: one resembles the question and mentions the
+name; the other says about it what else the question asks. So names that the best few entries
+mention and the question does not are looked up in all texts. An entry with such a name gains by
+three factors: the trust in the better entry, the rarity of the name, and the share of the
+question's words that it has and the better entry lacks. A better entry with all of the question's
+words leads nowhere, so questions that need no second entry are unaffected.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ import numpy as np
 
 from ..catalogue import Rows
 from ..sparse.index import SparseIndex
-from .names import Name, Spoken, telling
-from .pool import Floats, Pool
+from .names import Mentions, Name, telling
+from .pool import CandidatePool, Floats
 
 TextOf = Callable[[int], str]
-Links = dict[int, dict[int, float]]  # better one → who shares a name with it → how rare that is
+Links = dict[int, dict[int, float]]  # better row → rows that share a name with it → its rarity
 
-BETTER = 2  # how many of the best are read for names
-_MOST_SHARERS = 20  # of a name: it says little if more have it
-_MOST_READ = 40  # that have the words of a name, and are read whether they have the name
+BETTER = 2  # how many of the best entries are read for names
+_MOST_SHARERS = 20  # a name that more entries have says little
+_MOST_READ = 40  # entries with the words of a name that are checked for the name itself
 
 
 class SharedNames:
-    """What entries name, looked up among all of them."""
+    """Looks up the names that entries mention in all other entries."""
 
-    def __init__(self, spoken: Spoken, sparse: SparseIndex, text_of: TextOf) -> None:
+    def __init__(self, spoken: Mentions, sparse: SparseIndex, text_of: TextOf) -> None:
         self._spoken, self._sparse, self._text_of = spoken, sparse, text_of
 
     def links(self, better: Iterable[int], question: str) -> Links:
-        """Return who else speaks of those whom these rows name and the question does not."""
+        """Return the rows that share with these a name which the question does not mention."""
         asked = frozenset(telling(question))
         named = [(row, *each) for row in better for each in self._news_of(row, asked)]
         if not named:
@@ -54,38 +54,38 @@ class SharedNames:
         return [each for each in spoken.items() if not asked.issuperset(each[1])]
 
     def _rarity(self, sharers: int) -> float:
-        """1 for a name that nobody else has, 0 for one that all have."""
+        """Return 1 for a name in one entry, 0 for a name in all."""
         return 1 - math.log(sharers) / math.log(max(len(self._sparse), 2))
 
 
-def incomplete(rows: Iterable[int], pool: Pool) -> list[int]:
-    """Return those of the rows that lack a word of the question: another may have it."""
+def incomplete(rows: Iterable[int], pool: CandidatePool) -> list[int]:
+    """Return the rows that lack a word of the question, which another row may have."""
     some = list(rows)
     lacks = (pool.gains_at(0)[_places(pool, some)] == 0).any(axis=1)
     return [row for row, is_lacking in zip(some, lacks.tolist(), strict=True) if is_lacking]
 
 
-def helpful(links: Links, pool: Pool, gains_of: Callable[[Rows], Floats]) -> Links:
-    """Return those of the links that lead to a word of the question which the better one lacks.
+def helpful(links: Links, pool: CandidatePool, gains_of: Callable[[Rows], Floats]) -> Links:
+    """Return the links to rows with a word of the question that the better row lacks.
 
-    ``gains_of`` rows are what the words of the question give in them, row by row.
+    ``gains_of`` returns the gains of the question's words in some rows, row by row.
     """
     if not links:
         return links
-    everyone = np.unique(np.fromiter(chain(*links.values()), np.int64))
-    has, own = gains_of(everyone) > 0, pool.gains_at(0) > 0
+    linked = np.unique(np.fromiter(chain(*links.values()), np.int64))
+    has, own = gains_of(linked) > 0, pool.gains_at(0) > 0
     found: Links = {}
     for better, sharers in links.items():
         lacks = ~own[_places(pool, [better])[0]]
-        helps = dict(zip(everyone.tolist(), (has & lacks).any(axis=1).tolist(), strict=True))
+        helps = dict(zip(linked.tolist(), (has & lacks).any(axis=1).tolist(), strict=True))
         kept = {row: rarity for row, rarity in sharers.items() if helps[row]}
         if kept:
             found[better] = kept
     return found
 
 
-def shared(links: Links, trust: dict[int, float], pool: Pool) -> Floats:
-    """For each candidate how much it counts that it shares a name with a better one."""
+def shared(links: Links, trust: dict[int, float], pool: CandidatePool) -> Floats:
+    """Return the signal for each candidate: how much sharing a name with a better one counts."""
     has = pool.gains_at(0) > 0  # candidate × word
     worth = pool.gains.max(axis=1, initial=0.0)
     found = np.zeros(len(pool))
@@ -103,5 +103,5 @@ def _link(known: dict[int, float], others: Iterable[int], rarity: float) -> None
         known[other] = max(known.get(other, 0.0), rarity)
 
 
-def _places(pool: Pool, rows: Iterable[int]) -> Rows:
+def _places(pool: CandidatePool, rows: Iterable[int]) -> Rows:
     return np.searchsorted(pool.rows, np.fromiter(rows, np.int64))

@@ -1,9 +1,9 @@
 """The signals: for each candidate a number that says how well it answers, in one respect.
 
-Those of the text say where the question's words and meaning stand: in the entry itself, in it and
-its reply, around it, anywhere in its session. A user's message is read with the answer it got, any
-other with the one before it. The others are switched by what is asked: whoever names a speaker, a
-date or a number looks for it.
+Text signals say where the question's words and meaning occur: in the entry, in the entry and its
+reply, around it, or anywhere in its session. A user's message is read with the answer it got, any
+other message with the one before it. The other signals depend on the question: they count if it
+names a speaker, a date, a number and so on.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from numpy.typing import NDArray
 
 from ..catalogue import NO_ROW, Catalogue
 from ..times import TimeSpan
-from .asking import Question
-from .pool import Floats, Pool
+from .asking import ParsedQuestion
+from .pool import CandidatePool, Floats
 from .profiles import Profiles, Span
 from .traits import BY_USER, INSTRUCTS, PREFERS, TELLS, TELLS_NUMBER, TELLS_TIME
 
 Signals = dict[str, Floats]
 
-_SHARE = 0.5  # of a neighbour's vector beside an entry's own
+_SHARE = 0.5  # weight of a neighbour's vector beside the entry's own
 _DAY = 86400.0
-_NARROWNESS = ((8.5, 1.0), (62.5, 0.6), (120.5, 0.3))  # up to so many days: what a match is worth
+_NARROWNESS = ((8.5, 1.0), (62.5, 0.6), (120.5, 0.3))  # (days at most, worth of a match)
 _VAGUE = 0.15
 
 
-def word_signals(pool: Pool, catalogue: Catalogue, profiles: Profiles) -> Signals:
-    """What the words say; each as a share of the best."""
+def word_signals(pool: CandidatePool, catalogue: Catalogue, profiles: Profiles) -> Signals:
+    """Return the word signals, each as a share of the best."""
     by_user = profiles.traits[pool.rows] & BY_USER > 0
     reply = np.where(by_user[:, np.newaxis], pool.gains_at(1), pool.gains_at(-1))
     found = {
@@ -41,14 +41,14 @@ def word_signals(pool: Pool, catalogue: Catalogue, profiles: Profiles) -> Signal
     return {name: share_of_best(each) for name, each in found.items()}
 
 
-def meaning_signals(pool: Pool, catalogue: Catalogue, profiles: Profiles) -> Signals:
-    """What the vectors say, the same four ways; nothing without vectors."""
+def meaning_signals(pool: CandidatePool, catalogue: Catalogue, profiles: Profiles) -> Signals:
+    """Return the same four signals by vectors; none without vectors."""
     if pool.likeness is None:
         return {}
     by_user = np.where(profiles.traits[pool.rows] & BY_USER, _SHARE, 0.0)
     own = pool.cosines
     sessions = catalogue.sessions[pool.rows]
-    alone = sessions == NO_ROW  # what stands alone has no context that could speak for it
+    alone = sessions == NO_ROW  # an entry without a session has no context
     found = {
         "meaning": own,
         "meaning with the reply": pool.likeness.blended({1: by_user, -1: _SHARE - by_user}),
@@ -59,9 +59,9 @@ def meaning_signals(pool: Pool, catalogue: Catalogue, profiles: Profiles) -> Sig
 
 
 def asked_signals(
-    question: Question, pool: Pool, catalogue: Catalogue, profiles: Profiles
+    question: ParsedQuestion, pool: CandidatePool, catalogue: Catalogue, profiles: Profiles
 ) -> Signals:
-    """What the question asks for beside its words; only what it does ask for."""
+    """Return the signals for what the question asks for besides its words."""
     rows = pool.rows
     traits = profiles.traits[rows]
     found = {
@@ -89,7 +89,7 @@ def asked_signals(
 def phrase_signal(
     phrases: Sequence[str], rows: NDArray[np.int64], text_of: Callable[[int], str]
 ) -> Signals:
-    """How many of the phrases in quotes stand in a text word for word, as a share."""
+    """Return the share of the quoted phrases that a text contains word for word."""
     if not phrases:
         return {}
     wanted = [each.casefold() for each in phrases]
@@ -100,20 +100,20 @@ def phrase_signal(
 
 
 def recency(ages: Floats, half_life: float) -> Floats:
-    """1 for what happened just now, half of it after each half-life; 0 without a time."""
+    """Return 1 for age 0, halved after each half-life; 0 without a time."""
     fading: Floats = 0.5 ** (np.maximum(ages, 0.0) / half_life)
     fading[np.isnan(fading)] = 0.0
     return fading
 
 
 def share_of_best(values: Floats) -> Floats:
-    """Values over the greatest, none below 0: who else is a candidate makes no difference."""
+    """Return values divided by the greatest, none below 0; other candidates do not affect them."""
     most = values.max(initial=0.0)
     return np.maximum(values, 0.0) / most if most > 0 else np.zeros_like(values)
 
 
 def best_of_session(values: Floats, sessions: NDArray[np.int64]) -> Floats:
-    """For each candidate the best value within its session; its own if it has no session."""
+    """Return the best value in each candidate's session; its own value without a session."""
     if not len(values):
         return values
     best = np.zeros(int(sessions.max()) + 2)  # the last is for those without a session
@@ -122,7 +122,7 @@ def best_of_session(values: Floats, sessions: NDArray[np.int64]) -> Floats:
 
 
 def date_match(asked: Sequence[Span], said: Span) -> float:
-    """How well a time falls into what was asked, from 0 to 1: a narrow period says more."""
+    """Return how well a time matches the requested ones, from 0 to 1: narrow periods count more."""
     return max(
         (_worth(each) for each in asked if each[0] < said[1] and said[0] < each[1]), default=0
     )

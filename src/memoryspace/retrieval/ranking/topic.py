@@ -1,8 +1,8 @@
-"""What a question is about, and how much of that nobody ever mentioned.
+"""The topic of a question, and the share of it that the memory never mentions.
 
-Words which every question may have ("what", "name", "which city", 什么) name no topic. Of the
-others, a word that stands nowhere in the memory says that the answer is hardly there; and it is
-rare, so it counts more than words that everybody uses.
+Words that any question may contain ("what", "name", "which city", 什么) are not part of a topic. A
+topic word that occurs nowhere in the memory suggests that the memory has no answer. It counts
+fully, while a known word counts the less, the more common it is.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from ..text.stopwords import STOP_WORDS
 _WORD = re.compile(r"[^\W_\u4e00-\u9fff]+(?:['’][^\W_\u4e00-\u9fff]+)?")
 _IDEOGRAPHS = re.compile("[\u4e00-\u9fff]+")
 
-# Words of asking and telling, of what a question is for (a name, a time, a number, a place), and
-# verbs and adjectives that go with anything.
+# Words of asking and telling, words for the kind of answer (a name, a time, a number, a place), and
+# verbs and adjectives that go with any topic.
 _ASKING = frozenset(
     tokens("""
     name names named called call nickname first last full many much long often kind sort type tell
@@ -43,42 +43,42 @@ _ASKING_IN_CHINESE = re.compile(
 )
 
 
-class Term(NamedTuple):
-    """Part of what a question is about, and how much it counts."""
+class TopicTerm(NamedTuple):
+    """A term of a question's topic, and how much it counts."""
 
     text: str
     weight: float
-    is_known: bool  # it stands somewhere in the memory
+    is_known: bool  # it occurs somewhere in the memory
 
 
-def terms_of(keywords: str, gains: Mapping[str, float]) -> list[Term]:
-    """Return what a question is about; ``gains`` are what its words give that the memory has."""
+def terms_of(keywords: str, gains: Mapping[str, float]) -> list[TopicTerm]:
+    """Return the topic of a question; ``gains`` has the BM25 gain of each word the memory knows."""
     most = max(gains.values(), default=0.0)
     known = {stem: gain / most for word, gain in gains.items() for stem in tokens(word) if most}
     return [*_words(keywords, known), *_ideographs(keywords, known)]
 
 
-def unknown_share(terms: Sequence[Term]) -> float:
-    """Return how much of what a question is about was never mentioned, from 0 to 1."""
+def unknown_share(terms: Sequence[TopicTerm]) -> float:
+    """Return the share of a topic that was never mentioned, from 0 to 1."""
     total = sum(each.weight for each in terms)
     return sum(each.weight for each in terms if not each.is_known) / total if total else 0.0
 
 
-def _words(text: str, known: Mapping[str, float]) -> Iterator[Term]:
+def _words(text: str, known: Mapping[str, float]) -> Iterator[TopicTerm]:
     seen = set[str]()
     for word in _WORD.findall(text):
         for stem in tokens(word):
             if len(stem) > 1 and stem not in seen and not _is_asking(stem):
                 seen.add(stem)
-                yield Term(word, known.get(stem, 1.0), stem in known)
+                yield TopicTerm(word, known.get(stem, 1.0), stem in known)
 
 
 def _is_asking(stem: str) -> bool:
     return stem in STOP_WORDS or stem in _ASKING
 
 
-def _ideographs(text: str, known: Mapping[str, float]) -> Iterator[Term]:
-    """Words have no borders there: what two known characters in a row cover is known."""
+def _ideographs(text: str, known: Mapping[str, float]) -> Iterator[TopicTerm]:
+    """Yield terms of Chinese text. It has no word borders: characters of a known pair are known."""
     for run in _IDEOGRAPHS.findall(_ASKING_IN_CHINESE.sub(" ", text)):
         pairs = [run[at : at + 2] in known for at in range(len(run) - 1)]
         are_known = [any(pairs[max(0, at - 1) : at + 1]) for at in range(len(run))]
@@ -87,5 +87,5 @@ def _ideographs(text: str, known: Mapping[str, float]) -> Iterator[Term]:
         start = 0
         for at in range(1, len(run) + 1):
             if at == len(run) or are_known[at] != are_known[start]:
-                yield Term(run[start:at], (at - start) / 2, are_known[start])
+                yield TopicTerm(run[start:at], (at - start) / 2, are_known[start])
                 start = at

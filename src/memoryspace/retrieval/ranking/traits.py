@@ -1,6 +1,6 @@
-"""What kind of saying a text is: a mere question, a wish, a standing instruction; a time, a number.
+"""Traits of a text: whether it is only a question, an instruction, a preference, tells a time, etc.
 
-Traits are found once, when an entry is added, and kept as the bits of one number.
+Traits are computed once, when an entry is added, and stored as the bits of one number.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from collections.abc import Sequence
 from ..entries import Entry
 
 BY_USER = 1
-TELLS = 2  # it is more than a question
-INSTRUCTS = 4  # the user says how things are to be done from now on
+TELLS = 2  # more than a question
+INSTRUCTS = 4  # a standing instruction of the user
 PREFERS = 8  # the user says what they like, chose, or avoid
 TELLS_TIME = 16
 TELLS_NUMBER = 32
 
-LENGTH_ENOUGH = 30  # words from which on a text is not short
+LENGTH_ENOUGH = 30  # words from which a text is not short
 
-_READ = 4000  # characters: what a text is shows before
+_READ = 4000  # characters that are searched for traits
 
 _FIRST_PERSON = re.compile(r"\b(?:i|my|me|mine|i['’](?:m|ve|d)|myself)\b|我|咱|俺")
 _INSTRUCTS = re.compile(
@@ -49,7 +49,7 @@ _TELLS_NUMBER = re.compile(
     r"\d|\b(?:two|three|four|five|six|seven|eight|nine|ten|once|twice|dozen|couple)\b|"
     "[一二两三四五六七八九十百千万几]+[个次天年月岁块元只本件位]"
 )
-# Wherever a pattern matches one of its signs stands, and these are found ten times as quickly.
+# A pattern matches only texts that contain one of its signs; looking for these is ten times faster.
 _INSTRUCTS_SIGNS = (
     "always",
     "never",
@@ -98,7 +98,7 @@ def traits_of(entry: Entry) -> int:
 
 
 def fullness_of(text: str) -> float:
-    """Return how far from short a text is, from 0 to 1; two ideographs count as a word."""
+    """Return the length of a text in words, from 0 to 1 at 30; two ideographs count as a word."""
     start = text[: 20 * LENGTH_ENOUGH]
     ideographs = 0 if start.isascii() else len(_IDEOGRAPH.findall(start))
     spaced = _IDEOGRAPH.sub(" ", start) if ideographs else start
@@ -107,7 +107,7 @@ def fullness_of(text: str) -> float:
 
 
 def _tells_time(text: str) -> bool:
-    """Tell whether a text says when; one pattern for everything would take twice as long."""
+    """Return whether a text mentions a time; a single pattern would take twice as long."""
     return (
         _finds(_SOME_DAY, ("day",), text)
         or _TIME_WORD.search(text) is not None
@@ -121,5 +121,5 @@ def _finds(pattern: re.Pattern[str], signs: Sequence[str], text: str) -> bool:
 
 
 def _only_asks(text: str) -> bool:
-    """Tell whether a text ends with a question; what a picture shows, in brackets, aside."""
+    """Return whether a text ends with a question, ignoring a picture's caption in brackets."""
     return _CAPTION.sub("", text[-400:]).rstrip().endswith(("?", "？"))

@@ -1,4 +1,4 @@
-"""``Ranking``: how much each signal counts, and how many candidates are looked at. Plain data."""
+"""``Ranking``: the weights of the signals and the limits of a search, as plain data."""
 
 from __future__ import annotations
 
@@ -25,17 +25,28 @@ SIGNALS = frozenset(
 
 
 class Ranking(Struct, frozen=True, kw_only=True):
-    """The weights of the signals.
+    """The weights of the signals and the limits of a search.
 
-    ``words`` count when the words alone are searched, ``words_and_vectors`` when there are vectors
-    too, ``always`` in both cases.
+    Attributes:
+        words: Weights for searches by words alone.
+        words_and_vectors: Weights for searches with vectors.
+        always: Weights for both.
+        whole: Up to this many allowed entries, all are scored.
+        candidates: Above that, the best of each arm that are scored, with their neighbours.
+        half_life: The seconds in which recency halves.
+        seeds: How many of the best may lead to other entries by name.
+        scan: How many candidates are searched for the names of these.
+        reranked: How many candidates a reranker reads.
+        diversity: From 0 to 1: how much it counts against an entry that it repeats a better one.
+        overview: Whether questions for an order, a summary or a full list are answered in order
+            of time.
 
-    Up to ``whole`` entries all are looked at, of more than that the best ``candidates`` of each
-    arm and their neighbours. ``half_life`` (seconds) is how soon recency fades, ``seeds`` how many
-    of the best may be a bridge to others, ``scan`` how many are searched for the names of these,
-    ``reranked`` how many a reranker reads. ``diversity`` from 0 to 1 is how much it counts against
-    an entry that it says what a better one says. ``overview`` is whether a question for an order,
-    a summary or everything is answered along time.
+    Raises:
+        InvalidInput: If a signal is unknown or a number out of range.
+
+    Example:
+        >>> ranking = default_ranking().without("instruction")
+        >>> recall.search("tea", ranking=ranking)
     """
 
     words: Mapping[str, float]
@@ -63,17 +74,17 @@ class Ranking(Struct, frozen=True, kw_only=True):
             raise InvalidInput(f"half_life must be above 0 seconds, got {self.half_life}")
 
     def weights(self, *, with_vectors: bool) -> dict[str, float]:
-        """Return the weights that count for a question."""
+        """Return the weights for searches with or without vectors."""
         return {**(self.words_and_vectors if with_vectors else self.words), **self.always}
 
     def only(self, *names: str) -> Ranking:
-        """Return a ranking that goes by these signals alone."""
+        """Return a ranking by these signals alone, without overviews."""
         known = {**self.words, **self.words_and_vectors, **self.always}
         chosen = {name: known.get(name, 1.0) for name in map(_known, names)}
         return replace(self, words=chosen, words_and_vectors=chosen, always={}, overview=False)
 
     def without(self, *names: str) -> Ranking:
-        """Return a ranking in which these signals count for nothing."""
+        """Return a ranking without these signals."""
         names = tuple(map(_known, names))
         return replace(
             self,
@@ -85,7 +96,7 @@ class Ranking(Struct, frozen=True, kw_only=True):
 
 @cache
 def default_ranking() -> Ranking:
-    """Return the weights that come with the package; ``tools/tune_recall.py`` found them."""
+    """Return the ranking that ships with the package, tuned by ``tools/tune_recall.py``."""
     data = json.loads(files(__package__).joinpath("weights.json").read_text("utf-8"))
     return Ranking(
         words=data["words"], words_and_vectors=data["words and vectors"], always=data["always"]
@@ -99,7 +110,7 @@ def _check(name: str, weight: float) -> None:
 
 def _known(name: str) -> str:
     if name not in SIGNALS:
-        raise InvalidInput(f"no signal is called {name!r}; there are {', '.join(sorted(SIGNALS))}")
+        raise InvalidInput(f"unknown signal {name!r}; use one of {', '.join(sorted(SIGNALS))}")
     return name
 
 

@@ -1,4 +1,4 @@
-"""Documents found by their words: a BM25 index that is always up to date."""
+"""Word search: a BM25 index that can be updated at any time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which documents a search may return: all, those a callable says yes to, or those of a mask."""
+"""Filters of a search: all documents, those a callable accepts, or those of a mask."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Allow = Callable[[int], bool] | NDArray[np.bool_]
 
 
 class Mask:
-    """An array of yes and no by key; keys beyond its end are not allowed."""
+    """A filter by an array of bool by key; keys beyond its end are not allowed."""
 
     def __init__(self, allowed: NDArray[np.bool_]) -> None:
         if allowed.dtype != np.bool_ or allowed.ndim != 1:
@@ -27,12 +27,12 @@ class Mask:
         self.count = int(np.count_nonzero(allowed))
 
     def slots(self, documents: Documents) -> Chosen:
-        """Return the slots of all documents that are allowed: quick if these are few."""
+        """Return the slots of all allowed documents; fast if these are few."""
         slots = documents.by_key.find(np.flatnonzero(self._allowed))
         return slots[slots >= 0]
 
     def marks(self, documents: Documents, slots: Chosen) -> NDArray[np.bool_]:
-        """Tell for each slot whether its document is allowed."""
+        """Return for each slot whether its document is allowed."""
         keys = documents.keys.take(slots)
         beyond = np.uint64(len(self._allowed))
         marks = self._allowed.take(np.minimum(keys, beyond - np.uint64(1)).view(np.int64))
@@ -40,19 +40,19 @@ class Mask:
         return marks
 
     def share(self, documents: Documents) -> float:
-        """Return about how many of the documents are allowed, from 0 to 1."""
+        """Return the approximate share of documents that are allowed, from 0 to 1."""
         return min(1.0, self.count / max(1, documents.count))
 
 
-class Asking:
-    """A callable that is asked about each key once, however often a search deepens."""
+class Predicate:
+    """A filter by a callable, which is called once per key even if a search goes deeper."""
 
     def __init__(self, allow: Callable[[int], bool]) -> None:
         self._allow = allow
         self._answers: dict[int, bool] = {}
 
     def first(self, top_k: int, found: Iterable[tuple[int, float]]) -> list[tuple[int, float]]:
-        """Return the first ``top_k`` that are allowed."""
+        """Return the first ``top_k`` allowed results."""
         chosen: list[tuple[int, float]] = []
         for key, score in found:
             if self._is_allowed(key):
@@ -68,8 +68,8 @@ class Asking:
         return answer
 
 
-def filter_of(allow: Any) -> Mask | Asking | None:
-    """Make a filter of what a caller gave."""
+def filter_of(allow: Any) -> Mask | Predicate | None:
+    """Return the filter for a caller's ``allow`` argument."""
     if allow is None:
         return None
     if isinstance(allow, np.ndarray):
@@ -78,4 +78,4 @@ def filter_of(allow: Any) -> Mask | Asking | None:
         raise TypeError(
             f"allow must be a callable or a numpy array of bool by key, got {type(allow).__name__}"
         )
-    return Asking(allow)
+    return Predicate(allow)

@@ -16,7 +16,7 @@ from .runs import Run, combine
 
 FAN = 4  # runs of about one size become one run
 
-_SMALLEST = 64  # postings; runs up to FAN times this count as one size
+_SMALLEST = 64  # postings; runs of up to FAN times this count as one size
 _MOSTLY_REMOVED = 0.5
 _EVERYTHING = (1 << 64) - 1, (1 << 32) - 1  # no term and slot come later
 
@@ -86,15 +86,15 @@ class Merge:
         return sum(part.size for part in taken)
 
     def _cut(self, sources: Sequence[Run], budget: int) -> tuple[int, int]:
-        """Choose how far to go: each source gives no more than its share of the budget.
+        """Return how far to go, so that each source stays within its share of the budget.
 
-        Terms are hashes, hence spread evenly, so that the shares are nearly used up.
+        Terms are hashes and so evenly spread; the shares are nearly used up.
         """
         total = sum(run.postings for run in sources)
         reached = [_EVERYTHING]
         for run in sources:
             share = min(run.postings, max(1, budget * run.postings // total))
-            head = run.head(share)  # nothing up to the cut may stand behind it
+            head = run.head(share)  # all postings up to the cut must be in the head
             if share < run.postings:
                 reached.append(head.posting(share - 1))
         return min(reached)

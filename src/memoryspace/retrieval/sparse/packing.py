@@ -1,4 +1,4 @@
-"""An index as a few long arrays, and back. Counts stand apart by how wide they are."""
+"""Conversion of an index to a few long arrays and back. Counts are grouped by their width."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _WIDTHS = (1, 2, 4, 8)  # bytes of a count
 
 
 def pack(postings: Postings) -> dict[str, NDArray[Any]]:
-    """Return documents and runs, none of which may be being merged."""
+    """Return documents and runs as arrays; no merge may be under way."""
     return {**postings.documents.export(), **_pack_runs(postings.runs.values())}
 
 
 def unpack(arrays: Mapping[str, NDArray[Any]], segment_size: int) -> Postings:
-    """Return what was packed; the postings stay where the arrays are."""
+    """Return the index that was packed; its postings are views of the arrays."""
     try:
         postings = Postings(Documents.restore(arrays), segment_size)
         postings.runs = _unpack_runs(arrays, segment_size)
     except (KeyError, ValueError, IndexError) as error:
-        raise CorruptData(f"the saved index is not whole ({error!r}); rebuild it") from error
+        raise CorruptData(f"the saved index is incomplete ({error!r}); rebuild it") from error
     return postings
 
 
@@ -75,7 +75,7 @@ def _unpack_runs(arrays: Mapping[str, NDArray[Any]], segment_size: int) -> dict[
 
 
 class _Cursor:
-    """Takes arrays apart, from the left."""
+    """Reads arrays piece by piece, from the left."""
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         self._arrays = arrays

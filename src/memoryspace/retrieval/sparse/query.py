@@ -1,11 +1,12 @@
-"""One search: BM25 over the runs, exhaustive or, where common words would cost too much, pruned.
+"""One search: BM25 over the runs, exhaustive, or pruned where common words would cost too much.
 
-Rare words make the candidates; common ones (in more than 2 % of the documents) say little and cost
-most, so beyond a budget they only re-score the best thousand. Nothing is pruned if all words are
-rare or the index is small. If the candidates are too few, more words make some, the rarest first.
+Rare words propose the candidates. Common words (in more than 2 % of the documents) say little and
+cost most, so beyond a budget they only re-score the best thousand. Nothing is pruned if all words
+are rare or the index is small. If there are too few candidates, more words propose some, the rarest
+first.
 
-What a mask does not allow is cut off before anything is chosen; if it allows but a few thousand
-documents, all of these are looked up, and nothing is pruned.
+A mask is applied before candidates are chosen. If it allows only a few thousand documents, all of
+these are looked up, and nothing is pruned.
 """
 
 from __future__ import annotations
@@ -18,46 +19,46 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .documents import Chosen
-from .filters import Asking, Mask
+from .filters import Mask, Predicate
 from .scoring import Floats, Scorer, Term
 
-_RARE_SHARE, _RARE_ANYWAY = 0.02, 2_000  # of the documents; and so few are rare in any case
+_RARE_SHARE, _RARE_ANYWAY = 0.02, 2_000  # a share of the documents, and a least number
 
-# How many postings common words may add to those of the rare ones, or make up without any. More
-# finds more of what an exhaustive search finds: 95 % of the first ten at a million documents.
+# How many postings of common words may be read in addition to those of rare words, or alone. A
+# larger budget comes closer to an exhaustive search: 95 % of the first ten at a million documents.
 _COMMON_SHARE, _COMMON_ANYWAY = 0.05, 20_000
 _ALONE_SHARE, _ALONE_ANYWAY = 0.125, 50_000
 
-_SORTED_OUT = 1_000  # scores, up to which the highest are parted from the others at once
-_DRAWERS = 2_000.0
+_PARTITIONED = 1_000  # up to this many scores, the highest are found by partitioning at once
+_BUCKETS = 2_000.0
 
 _RESCORED = 1_000
 _DEEPEN = 4
 
-_LOOKED_UP = 4_000  # documents allowed: up to here it is quicker to look them up
-_CUT_COST = 0.25  # of a posting that is cut off, in terms of one that is scored
+_LOOKED_UP = 4_000  # up to this many allowed documents, looking them up is faster
+_CUT_COST = 0.25  # the cost of a masked posting, relative to a scored one
 
 
 class Query:
-    """The search for terms that some documents hold, the rarest first.
+    """A search for terms, the rarest first.
 
-    ``close`` must be called at the end: it cleans the scratch.
+    Call ``close`` at the end: it resets the shared scratch array.
     """
 
     def __init__(
-        self, terms: Sequence[Term], scorer: Scorer, allowed: Mask | Asking | None
+        self, terms: Sequence[Term], scorer: Scorer, allowed: Mask | Predicate | None
     ) -> None:
         self._terms = terms
         self._scorer = scorer
         self._documents = scorer.documents
         self._mask = allowed if isinstance(allowed, Mask) else None
-        self._asking = allowed if isinstance(allowed, Asking) else None
+        self._predicate = allowed if isinstance(allowed, Predicate) else None
         self._candidates: list[Chosen] = []
-        self._alone: Floats | None = None  # the scores, while one term has made all candidates
+        self._alone: Floats | None = None  # the scores, while all candidates are of one term
         self._makers = 0
 
     def best(self, top_k: int, *, exact: bool) -> list[tuple[int, float]]:
-        """Return the best allowed documents with their scores, the best first, newer first."""
+        """Return the best allowed documents with their scores, the best first, then the newest."""
         if self._mask is not None and self._mask.count <= _LOOKED_UP:
             return self._best_looked_up(top_k, self._mask.slots(self._documents))
         wanted = len(self._terms) if exact else self._count_makers()
@@ -69,7 +70,7 @@ class Query:
             wanted += 1
 
     def close(self) -> None:
-        """Leave the scratch as it was found."""
+        """Reset the scratch array."""
         if self._alone is None:
             for slots in self._candidates:
                 self._documents.scores[slots] = 0.0
@@ -81,7 +82,7 @@ class Query:
         return self._in_order(slots[chosen], scores[chosen])[:top_k]
 
     def _count_makers(self) -> int:
-        """Choose how many of the terms, the rarest first, make candidates."""
+        """Return how many of the terms, the rarest first, propose candidates."""
         living = self._documents.count
         sizes = [term.documents for term in self._terms]
         rare = bisect_right(sizes, max(_RARE_ANYWAY, _RARE_SHARE * living))
@@ -89,7 +90,7 @@ class Query:
             budget = max(_COMMON_ANYWAY, _COMMON_SHARE * living)
         else:
             budget = max(_ALONE_ANYWAY, _ALONE_SHARE * living)
-        if self._mask is not None:  # what is cut off costs less, and more of the rest is needed
+        if self._mask is not None:  # masked postings cost less, and more of the others are needed
             budget /= min(1.0, self._mask.share(self._documents) + _CUT_COST)
         return max(rare, bisect_right(list(accumulate(sizes)), budget), min(1, len(sizes)))
 
@@ -116,7 +117,7 @@ class Query:
         if not self._candidates:
             return []
         slots, scores = self._scored()
-        deeper = self._makers < len(self._terms) or self._asking is not None
+        deeper = self._makers < len(self._terms) or self._predicate is not None
         depth = max(top_k, _RESCORED) if deeper else top_k
         while True:
             chosen = _highest(scores, depth)
@@ -135,8 +136,8 @@ class Query:
         common = self._terms[self._makers :]
         if common:
             scores = self._scorer.look_up(common, slots, scores)
-        if self._asking is not None:
-            return self._asking.first(top_k, self._in_order(slots, scores))
+        if self._predicate is not None:
+            return self._predicate.first(top_k, self._in_order(slots, scores))
         if common:
             chosen = _highest(scores, top_k)
             slots, scores = slots[chosen], scores[chosen]
@@ -149,10 +150,10 @@ class Query:
 
 
 def _highest(scores: Floats, depth: int) -> NDArray[np.int64]:
-    """Positions of the ``depth`` highest scores and of all that equal the lowest of these."""
+    """Return the positions of the ``depth`` highest scores, and of all equal to the lowest."""
     if depth >= len(scores):
         return np.arange(len(scores))
-    if len(scores) <= _SORTED_OUT:
+    if len(scores) <= _PARTITIONED:
         return np.flatnonzero(scores >= _lowest_of(scores, depth))
     likely = _likely(scores, depth)
     highest = scores.take(likely)
@@ -166,14 +167,14 @@ def _lowest_of(scores: Floats, depth: int) -> float:
 
 
 def _likely(scores: Floats, depth: int) -> NDArray[np.int64]:
-    """Positions of scores, ``depth`` or more, that are higher than all others.
+    """Return the positions of ``depth`` or more scores that are higher than all others.
 
-    They are put into drawers by their size and counted: much quicker than to part them.
+    They are counted in buckets by size, which is much faster than partitioning.
     """
     most = float(scores.max())
     if not most > 0:
         return np.arange(len(scores))
-    drawers = (scores * (_DRAWERS / most)).astype(np.int64)
-    sizes = np.bincount(drawers)
+    buckets = (scores * (_BUCKETS / most)).astype(np.int64)
+    sizes = np.bincount(buckets)
     taken = int(np.searchsorted(np.cumsum(sizes[::-1]), depth)) + 1
-    return np.flatnonzero(drawers >= len(sizes) - taken)
+    return np.flatnonzero(buckets >= len(sizes) - taken)

@@ -1,8 +1,8 @@
-"""Postings in sorted runs: which documents hold which term, how often.
+"""Postings in sorted runs: which documents contain which term, and how often.
 
-A posting is (term, slot, count). A run holds postings sorted by term and slot, in segments of at
-most so many postings, so that whatever is done to a run can be done a segment at a time. A term
-may go on from one segment into the next.
+A posting is (term, slot, count). A run holds postings sorted by term and slot, in segments of a
+bounded size, so that work on a run can be done one segment at a time. The postings of a term may
+continue in the next segment.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from .documents import Slots
 
 Counts = NDArray[np.unsignedinteger[Any]]
 Piece = tuple[Slots, Counts]
-Found = tuple[int, Piece]  # which of the terms, and postings of it
+FoundTerm = tuple[int, Piece]  # the position of a term among those searched, and its postings
 
 
 class Segment(NamedTuple):
-    """A stretch of a run. The postings of ``terms[i]`` are those from ``starts[i]`` on."""
+    """A part of a run. The postings of ``terms[i]`` begin at ``starts[i]``."""
 
-    terms: Hashes  # rising, each once
-    starts: NDArray[np.uint32]  # one more than terms: the end closes it
+    terms: Hashes  # rising and distinct
+    starts: NDArray[np.uint32]  # one more than terms; the last is the end
     slots: Slots  # rising within a term
-    counts: Counts  # as narrow as the greatest count allows
+    counts: Counts  # in the narrowest type that fits
 
     @property
     def size(self) -> int:
@@ -39,11 +39,11 @@ class Segment(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """Bytes held by the arrays."""
+        """The bytes of the arrays."""
         return sum(part.nbytes for part in self)
 
     def part(self, begin: int, end: int) -> Segment:
-        """Return the postings from ``begin`` to ``end`` (not both the same)."""
+        """Return the postings from ``begin`` to ``end``, which must differ."""
         first = int(self.starts.searchsorted(np.uint32(begin), "right")) - 1
         stop = int(self.starts.searchsorted(np.uint32(end), "left"))
         starts = self.starts[first : stop + 1].clip(begin, end) - np.uint32(begin)
@@ -62,7 +62,7 @@ class Segment(NamedTuple):
         return self.slots[begin:end], self.counts[begin:end]
 
     def position_after(self, term: int, slot: int) -> int:
-        """Return how many postings come no later than this term and slot."""
+        """Return the number of postings up to and including this term and slot."""
         at = int(self.terms.searchsorted(np.uint64(term)))
         begin = int(self.starts[at])
         if at == len(self.terms) or int(self.terms[at]) != term:
@@ -72,9 +72,9 @@ class Segment(NamedTuple):
 
 
 class Run:
-    """Sorted postings and the documents they belong to. ``label`` tells runs apart.
+    """Sorted postings and the documents they belong to. ``label`` identifies the run.
 
-    While runs are merged, they and their output are one ``family``: a document of theirs may have
+    While runs are merged, they and their output are one ``family``: their documents may have
     postings in any of them.
     """
 
@@ -99,7 +99,7 @@ class Run:
             self._append_whole(part)
 
     def keep(self, segment: Segment) -> None:
-        """Add postings that come after all others, in a segment that stays as it is."""
+        """Add postings that come after all others, as a segment of their own."""
         self.postings += segment.size
         self._append_whole(segment)
 
@@ -114,14 +114,14 @@ class Run:
             self.documents += len(slots)
 
     def head(self, least: int) -> Segment:
-        """Return the first segment, made to have so many postings at least."""
+        """Return the first segment, joined with the next ones until it has ``least`` postings."""
         while self.segments[0].size < least:
             self.segments[:2] = [_glued(*self.segments[:2])]
             del self.last_terms[0]
         return self.segments[0]
 
     def take(self, term: int, slot: int) -> Segment | None:
-        """Remove and return what the first segment has up to this term and slot."""
+        """Remove and return the postings of the first segment up to this term and slot."""
         head = self.segments[0]
         stop = head.position_after(term, slot)
         if stop == 0:
@@ -133,17 +133,17 @@ class Run:
         del self.segments[0], self.last_terms[0]
         return head
 
-    def find(self, terms: Hashes) -> list[Found]:
+    def find(self, terms: Hashes) -> list[FoundTerm]:
         """Return which of the (rising) terms this run has, each with its postings, in pieces."""
         if len(self.segments) == 1:
             return _find_all(self.segments[0], terms)
-        found: list[Found] = []
+        found: list[FoundTerm] = []
         for which, term in enumerate(terms.tolist()):
             self._find_one(which, term, terms[which], found)
         return found
 
-    def _find_one(self, which: int, term: int, same: np.uint64, found: list[Found]) -> None:
-        """Look in the segments that a term may stand in (``same`` saves converting it again)."""
+    def _find_one(self, which: int, term: int, same: np.uint64, found: list[FoundTerm]) -> None:
+        """Search the segments that may contain a term (``same`` is the term as ``uint64``)."""
         for at in range(bisect_left(self.last_terms, term), len(self.segments)):
             segment = self.segments[at]
             place = int(segment.terms.searchsorted(same))
@@ -155,12 +155,12 @@ class Run:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held by the arrays."""
+        """The bytes of the arrays."""
         segments = sum(each.nbytes for each in self.segments)
         return segments + sum(each.nbytes for each in self.members)
 
     def check(self) -> None:
-        """Verify order, borders and sums; for tests."""
+        """Verify order, borders and sums. Meant for tests."""
         assert self.last_terms == [int(each.terms[-1]) for each in self.segments]
         assert self.postings == sum(each.size for each in self.segments)
         pairs: list[tuple[int, int]] = []
@@ -171,12 +171,12 @@ class Run:
             assert (np.diff(segment.starts.astype(np.int64)) > 0).all(), "a term without postings"
             terms = np.repeat(segment.terms, np.diff(segment.starts))
             pairs += zip(terms.tolist(), segment.slots.tolist(), strict=True)
-            assert segment.counts.all(), "a posting that counts nothing"
+            assert segment.counts.all(), "a posting with a count of 0"
         assert all(left < right for left, right in pairwise(pairs)), "postings out of order"
 
 
 def invert(analysis: Analysis, slots: Slots) -> Segment | None:
-    """Sort a batch of tokens into postings; ``slots`` (rising) are the documents' numbers."""
+    """Return the postings of a batch of tokens; ``slots`` (rising) are those of the documents."""
     if not len(analysis.hashes):
         return None
     order = _order(analysis.hashes)
@@ -201,7 +201,7 @@ def combine(segments: Sequence[Segment], lengths: NDArray[np.float64]) -> Segmen
         keys, counts = keys[alive], counts[alive]
     if not len(keys):
         return None
-    order = np.argsort(keys, kind="stable")  # a few sorted stretches: these are only merged
+    order = np.argsort(keys, kind="stable")  # a few sorted stretches, so this only merges
     keys = keys.take(order)
     ranks = keys >> np.uint64(32)
     starts = np.flatnonzero(_changes(ranks))
@@ -210,7 +210,7 @@ def combine(segments: Sequence[Segment], lengths: NDArray[np.float64]) -> Segmen
 
 
 def _ranked(segments: Sequence[Segment]) -> tuple[Hashes, Hashes]:
-    """Return all terms, sorted, and for every posting the position of its term among them."""
+    """Return all terms, sorted, and the position among them of each posting's term."""
     terms = np.concatenate([each.terms for each in segments])
     order = np.argsort(terms, kind="stable")
     rising = terms.take(order)
@@ -225,8 +225,8 @@ def _ranked(segments: Sequence[Segment]) -> tuple[Hashes, Hashes]:
 def _order(hashes: Hashes) -> Numbers:
     """Return the stable order of hashes, several times faster than by sorting positions.
 
-    High bits of the hash and the position share one number, and sorting plain numbers is fast.
-    Should two hashes differ only in bits that found no room, the slow way puts them right.
+    High bits of the hash and the position share one number, and sorting plain numbers is fast. If
+    two hashes differ only in bits that were cut off, positions are sorted after all.
     """
     low = np.uint64((1 << len(hashes).bit_length()) - 1)
     packed = (hashes & ~low) | np.arange(len(hashes), dtype=np.uint64)
@@ -238,8 +238,8 @@ def _order(hashes: Hashes) -> Numbers:
     return order
 
 
-def _find_all(segment: Segment, terms: Hashes) -> list[Found]:
-    """Look for all terms in one segment at once."""
+def _find_all(segment: Segment, terms: Hashes) -> list[FoundTerm]:
+    """Search one segment for all terms at once."""
     places = segment.terms.searchsorted(terms)
     hits = (segment.terms.take(places, mode="clip") == terms).nonzero()[0]
     return [(which, segment.piece(int(places[which]))) for which in hits.tolist()]
@@ -253,7 +253,7 @@ def _parts(segment: Segment, size: int) -> list[Segment]:
 
 
 def _glued(left: Segment, right: Segment) -> Segment:
-    """Join two neighbours; a term that goes on from one into the other becomes one again."""
+    """Join two neighbours, and the postings of a term that continues from one into the other."""
     goes_on = int(left.terms[-1] == right.terms[0])
     starts = right.starts[goes_on:] + left.starts[-1]
     return Segment(
@@ -265,7 +265,7 @@ def _glued(left: Segment, right: Segment) -> Segment:
 
 
 def _changes(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Mark the values that differ from the one before; the first does."""
+    """Return which values differ from the one before; the first one counts as different."""
     changes = np.ones(len(values), np.bool_)
     np.not_equal(values[1:], values[:-1], out=changes[1:])
     return changes

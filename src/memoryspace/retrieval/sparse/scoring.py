@@ -1,4 +1,4 @@
-"""What BM25 gives to documents: by walking the postings of a word, or by looking documents up.
+"""BM25 scores of documents: by reading all postings of a word, or by looking documents up.
 
 A document that died but is not purged still has postings; it counts for nothing.
 """
@@ -18,11 +18,11 @@ from .runs import Counts, Piece, Run
 
 Floats = NDArray[np.float64]
 _NEARLY_NOTHING = 1e-300
-_SMALL = 1 << 18  # documents of which a number each stays near the processor
-_WALKED = 64  # postings that are walked through sooner than one document is looked for in them
+_SMALL = 1 << 18  # documents for which a column fits in the processor's cache
+_WALKED = 64  # postings that can be read in the time of one lookup
 
 Joined = tuple[Chosen, Counts]
-Groups = dict[int, tuple[int, int]]  # where the documents of each family of runs stand
+Groups = dict[int, tuple[int, int]]  # family of runs → begin and end of its documents
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Bm25:
 
 @dataclass
 class Term:
-    """A word of the query: how often it is asked for, and its postings, run by run."""
+    """A word of the query: how often it occurs there, and its postings, run by run."""
 
     word: str
     repeats: int
@@ -48,7 +48,7 @@ class Term:
 def find_terms(
     words: Sequence[str], hash_of: Callable[[str], int], runs: Sequence[Run]
 ) -> list[Term]:
-    """Look up the words of a query; return each as it stands there first, the rarest first."""
+    """Return the distinct terms of a query with their postings, the rarest first."""
     by_hash: dict[int, Term] = {}
     for word in words:
         term = by_hash.setdefault(hash_of(word), Term(word, 0))
@@ -74,7 +74,7 @@ class Scorer:
         self._by_length = bm25.k1 * bm25.b / documents.average_length
 
     def rarity(self, term: Term) -> float:
-        """Return how much it says of a document that it holds a term."""
+        """Return the inverse document frequency of a term."""
         if term.living < 0:
             self._count_living(term)
         return math.log1p((self.documents.count - term.living + 0.5) / (term.living + 0.5))
@@ -98,7 +98,7 @@ class Scorer:
         slots: Chosen | None = None
         for term in rarest_first:
             if term.documents > _WALKED * most:
-                break  # so common a word tells few apart, and would take long
+                break  # so common a word excludes little and takes long
             held = self.postings(term)[0]
             slots = held if slots is None else np.intersect1d(slots, held, assume_unique=True)
             if len(slots) <= most:
@@ -106,7 +106,7 @@ class Scorer:
         return np.empty(0, np.int64)
 
     def gains(self, term: Term, counts: NDArray[Any], lengths: Floats) -> Floats:
-        """Return what a term gives to documents that have it so often and are so long."""
+        """Return the gains of a term for documents with these counts and lengths."""
         gains = self._saturated(counts, lengths)
         gains *= self._weight(term)
         return gains
@@ -126,12 +126,12 @@ class Scorer:
         return gains.T
 
     def _saturated(self, counts: NDArray[Any], lengths: Floats) -> Floats:
-        """Return what being there so often is worth, from 0 to 1; terms may stand in rows."""
+        """Return the saturated counts, from 0 to 1; for several terms one row per term."""
         worth: Floats = lengths * self._by_length
         worth += self._fixed
         worth = np.add(worth, counts, out=worth) if counts.ndim == 1 else worth + counts
         if not self._fixed:
-            np.maximum(worth, _NEARLY_NOTHING, out=worth)  # an empty document divides by nothing
+            np.maximum(worth, _NEARLY_NOTHING, out=worth)  # avoids a division by 0
         np.divide(counts, worth, out=worth)
         return worth
 
@@ -139,10 +139,10 @@ class Scorer:
         return term.repeats * self._scale * self.rarity(term)
 
     def _counts(self, terms: Sequence[Term], slots: Chosen) -> list[NDArray[Any]]:
-        """Return for each term how often it stands in these documents.
+        """Return for each term its counts in these documents.
 
-        All postings of a term are walked through, and what is asked for is picked out. Where they
-        are far more than the documents, or the index is large, these are looked for in them.
+        All postings of a term are read, and the requested ones picked out. If they far outnumber
+        the documents, or the index is large, the documents are looked up in them instead.
         """
         if not len(slots):
             return [np.zeros(0)] * len(terms)
@@ -152,7 +152,7 @@ class Scorer:
         places = self.documents.places
         places[slots] = np.arange(1, len(slots) + 1, dtype=np.uint32)
         try:
-            own = places.take(slots)  # of a document that is named twice, the later place
+            own = places.take(slots)  # for a document given twice, the later place
             return [
                 _counts_at(self.postings(term), places, own)
                 if few
@@ -169,7 +169,7 @@ class Scorer:
             term.living = sum(int(np.count_nonzero(each)) for each in alive)
 
     def _by_family(self, slots: Chosen) -> tuple[NDArray[np.int64], Groups]:
-        """Sort by home and slot; tell where the documents of each family of runs stand."""
+        """Return the order by family and slot, and the range of each family's documents in it."""
         family_of = np.zeros(1 + max((run.label for run in self._runs), default=0), np.uint16)
         for run in self._runs:
             family_of[run.label] = run.family
@@ -184,9 +184,9 @@ class Scorer:
 def _counts_at(
     postings: Joined, places: NDArray[np.uint32], own: NDArray[np.uint32]
 ) -> NDArray[Any]:
-    """How often a term stands in documents that have a place; ``own`` are their places."""
+    """Return the counts of a term in documents that have a place; ``own`` are their places."""
     held, times = postings
-    found = np.zeros(len(own) + 1, np.uint32)  # the first is for all who have none
+    found = np.zeros(len(own) + 1, np.uint32)  # the first is for documents without a place
     at = places.take(held)
     hits = (at > 0).nonzero()[0]
     found[at.take(hits)] = times.take(hits)
@@ -194,12 +194,12 @@ def _counts_at(
 
 
 def _counts_in(term: Term, slots: Chosen, order: Chosen | None, groups: Groups) -> Floats:
-    """How often a term stands in each of these documents; ``order`` is by family and slot."""
+    """Return the counts of a term in these documents; ``order`` is by family and slot."""
     assert order is not None
     sorted_slots, counts = slots[order].astype(np.uint32), np.zeros(len(slots))
     for run, (held, times) in term.pieces:
         begin, end = groups.get(run.family, (0, 0))
-        if len(run.segments) > 1 and begin < end:  # a piece of many: only some can be in it
+        if len(run.segments) > 1 and begin < end:  # only some documents can be in this piece
             within = sorted_slots[begin:end].searchsorted(held[:: max(1, len(held) - 1)])
             begin, end = begin + int(within[0]), min(end, begin + int(within[-1]) + 1)
         if begin < end:

@@ -1,7 +1,7 @@
-"""The way from a key to its slot: dicts for what came lately, sorted arrays for what was stored.
+"""The mapping from keys to slots: dicts for recent documents, sorted arrays for loaded ones.
 
-Nothing here is a Python object per document except two ints in a dict, which CPython's collector
-does not look at; and a million stored documents need no dict at all.
+The only Python objects per document are two ints in a dict, which CPython's garbage collector does
+not traverse. A million loaded documents need no dict at all.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from numpy.typing import NDArray
 
 Slots = NDArray[np.uint32]
 
-# A dict stops the world while it grows: the more documents, the longer. So there are many. Keys
-# spread over the lanes (a prime: multiples of anything spread, too), and lanes share a dict in
-# unequal numbers, from n to 2 n of them, because equal dicts would all grow at the same moment.
+# A dict pauses while it grows, longer the larger it is. So there are many. Keys are spread over
+# lanes (a prime number, so that multiples spread, too). Lanes share dicts in unequal numbers, from
+# n to 2 n, because dicts of equal size would all grow at the same moment.
 LANES = 2039
 _SHARDS = 128
 _INT_BYTES = 32
 
-# Keys that are small numbers also stand in a table, which finds many of them at once. It is given
-# up for good when they lie too far apart.
+# Small keys are also in a table, which finds many of them at once. It is dropped for good when the
+# keys become too sparse.
 _LEAST = 1024
-_SPREAD = 8  # keys, for each that is there
+_SPREAD = 8  # table entries per key
 _NOWHERE = -1
 
 
 class StoredKeys:
-    """Keys that were read, rising, with their slots; keys may leave, none come."""
+    """Loaded keys, rising, with their slots. Keys can be removed but not added."""
 
     def __init__(self, keys: NDArray[np.uint64], slots: Slots) -> None:
         self.keys = keys
@@ -41,7 +41,7 @@ class StoredKeys:
         return self._place(key) >= 0
 
     def pop(self, key: int) -> int | None:
-        """Take a key out; return its slot, or None."""
+        """Remove a key; return its slot, or ``None``."""
         place = self._place(key)
         if place < 0:
             return None
@@ -49,7 +49,7 @@ class StoredKeys:
         return int(self._slots[place])
 
     def find(self, keys: NDArray[Any]) -> NDArray[np.int64]:
-        """Return the slot of each key, -1 for those that are not here."""
+        """Return the slot of each key, -1 for unknown keys."""
         if not len(self.keys):
             return np.full(len(keys), -1)
         wanted = keys.astype(np.uint64)
@@ -60,23 +60,23 @@ class StoredKeys:
         return np.where(is_here, self._slots.take(places, mode="clip").astype(np.int64), -1)
 
     def pop_many(self, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Take keys out; return the slot of each, -1 for those that are not here."""
+        """Remove keys; return the slot of each, -1 for unknown keys."""
         slots = self.find(keys)
         self._gone[self.keys.searchsorted(keys[slots >= 0])] = True
         return slots
 
     def living(self) -> NDArray[np.uint64]:
-        """Return the keys that have not left."""
+        """Return the keys that were not removed."""
         return self.keys[~self._gone]
 
     def items(self) -> dict[int, int]:
-        """Return slots by key; for tests."""
+        """Return slots by key. Meant for tests."""
         keys, slots = self.living(), self._slots[~self._gone]
         return dict(zip(keys.tolist(), slots.tolist(), strict=True))
 
     @property
     def nbytes(self) -> int:
-        """Bytes held in memory: the stored arrays are the system's to hold or to drop."""
+        """The bytes held in memory; the mapped arrays are left to the system's page cache."""
         return self._gone.nbytes
 
     def _place(self, key: int) -> int:
@@ -87,15 +87,15 @@ class StoredKeys:
 
 
 class SlotsByKey:
-    """Lanes of dicts over stored keys. A key is in one of them at most.
+    """Lanes of dicts on top of loaded keys. A key is in at most one of them.
 
-    Without stored keys, the table repeats what the lanes say of the keys it has room for.
+    Without loaded keys, the table repeats the lanes for all keys below its length.
     """
 
     def __init__(self, stored: StoredKeys | None = None) -> None:
         self.lanes: list[dict[int, int]] = _new_lanes()
         self.stored = stored
-        self._held = 0  # keys in lanes
+        self._held = 0  # the number of keys in lanes
         self._table = _new_table(_LEAST) if stored is None else None
 
     def __contains__(self, key: int) -> bool:
@@ -103,18 +103,18 @@ class SlotsByKey:
         return key in self.lanes[key % LANES] or (stored is not None and key in stored)
 
     def put(self, keys: NDArray[np.uint64], slots: Slots) -> None:
-        """Take keys in that are not here, each with its slot."""
+        """Add new keys, each with its slot."""
         lanes = self.lanes
         for key, slot in zip(keys.tolist(), slots.tolist(), strict=True):
             lanes[key % LANES][key] = slot
         self._held += len(keys)
         if self._table is not None and len(keys):
-            self._make_room(int(keys.max()) + 1)
+            self._grow_table(int(keys.max()) + 1)
             if self._table is not None:
                 self._table[keys.view(np.int64)] = slots
 
     def pop(self, key: int) -> int | None:
-        """Take a key out; return its slot, or None."""
+        """Remove a key; return its slot, or ``None``."""
         slot = self.lanes[key % LANES].pop(key, None)
         if slot is None:
             return None if self.stored is None else self.stored.pop(key)
@@ -124,7 +124,7 @@ class SlotsByKey:
         return slot
 
     def pop_many(self, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Take keys out; return the slot of each, -1 for those that are not here."""
+        """Remove keys; return the slot of each, -1 for unknown keys."""
         slots = np.full(len(keys), -1) if self.stored is None else self.stored.pop_many(keys)
         for place in np.flatnonzero(slots < 0).tolist():
             slot = self.pop(int(keys[place]))
@@ -132,7 +132,7 @@ class SlotsByKey:
         return slots
 
     def find(self, keys: NDArray[Any]) -> NDArray[np.int64]:
-        """Return the slot of each key, -1 for those that are not here."""
+        """Return the slot of each key, -1 for unknown keys."""
         table, lanes = self._table, self.lanes
         if table is not None and len(keys) and keys.min() >= 0 and keys.max() < len(table):
             return table.take(keys.astype(np.int64, copy=False)).astype(np.int64)
@@ -143,24 +143,24 @@ class SlotsByKey:
         return slots
 
     def keys(self) -> NDArray[np.uint64]:
-        """Return all keys, in no order."""
+        """Return all keys, in no particular order."""
         parts = [np.fromiter(shard, np.uint64, len(shard)) for shard in self._shards()]
         return np.concatenate(parts if self.stored is None else [self.stored.living(), *parts])
 
     def items(self) -> dict[int, int]:
-        """Return slots by key; for tests."""
+        """Return slots by key. Meant for tests."""
         found = {} if self.stored is None else self.stored.items()
         for shard in self._shards():
             for key, slot in shard.items():
                 assert self.lanes[key % LANES] is shard, "a key in the wrong lane"
                 assert key not in found, "a key is here twice"
                 found[key] = slot
-        assert self._table is None or self._is_told_by_table(found), "the table says otherwise"
+        assert self._table is None or self._is_in_table(found), "the table differs from the lanes"
         return found
 
     @property
     def nbytes(self) -> int:
-        """Bytes held, the dicts and their ints included."""
+        """The bytes held, including the dicts and their ints."""
         shards = self._shards()
         entries = sum(map(len, shards))
         held = sum(map(sys.getsizeof, (self.lanes, *shards))) + 2 * _INT_BYTES * entries
@@ -170,8 +170,8 @@ class SlotsByKey:
     def _shards(self) -> list[dict[int, int]]:
         return list({id(lane): lane for lane in self.lanes}.values())
 
-    def _make_room(self, end: int) -> None:
-        """Let the table reach so far, or give it up."""
+    def _grow_table(self, end: int) -> None:
+        """Grow the table to ``end`` entries, or drop it if the keys are too sparse."""
         assert self._table is not None
         if end <= len(self._table):
             return
@@ -182,14 +182,14 @@ class SlotsByKey:
         wider[: len(self._table)] = self._table
         self._table = wider
 
-    def _is_told_by_table(self, found: dict[int, int]) -> bool:
+    def _is_in_table(self, found: dict[int, int]) -> bool:
         assert self._table is not None
-        told = {key: slot for key, slot in enumerate(self._table.tolist()) if slot != _NOWHERE}
-        return told == found
+        listed = {key: slot for key, slot in enumerate(self._table.tolist()) if slot != _NOWHERE}
+        return listed == found
 
 
-def _new_table(room: int) -> NDArray[np.int32]:
-    return np.full(room, _NOWHERE, np.int32)
+def _new_table(size: int) -> NDArray[np.int32]:
+    return np.full(size, _NOWHERE, np.int32)
 
 
 def _new_lanes() -> list[dict[int, int]]:

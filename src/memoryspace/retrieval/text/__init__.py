@@ -1,1 +1,1 @@
-"""What a search sees of a text: its words, without their endings, hashed in batches."""
+"""Text analysis for search: texts to tokens (stemmed words), hashed in batches."""

@@ -1,7 +1,7 @@
-"""What a search sees of a text: the stems of its words, hashed, a whole batch of texts at a time.
+"""Tokens of texts: the stems of their words, as strings or hashed in batches.
 
-``words`` says what a word is, ``stems`` what its stem. ``tokens`` is the readable meaning;
-``analyse`` gives the hashes of the same tokens with a few vector operations.
+``words`` defines what a word is, ``stems`` what its stem is. ``tokens`` is the readable reference;
+``analyse`` returns the hashes of the same tokens with a few vector operations.
 """
 
 from __future__ import annotations
@@ -19,21 +19,32 @@ from .words import words
 
 __all__ = ["Analysis", "analyse", "prepare", "text_of", "token_hash", "tokens"]
 
-VERSION = 1  # of what is a token: an index made with another one must be made again
+VERSION = 1  # of the definition of a token: an index made with another one must be rebuilt
 
-_LETTERED = 3  # the sorts of spans that may have a stem; ideographs have none
+_LETTERED = 3  # the kinds of spans that may have a stem; ideographs have none
 
 
 class Analysis(NamedTuple):
     """The tokens of a batch, text by text; within a text in no particular order."""
 
     hashes: Hashes
-    owners: Numbers  # which text of the batch each token stands in, rising
-    lengths: Numbers  # how many tokens each text has
+    owners: Numbers  # the text of the batch that each token belongs to, rising
+    lengths: Numbers  # the number of tokens of each text
 
 
 def tokens(text: str, language: str | None = DEFAULT_LANGUAGE) -> list[str]:
-    """Return the tokens of a text in reading order, repeated as they are repeated."""
+    """Return the tokens of a text in reading order, with repetitions.
+
+    Args:
+        text: Any text.
+        language: The language whose stemmer reads Latin script; ``None`` leaves words unstemmed.
+
+    Returns:
+        The stemmed, case-folded words.
+
+    Raises:
+        InvalidInput: If there is no stemmer for the language.
+    """
     stem = stems_for(language).stem
     return [stem(word) for word in words(text)]
 
@@ -48,13 +59,13 @@ def analyse(texts: Sequence[str], language: str | None = DEFAULT_LANGUAGE) -> An
     counts = [np.diff(begin.searchsorted(borders)) for begin in spans.begins]
     every = np.arange(len(spelled))
     owners = np.concatenate([np.repeat(every, count) for count in counts])
-    order = np.argsort(owners, kind="stable")  # a few sorted stretches: these are only merged
+    order = np.argsort(owners, kind="stable")  # a few sorted stretches, so this only merges
     hashes = _hash(codes, spans, stems_for(language))
     return Analysis(hashes[order], owners[order], np.sum(counts, axis=0, dtype=np.int64))
 
 
 def words_of_long(text: str) -> list[str]:
-    """Return what ``words`` returns, sooner if the text is long."""
+    """Return what ``words`` returns, faster for a long text."""
     codes, kinds = read(f"\n{spell(text)}\n")
     spans = find_spans(codes, kinds)
     order = np.lexsort((-np.concatenate(spans.ends), np.concatenate(spans.begins)))
@@ -65,16 +76,16 @@ def words_of_long(text: str) -> list[str]:
 
 
 def prepare() -> None:
-    """Make the tables now, in some hundredths of a second, and not within the first use."""
+    """Build the lookup tables now (some hundredths of a second) instead of at the first use."""
     analyse(["a", "é"])
 
 
 def _hash(codes: Codes, spans: Spans, stems: Stems) -> Hashes:
-    """Hash the spans, as if the characters dropped had never been there, and stem what has one."""
+    """Hash the spans without their dropped characters, replacing words by their stems."""
     codes, begins, ends = _spelled_out(codes, spans)
     hashes = hash_spans(codes, begins, ends)
     lettered = sum(map(len, spans.begins[:_LETTERED]))
-    at = np.flatnonzero(codes.take(begins[:lettered]) > ord("9"))  # of the others, most are numbers
+    at = np.flatnonzero(codes.take(begins[:lettered]) > ord("9"))  # most of the others are numbers
 
     def cut(which: Numbers) -> list[str]:
         places = at[which]
@@ -87,7 +98,7 @@ def _hash(codes: Codes, spans: Spans, stems: Stems) -> Hashes:
 
 
 def _spelled_out(codes: Codes, spans: Spans) -> tuple[Codes, Numbers, Numbers]:
-    """Spell the few spans that have dropped characters once more, behind all others."""
+    """Append copies of the few spans with dropped characters, without these, at the end."""
     begins, ends = np.concatenate(spans.begins), np.concatenate(spans.ends)
     if not len(spans.dropped):
         return codes, begins, ends
@@ -103,7 +114,7 @@ def _spelled_out(codes: Codes, spans: Spans) -> tuple[Codes, Numbers, Numbers]:
 
 
 def _holding(spans: Spans) -> Numbers:
-    """Which of the spans hold a dropped character."""
+    """Return which of the spans contain a dropped character."""
     found: list[Numbers] = []
     before = 0
     for begin, end in zip(spans.begins[:_LETTERED], spans.ends, strict=False):
@@ -116,20 +127,20 @@ def _holding(spans: Spans) -> Numbers:
 
 
 def _starts(lengths: Numbers) -> Numbers:
-    """Where each of some stretches begins if they follow each other."""
+    """Return where each of some consecutive stretches begins."""
     return np.cumsum(lengths) - lengths
 
 
 def _ranges(begins: Numbers, ends: Numbers) -> Numbers:
-    """All positions of some stretches, one after the other."""
+    """Return all positions of some stretches, one after the other."""
     lengths = ends - begins
     return np.repeat(begins - _starts(lengths), lengths) + np.arange(lengths.sum())
 
 
 def text_of(payload: Any) -> str:
-    """Return what a search sees of a JSON-like value: its strings and numbers, one a line.
+    """Return the searchable text of a JSON-like value: its strings and numbers, one per line.
 
-    Keys, ``True``, ``False`` and ``None`` are not searched.
+    Keys, ``True``, ``False`` and ``None`` are left out. A str is returned as it is.
     """
     if isinstance(payload, str):
         return payload
@@ -137,7 +148,7 @@ def text_of(payload: Any) -> str:
 
 
 def _leaves(payload: Any) -> Iterator[str]:
-    """Yield the searchable leaves in order; a stack of its own lets the nesting be any depth."""
+    """Yield the searchable leaves in order; an explicit stack allows any depth of nesting."""
     waiting: list[Iterator[Any]] = [iter((payload,))]
     while waiting:
         for value in waiting[-1]:

@@ -1,4 +1,4 @@
-"""What a search takes a character for, and how texts are spelled before they are looked at."""
+"""Kinds of characters, and the normalisation of texts before analysis."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .hashing import Codes, code_points
 
 Kinds = NDArray[np.uint8]
 
-# From LETTER on: of a word. Between IDEOGRAPH and LETTER: what may hold two words together.
+# From LETTER on: part of a word. Between IDEOGRAPH and LETTER: connectors of two words.
 SEPARATOR, IDEOGRAPH, APOSTROPHE, HYPHEN, DOT, COLON, COMMA, INVISIBLE = range(8)
 LETTER, UPPER, DIGIT = 8, 9, 10
 
@@ -27,7 +27,7 @@ CONNECTORS = {
     **dict.fromkeys("\u00ad\u200c\u200d\u2060", INVISIBLE),  # soft hyphen, joiners
 }
 
-# First and last code points of the scripts written without dependable word borders.
+# First and last code points of the scripts written without reliable word borders.
 _UNSPACED = (
     (0x1100, 0x11FF),  # Hangul Jamo
     (0x3005, 0x3007),  # iteration mark, closing mark and zero of Han
@@ -41,17 +41,17 @@ _UNSPACED = (
     (0xFF66, 0xFFDC),  # half-width Kana and Hangul
     (0x1AFF0, 0x1B16F),
 )
-# Pictures say something, too: each is a word of its own.
+# Pictographs: each is a word.
 _PICTURES = ((0x2600, 0x27BF), (0x2B50, 0x2B55), (0x1F000, 0x1FAFF))
-_SELECTORS = (0xFE00, 0xFE0F)  # how a picture is drawn says nothing
-_FIRST_HAN_PLANE, _BEYOND = 0x20000, 0x40000  # all Han between; above, nothing of a word
+_SELECTORS = (0xFE00, 0xFE0F)  # how a pictograph is drawn: ignored
+_FIRST_HAN_PLANE, _BEYOND = 0x20000, 0x40000  # Han in between; above, no part of a word
 _MARKS = frozenset({"Mn", "Mc", "Me"})
 
 
 def spell(text: str) -> str:
-    """Return the text so composed that folding its case changes no character into several.
+    """Return the text normalised so that case folding turns no character into several.
 
-    Width and composition are gone, case is not: it shows where parts of a name begin.
+    Width and composition are normalised. Case is kept: it shows where parts of a name begin.
     """
     if text.isascii():
         return text
@@ -62,7 +62,7 @@ def spell(text: str) -> str:
 
 
 def read(spelled: str) -> tuple[Codes, Kinds]:
-    """Return the folded code points of a text that was spelled, and the kinds they had before."""
+    """Return the folded code points of a normalised text, and their kinds before folding."""
     if spelled.isascii():
         raw = spelled.encode("ascii")
         kinds = raw.translate(_ascii_table())
@@ -73,7 +73,7 @@ def read(spelled: str) -> tuple[Codes, Kinds]:
 
 @lru_cache(1 << 12)  # a query is read character by character
 def kind_of(char: str) -> int:
-    """Tell what a character is to a search."""
+    """Return the kind of a character."""
     code = ord(char)
     if code >= _FIRST_HAN_PLANE:
         return IDEOGRAPH if code < _BEYOND else SEPARATOR
@@ -94,13 +94,13 @@ def kind_of(char: str) -> int:
 
 @cache
 def _widening() -> re.Pattern[str]:
-    """Characters that become several when their case is folded."""
+    """Return a pattern for characters that become several when their case is folded."""
     return re.compile(f"[{''.join(char for char in _low_chars() if len(char.casefold()) > 1)}]")
 
 
 @cache
 def _folded_table() -> NDArray[np.uint32]:
-    """Code points with their case folded, where that gives one."""
+    """Return the case-folded code points, unchanged where folding gives several."""
     table = np.arange(sys.maxunicode + 1, dtype=np.uint32)
     folded = [char.casefold() for char in _low_chars()]
     table[:_FIRST_HAN_PLANE] = [
@@ -120,7 +120,7 @@ def _low_chars() -> list[str]:
 
 @cache
 def kinds_table() -> Kinds:
-    """``kind_of`` every code point; the last entry stands for everything beyond."""
+    """Return ``kind_of`` every code point; the last entry stands for all higher ones."""
     chars = _low_chars()
     table = np.full(_BEYOND + 1, IDEOGRAPH, np.uint8)
     low = table[:_FIRST_HAN_PLANE]

@@ -1,7 +1,7 @@
-"""Tokens as 64-bit numbers: one by one, or all spans of a batch with a few vector operations.
+"""Tokens as 64-bit hashes: one by one, or all spans of a batch with a few vector operations.
 
-Two tokens with one hash are taken for the same word: accepted, at a million distinct words the odds
-are one in thirty million.
+Two tokens with the same hash count as the same word. This is accepted: with a million distinct
+words the odds are one in thirty million.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ Numbers = NDArray[np.int64]
 Codes = NDArray[np.unsignedinteger[Any]]
 
 _WRAP = (1 << 64) - 1
-_BASE = 0x9E6C63D0876A3F4B  # odd, so it has an inverse; 3 modulo 4, so its powers repeat late
+_BASE = 0x9E6C63D0876A3F4B  # odd, so invertible; 3 modulo 4, so its powers repeat late
 _INVERSE = pow(_BASE, -1, 1 << 64)
 _MIX = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
-_KEPT_POWERS = 1 << 17  # code points; a longer batch makes its own for the moment
+_KEPT_POWERS = 1 << 17  # code points; for a longer batch the powers are computed each time
 
 
 def token_hash(token: str) -> int:
-    """Return the hash of one token, step by step: what ``hash_spans`` computes for all at once."""
+    """Return the hash of one token; ``hash_spans`` computes the same for many at once."""
     value, power = 0, 1
     for char in token:
         value = (value + ord(char) * power) & _WRAP
@@ -36,7 +36,7 @@ def token_hash(token: str) -> int:
 
 
 def code_points(text: str) -> Codes:
-    """Return the text as numbers, in bytes if these are wide enough."""
+    """Return the code points of a text, as bytes if it is ASCII."""
     if text.isascii():
         return np.frombuffer(text.encode("ascii"), np.uint8)
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.dtype("<u4"))
@@ -53,7 +53,7 @@ def hash_spans(codes: Codes, begins: Numbers, ends: Numbers) -> Hashes:
     """Hash every span with one running sum over the batch.
 
     The sum of code * base**position up to the end, less that up to the begin, divided by
-    base**begin, is the polynomial of the span alone, wherever it stands (all modulo 2**64).
+    base**begin, is the polynomial of the span alone, at any position (all modulo 2**64).
     """
     running = np.zeros(len(codes) + 1, np.uint64)
     running[1:] = codes
@@ -70,7 +70,7 @@ def hash_spans(codes: Codes, begins: Numbers, ends: Numbers) -> Hashes:
 
 
 def hash_all(tokens: Sequence[str]) -> Hashes:
-    """Hash a list of tokens at once."""
+    """Return the hashes of a list of tokens."""
     ends = np.cumsum([len(token) for token in tokens], dtype=np.int64)
     begins = np.zeros_like(ends)
     begins[1:] = ends[:-1]

@@ -1,7 +1,8 @@
-"""What a text quotes: somebody else's words, in which "I" is not who wrote the text.
+"""Quotations of other people's words, in which "I" is not the writer.
 
-``Tom said 'I hate my job'`` tells nothing of the writer's job. What writers quote of themselves
-("I told her 'I'm a vegan'") is theirs, and so is a text that stands in quotation marks as a whole.
+``Tom said 'I hate my job'`` says nothing about the writer's job. Writers' quotations of themselves
+("I told her 'I'm a vegan'") count as their own words, and so does a text that is in quotation marks
+as a whole.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ _OF_OTHERS = {
 
 
 def without_quotations(text: str) -> str:
-    """Return a text without the words of others that it quotes."""
+    """Return a text without its quotations of others."""
     return _QUOTED.sub(lambda match: " " if _is_of_others(match) else match.group(), text)
 
 
 def as_told(text: str) -> str:
-    """Return a text in which quoted words of others are told of them: "they hate their job"."""
+    """Return a text with quotations of others in the third person: "they hate their job"."""
     return _QUOTED.sub(
         lambda match: _told(match.group()) if _is_of_others(match) else match.group(), text
     )

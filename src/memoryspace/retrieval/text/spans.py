@@ -1,7 +1,7 @@
-"""The words of a whole batch of texts, found with vector operations: what ``words`` finds.
+"""The words of a batch of texts, found with vector operations; the result equals that of ``words``.
 
-The batch is one line of code points with a separator at both ends and between texts. Only the
-places where a single connector stands between two words are looked at closely: these are few.
+The batch is one line of code points with a separator at both ends and between texts. Only the few
+places with a single connector between two words need a closer look.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _NONE = np.zeros(0, np.int64)
 
 
 class Spans(NamedTuple):
-    """Begins and ends of the tokens, one array a sort, each rising."""
+    """Begins and ends of the tokens, one rising array per kind of token."""
 
     begins: list[Numbers]  # of words, parts of words, compounds; then characters, pairs, if any
     ends: list[Numbers]
@@ -39,8 +39,8 @@ class Spans(NamedTuple):
 
 
 def find_spans(codes: Codes, kinds: Kinds) -> Spans:
-    """Find the tokens in a line of folded code points; ``kinds`` tell of case, too."""
-    line = _Line(codes, kinds)
+    """Return the tokens in a line of folded code points; ``kinds`` also tell the case."""
+    line = _BatchLine(codes, kinds)
     line.settle()
     compounds = line.compounds()
     parts = line.parts()
@@ -54,14 +54,14 @@ def find_spans(codes: Codes, kinds: Kinds) -> Spans:
     return Spans(begins, ends, np.sort(np.concatenate(line.dropped)))
 
 
-class _Line:
-    """The words, as they are worked upon, and the pairs with but a connector between them."""
+class _BatchLine:
+    """The words found so far, and the pairs with only a connector between them."""
 
     def __init__(self, codes: Codes, kinds: Kinds) -> None:
         self._codes = codes
         self._kinds = kinds
         is_word = kinds >= LETTER
-        edges = np.flatnonzero(is_word[1:] != is_word[:-1])  # in, out, in, out: both ends separate
+        edges = np.flatnonzero(is_word[1:] != is_word[:-1])  # begin, end, begin, end, …
         edges += 1
         self.begins, self.ends = edges[0::2], edges[1::2]
         self.dropped = [_NONE]
@@ -72,7 +72,7 @@ class _Line:
         self._marks = kinds[at[self._pairs]]
 
     def settle(self) -> None:
-        """Drop endings and glue together what is one word; keep the pairs that are neither."""
+        """Drop endings and join pairs that are one word; keep the other pairs."""
         after_quote = self._pairs[self._marks == APOSTROPHE] + 1
         keeps_begin = np.ones(len(self.begins) + 1, np.bool_)
         keeps_begin[after_quote[self._is_any(after_quote, ENDINGS)]] = False
@@ -92,7 +92,7 @@ class _Line:
         self._pairs, self._marks = self._pairs[kept], self._marks[kept]
 
     def compounds(self) -> tuple[Numbers, Numbers]:
-        """Begins and ends of the chains of linked words."""
+        """Return begins and ends of the chains of linked words."""
         marks = self._marks
         ends = self.ends[self._pairs]
         digit_before = self._kinds[ends - 1] == DIGIT
@@ -111,7 +111,7 @@ class _Line:
         return self.begins[first], self.ends[last + 1]
 
     def parts(self) -> tuple[Numbers, Numbers]:
-        """Begins and ends of the parts of words that have several."""
+        """Return begins and ends of the parts of words that have several."""
         borders = _borders(self._kinds)
         owners = self.begins.searchsorted(borders, "right") - 1
         inside = borders < self.ends.take(owners, mode="clip") if len(self.ends) else owners > 0
@@ -136,7 +136,7 @@ class _Line:
         return is_glued
 
     def _is_digits(self, which: Numbers) -> NDArray[np.bool_]:
-        """Whether words of up to three characters are numbers."""
+        """Return whether words of up to three characters are numbers."""
         begins, last = self.begins[which], self.ends[which] - 1
         places: tuple[Numbers, ...] = (begins, np.minimum(begins + 1, last), last)
         first, middle, final = (self._kinds[at] == DIGIT for at in places)
@@ -144,7 +144,7 @@ class _Line:
         return digits
 
     def _is_any(self, which: Numbers, short: tuple[str, ...]) -> NDArray[np.bool_]:
-        """Whether words are one of these, which have one or two characters."""
+        """Return whether words are among ``short``, which have one or two characters each."""
         begins, sizes = self.begins[which], self.ends[which] - self.begins[which]
         first, second = self._codes[begins], self._codes[begins + 1]
         found = np.zeros(len(which), np.bool_)
@@ -155,7 +155,7 @@ class _Line:
 
 
 def _borders(kinds: Kinds) -> Numbers:
-    """Positions inside words where a part begins: userName, HTTPServer, server2."""
+    """Return positions inside words where a part begins: userName, HTTPServer, server2."""
     inner = kinds[1:] > LETTER
     inner &= kinds[:-1] >= LETTER
     at = np.flatnonzero(inner) + 1

@@ -1,8 +1,8 @@
-"""Words without their endings: "memories" and "memory" are one word to a search.
+"""Stems: "memories" and "memory" are one word to a search.
 
-Each script has one stemmer (Snowball's), so a word has one stem whatever text it stands in: Latin
-that of a language to choose, Cyrillic the Russian one, and so on. What holds a digit or a dot is no
-word of a language and stays as it is; so do words of scripts without a stemmer.
+Each script has one Snowball stemmer, so a word has the same stem in every text: Latin has that of a
+chosen language, Cyrillic the Russian one, and so on. Tokens with a digit or a dot are not words of
+a language and stay as they are, as do words of scripts without a stemmer.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .hashing import Hashes, Numbers, hash_all, token_hash
 DEFAULT_LANGUAGE = "english"
 
 _NO_SCRIPT, _LATIN = 0, 1
-_SCRIPTS = (  # the language; first and last code points
+_SCRIPTS = (  # script number, first and last code points
     (_LATIN, 0x61, 0x7A),
     (_LATIN, 0xDF, 0x24F),
     (_LATIN, 0x1E00, 0x1EFF),
@@ -38,16 +38,16 @@ _SCRIPTS = (  # the language; first and last code points
 _OTHERS = ("greek", "russian", "armenian", "arabic", "hindi", "tamil")  # from 2 on
 _NOT_LATIN = frozenset({*_OTHERS, "nepali", "persian", "yiddish"})
 
-_LONGEST = 40  # characters; what is longer is no word, and stays whole
-_ROWS, _REMEMBERED = 4, 1 << 16  # places for stems of words seen: 4 MB
-_STEMS_KEPT = 4096  # of words in queries
+_LONGEST = 40  # characters; anything longer is not a word and stays whole
+_ROWS, _REMEMBERED = 4, 1 << 16  # size of the cache of stems: 4 MB
+_STEMS_KEPT = 4096  # cached stems of words in queries
 
 
-class _Seen:
-    """Stems of words seen, all as hashes. A word has a place in each of a few rows.
+class _StemCache:
+    """A cache of stems by word, both as hashes. A word has a place in each of a few rows.
 
-    It goes to the first row where that is free, so common words, which come early, are found at
-    once. In the last row a new word takes the place of an old one: the memory is bounded.
+    It goes to the first row where that place is free, so common words, which come early, are found
+    in the first row. In the last row a new word replaces an old one, which bounds the memory.
     """
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class _Seen:
         self._rows = np.zeros((_ROWS, self._size, 2), np.uint64)  # word, stem
 
     def find(self, words: Hashes) -> tuple[Hashes, Numbers]:
-        """Return the stems, and the positions of those that are not known."""
+        """Return the stems, and the positions of words that are not cached."""
         entries = self._entries(words, 0)
         stems = entries[:, 1].copy()
         missing = np.flatnonzero(entries[:, 0] != words)
@@ -69,13 +69,15 @@ class _Seen:
         return stems, missing
 
     def put(self, words: Hashes, stems: Hashes) -> None:
-        """Remember words that are not known; each must be there once."""
+        """Cache words that are not cached yet, without duplicates."""
         waiting = np.stack((words, stems), axis=1)
         for row in range(_ROWS):
             is_free = self._entries(waiting[:, 0], row)[:, 0] == 0
             is_free |= row == _ROWS - 1
             chosen = waiting[is_free]
-            self._rows[row][self._places(chosen[:, 0], row)] = chosen  # of two for one, the last
+            self._rows[row][self._places(chosen[:, 0], row)] = (
+                chosen  # on a collision the last wins
+            )
             if len(chosen) == len(waiting):
                 break
             waiting = waiting[~is_free]
@@ -91,20 +93,20 @@ class _Seen:
 class Stems:
     """The stemmers for one choice of a Latin language (``None``: words stay as they are).
 
-    Safe to be used by several threads.
+    Thread-safe.
     """
 
     def __init__(self, language: str | None) -> None:
         self.language = language
         self._lock = threading.Lock()  # a Snowball stemmer serves one thread at a time
         self._stemmers = {} if language is None else _stemmers(language)
-        self._seen = _Seen()
+        self._seen = _StemCache()
         self._stem_of = lru_cache(_STEMS_KEPT)(lambda word: self.stem_all([word])[0])
         self._hash_of = lru_cache(_STEMS_KEPT)(lambda word: token_hash(self.stem(word)))
 
     @property
     def version(self) -> str:
-        """What tells one way of stemming from another."""
+        """The language and the version of Snowball, to tell one way of stemming from another."""
         return "none" if self.language is None else f"{self.language}, Snowball {_snowball()}"
 
     def stem(self, word: str) -> str:
@@ -128,9 +130,9 @@ class Stems:
         return stems
 
     def replace(self, hashes: Hashes, cut: Callable[[Numbers], list[str]]) -> Hashes:
-        """Return the hashes of the stems for those of words; ``cut`` gives the words at places.
+        """Return the hashes of the stems of hashed words; ``cut`` returns the words at positions.
 
-        Only words that were not seen lately are cut out and stemmed.
+        Only words that are not cached are cut out and stemmed.
         """
         if not self._stemmers:
             return hashes
@@ -149,7 +151,7 @@ class Stems:
 
 @cache
 def stems_for(language: str | None) -> Stems:
-    """Return the stemmers of a language, the same ones for all who ask."""
+    """Return the shared stemmers of a language."""
     return Stems(language)
 
 
@@ -167,7 +169,7 @@ def _snowball() -> str:
 
 
 def _script_of(word: str) -> int:
-    """Return whose stemmer a word goes to, by its first character."""
+    """Return the script of a word by its first character, which decides the stemmer."""
     if len(word) > _LONGEST or not (word.isalpha() or _is_plain(word)):
         return _NO_SCRIPT
     code = ord(word[0])

@@ -1,7 +1,7 @@
-"""Words that say nothing about what is sought: left out of queries, never out of documents.
+"""Stop words: left out of queries, never out of documents.
 
-A query of such words alone is asked as it stands: "to be or not to be" and "the who" are found.
-Words that are also names or meanings (will, may, can, us) are not among them.
+A query of stop words alone keeps them: "to be or not to be" and "the who" can be found. Words that
+are also names or have another meaning (will, may, can, us) are no stop words.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ STOP_WORDS = frozenset(
 def query_words(text: str, stop_words: Collection[str] = STOP_WORDS) -> list[str]:
     """Return the words of a query, without stop words if any others are left."""
     found = words(text) if len(text) < _LONG else words_of_long(text)
-    telling = [word for word in found if not _is_stop_word(word, stop_words)]
-    return telling if telling else found
+    kept = [word for word in found if not _is_stop_word(word, stop_words)]
+    return kept if kept else found
 
 
 def _is_stop_word(word: str, stop_words: Collection[str]) -> bool:

@@ -1,23 +1,23 @@
-"""Where the words of a text stand.
+"""The definition of a word, and a plain implementation for one text.
 
-A word is a run of letters, digits and combining marks. Some characters hold two words together:
+A word is a run of letters, digits and combining marks. Some characters join two words:
 
 - ``Ann's``, ``we'll``, ``I'd``: the ending is dropped. ``don't`` is ``dont``.
-- ``1,000`` is ``1000``; soft hyphens and invisible joiners are nothing at all.
+- ``1,000`` is ``1000``; soft hyphens and invisible joiners are ignored.
 - ``user_id``, ``long-term``, ``O'Brien``: the words, and all together as ``userid``, ``longterm``,
-  ``obrien``; so ``user_id``, ``user-id`` and ``userId`` find each other.
+  ``obrien``; so ``user_id``, ``user-id`` and ``userId`` match each other.
 - ``foo.bar``, ``ann@example.com``, ``3.14``, ``2023-05-07``, ``10:30``, ``1/2``, ``gpt-4``: the
   words, and the whole as it is written.
 
-A word may have parts that are found as well: ``getUserName`` is also ``get``, ``user``, ``name``;
-``HTTPServer2`` also ``http``, ``server``, ``2``. (``APIs`` has none, ``a1b2`` neither.)
+A word may have parts that are words as well: ``getUserName`` is also ``get``, ``user``, ``name``;
+``HTTPServer2`` also ``http``, ``server``, ``2``. (``APIs`` and ``a1b2`` have no parts.)
 
-Han, Kana and Hangul have no dependable word borders: a run of them becomes its characters *and*
-its pairs of neighbours. Pairs alone rank the first hit a little better (.616 to .605), but with
-the characters more is found (.809 to .792 in the first ten, .861 to .821 for two spans), and a
-query of one character finds anything at all.
+Han, Kana and Hangul have no reliable word borders: a run of them becomes its characters *and* its
+pairs of neighbours. Pairs alone rank the first hit a little better (.616 to .605), but characters
+find more (.809 to .792 in the first ten, .861 to .821 for two spans), and without them a query of
+one character would find nothing.
 
-``words`` reads one text, slowly and plainly; ``spans.find_spans`` finds the same in whole batches.
+``words`` reads one text, plainly and slowly; ``spans.find_spans`` finds the same in batches.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ from .characters import (
     spell,
 )
 
-_PLAIN = re.compile(r"[a-z]+(?: +[a-z]+)*")  # every run of letters is a word as it stands
+_PLAIN = re.compile(r"[a-z]+(?: +[a-z]+)*")  # every run of letters is a word
 ENDINGS = ("s", "d", "m", "ll", "re", "ve")
 
 Span = tuple[int, int]
 
 
 def words(text: str) -> list[str]:
-    """Return the words of a text in reading order, repeated as they are; a whole before its parts.
+    """Return the words of a text in reading order, with repetitions; a whole before its parts.
 
-    They are folded, so that case, width and composition do not matter ("Straße" = "STRASSE").
+    They are folded: case, width and composition do not matter ("Straße" = "STRASSE").
     """
     if _PLAIN.fullmatch(text):
         return text.split()
@@ -59,12 +59,12 @@ def words(text: str) -> list[str]:
 
 
 class _Reading:
-    """One text, folded, with the kinds its characters had before."""
+    """One text, folded, with the kinds its characters had before folding."""
 
     def __init__(self, text: str, kinds: list[int]) -> None:
         self._text = text
-        self._kinds = [*kinds, 0, 0]  # a look ahead needs no care
-        self._dropped: set[int] = set()  # characters that no token keeps
+        self._kinds = [*kinds, 0, 0]  # padding for looking ahead
+        self._dropped: set[int] = set()  # positions of characters that no token keeps
 
     def words(self) -> list[str]:
         runs = self._glued(self._without_endings(self._runs()))
@@ -78,7 +78,7 @@ class _Reading:
         return list(zip(edges[0::2], edges[1::2], strict=True))
 
     def _connector(self, left: Span, right: Span) -> int:
-        """Return what alone stands between two neighbours."""
+        """Return the kind of the single character between two neighbours, if there is just one."""
         return self._kinds[left[1]] if right[0] == left[1] + 1 else SEPARATOR
 
     def _without_endings(self, runs: list[Span]) -> list[Span]:
@@ -134,7 +134,7 @@ class _Reading:
         return list(pairwise([run[0], *borders, run[1]])) if borders else []
 
     def _is_border(self, at: int) -> bool:
-        """Whether a part begins with this capital or digit: userName, HTTPServer, server2."""
+        """Return whether a part begins at this capital or digit: userName, HTTPServer, server2."""
         earlier, before, here, after, then = (self._kinds[at + step] for step in range(-2, 3))
         if here == UPPER:
             return before == LETTER or (before == UPPER and after == then == LETTER)

@@ -1,7 +1,7 @@
 """Chinese expressions of time: a table of patterns, each with the rule that resolves it.
 
-Traditional characters are read as their simplified ones. What lunar calendars say, such as 春节,
-is not resolved.
+Traditional characters are read as simplified ones. Dates of the lunar calendar, such as 春节, are
+not resolved.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from . import chinese_rules as rules
-from .reading import Found, Grammar, Resolve, Text
+from .reading import DatedText, Grammar, Resolve, TimeMatch
 
 _SIMPLER = str.maketrans(
     "這個後週號兩禮過幾聖國節雙慶誕勞動兒師～", "这个后周号两礼过几圣国节双庆诞劳动儿师~"
@@ -34,7 +34,7 @@ _MONTHS = r"(?P<step>(?<![晚早马路身网])上{1,2}|本|这|(?<![以一])下{
 _COUNT = rf"{_ALONE}(?P<count>{_NUMBER}|几|半(?=个?[月年]))\s?个?(?P<unit>天|日|周|星期|礼拜|月|年)"
 
 
-# The first that matches at a place wins: what says more stands above.
+# At each position the first match wins, so more specific patterns come first.
 _TABLE: tuple[tuple[str, Resolve], ...] = (
     (rf"{_ALONE}(?P<year>\d{{4}})年?\s?[-~—–到至]\s?(?P<to>\d{{4}})年", rules.year_range),
     (rf"{_ALONE}(?P<year>\d{{4}}|[〇零一二三四五六七八九]{{4}})\s?年{_IN_YEAR}", rules.year),
@@ -78,10 +78,10 @@ _HINT = re.compile(
 
 
 def may_speak_of_time(text: str) -> bool:
-    """Tell quickly whether a text has anything that the rules could match."""
+    """Return quickly whether a text has anything that the rules could match."""
     return _HINT.search(text) is not None
 
 
-def find(text: Text) -> Iterator[Found]:
-    """Find what the rules find, in reading order."""
+def find(text: DatedText) -> Iterator[TimeMatch]:
+    """Yield the Chinese expressions in a text, in reading order."""
     return _GRAMMAR.find(text.original.translate(_SIMPLER), text)

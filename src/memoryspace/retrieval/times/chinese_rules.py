@@ -1,4 +1,4 @@
-"""How Chinese expressions are resolved: one function a kind, from the parts to the days."""
+"""Rules that resolve Chinese expressions of time: one function per kind, from match to days."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from functools import partial
 
 from . import days as calendar
 from .days import Days, Yearly
-from .reading import Found, Match, Text
+from .reading import DatedText, Match, TimeMatch
 
 _DIGITS = {char: value for value, char in enumerate("〇一二三四五六七八九")} | {"零": 0, "两": 2}
 _SEASONS = {
@@ -56,8 +56,8 @@ def _number(match: Match, group: str) -> int | None:
     return number_of(part) if part is not None else None
 
 
-def year(match: Match, text: Text) -> Days | None:
-    """Resolve 2023年, with what narrows it: a month, a day, a season."""
+def year(match: Match, text: DatedText) -> Days | None:
+    """Resolve 2023年 and what narrows it: a month, a day, a season."""
     digits = match["year"]
     number = number_of(digits)
     if number is None:
@@ -65,19 +65,19 @@ def year(match: Match, text: Text) -> Days | None:
     return _inside(match, number + 2000 if len(digits) == 2 else number)
 
 
-def year_range(match: Match, text: Text) -> Days | None:
+def year_range(match: Match, text: DatedText) -> Days | None:
     """Resolve 2019-2021年."""
     first, last = int(match["year"]), int(match["to"])
     return calendar.years(first, last - first + 1)
 
 
-def year_word(match: Match, text: Text) -> Days | None:
-    """Resolve 去年, with what narrows it."""
+def year_word(match: Match, text: DatedText) -> Days | None:
+    """Resolve 去年 and what narrows it."""
     return _inside(match, calendar.year_of(text.today) + _YEARS[match["word"]])
 
 
 def _inside(match: Match, year: int) -> Days | None:
-    """Return what a year is narrowed to: a date, a month, a season, a holiday, a part of it."""
+    """Return the part of a year that is meant: a date, a month, a season, a holiday, a half."""
     if match["month"] is not None:
         return _month_of(match)(year)
     if match["season"] is not None:
@@ -89,11 +89,11 @@ def _inside(match: Match, year: int) -> Days | None:
     return _narrowed(calendar.years(year), match["edge"])
 
 
-def month(match: Match, text: Text) -> Found | None:
+def month(match: Match, text: DatedText) -> TimeMatch | None:
     """Resolve a month or a day of one to the last; a day within a month from now comes first."""
     in_year = _month_of(match)
     found = calendar.latest(in_year, text.today, soon=match["day"] is not None)
-    return Found(*match.span(), found, in_year=in_year) if found is not None else None
+    return TimeMatch(*match.span(), found, in_year=in_year) if found is not None else None
 
 
 def _month_of(match: Match) -> Yearly:
@@ -122,8 +122,8 @@ def _narrowed(whole: Days | None, part: str | None) -> Days | None:
     return calendar.edge(whole, _EDGES[part])
 
 
-def step_month(match: Match, text: Text) -> Days | None:
-    """Resolve 上个月, with what narrows it: a day, its end."""
+def step_month(match: Match, text: DatedText) -> Days | None:
+    """Resolve 上个月 and what narrows it: a day, its end."""
     whole = calendar.unit("month", text.today, _STEPS[match["step"]])
     if whole is None or match["day"] is None:
         return _narrowed(whole, match["part"])
@@ -134,7 +134,7 @@ def step_month(match: Match, text: Text) -> Days | None:
     return calendar.days(whole.start + first - 1, whole.start + last)
 
 
-def step_week(match: Match, text: Text) -> Days | None:
+def step_week(match: Match, text: DatedText) -> Days | None:
     """Resolve 上周, 上周五, 上周末."""
     shift, day = _STEPS[match["step"]], match["weekday"]
     if day == "末":
@@ -146,23 +146,23 @@ def step_week(match: Match, text: Text) -> Days | None:
     return calendar.days(start, start + 1)
 
 
-def weekday(match: Match, text: Text) -> Found | None:
+def weekday(match: Match, text: DatedText) -> TimeMatch | None:
     """Resolve a weekday alone to the last one, which may be today."""
     weekday = _weekday_number(match["weekday"])
     found = calendar.weekday_before(text.today + 1, weekday)
-    return Found(*match.span(), found, weekday) if found is not None else None
+    return TimeMatch(*match.span(), found, weekday) if found is not None else None
 
 
 def _weekday_number(char: str) -> int:
     return 6 if char in "日天" else _DIGITS[char] - 1
 
 
-def day_word(match: Match, text: Text) -> Days | None:
+def day_word(match: Match, text: DatedText) -> Days | None:
     """Resolve 昨天."""
     return calendar.unit("day", text.today, _DAYS[match["word"]])
 
 
-def day_of_month(match: Match, text: Text) -> Days | None:
+def day_of_month(match: Match, text: DatedText) -> Days | None:
     """Resolve a day without its month to the last one, at most two months back."""
     number = int(match["day"])
     recent = (calendar.unit("month", text.today, -back) for back in range(3))
@@ -175,7 +175,7 @@ def day_of_month(match: Match, text: Text) -> Days | None:
 
 
 def _counted(match: Match) -> tuple[str, int, int]:
-    """Return the unit, and from how many to how many of it are meant."""
+    """Return the unit, and the least and greatest number of it."""
     name, count = _UNITS[match["unit"]], match["count"]
     if count == "几":
         return name, 2, 5
@@ -185,34 +185,34 @@ def _counted(match: Match) -> tuple[str, int, int]:
     return (name, number, number) if number is not None else (name, _NEVER, _NEVER)
 
 
-def ago(match: Match, text: Text) -> Days | None:
+def ago(match: Match, text: DatedText) -> Days | None:
     """Resolve 三天前: the calendar unit that many before the present one."""
     name, low, high = _counted(match)
     return calendar.units(name, text.today, -high, -low)
 
 
-def ahead(match: Match, text: Text) -> Days | None:
+def ahead(match: Match, text: DatedText) -> Days | None:
     """Resolve 三天后."""
     name, low, high = _counted(match)
     return calendar.units(name, text.today, low, high)
 
 
-def rolling(match: Match, text: Text) -> Days | None:
+def rolling(match: Match, text: DatedText) -> Days | None:
     """Resolve 最近三天: up to today, which is included."""
     name, _, high = _counted(match)
     return calendar.days(calendar.moved(text.today, name, -high), text.today + 1)
 
 
-def edge_of_this(match: Match, text: Text) -> Days | None:
+def edge_of_this(match: Match, text: DatedText) -> Days | None:
     """Resolve 月底, 年初."""
     return _narrowed(calendar.unit(_UNITS[match["unit"]], text.today, 0), match["part"])
 
 
-def holiday(match: Match, text: Text) -> Found | None:
+def holiday(match: Match, text: DatedText) -> TimeMatch | None:
     """Resolve 国庆节 to the last one, or one within a month from now."""
     in_year = partial(_on, *HOLIDAYS[match["holiday"]])
     found = calendar.latest(in_year, text.today, soon=True)
-    return Found(*match.span(), found, in_year=in_year) if found is not None else None
+    return TimeMatch(*match.span(), found, in_year=in_year) if found is not None else None
 
 
 def _on(month: int, number: int, year: int) -> Days | None:

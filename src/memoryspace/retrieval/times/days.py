@@ -1,8 +1,8 @@
 """Calendar arithmetic on whole days, for dates that may not exist.
 
-A day is its proleptic ordinal, a plain int, so that nothing here can overflow: what lies outside
-the years 1 to 9999 is ``None``, like a February 30. Weeks begin on Monday. Seasons are the
-northern ones of meteorologists: summer is June to August, and a winter has the year it begins in.
+A day is its proleptic ordinal, a plain int, so nothing here can overflow: dates outside the years 1
+to 9999 are ``None``, like February 30. Weeks begin on Monday. Seasons are the meteorological ones
+of the northern hemisphere: summer is June to August; a winter belongs to the year it begins in.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from datetime import date
 from typing import NamedTuple, TypeAlias
 
 LAST_DAY = date.max.toordinal()
-SPRING, SUMMER, AUTUMN, WINTER = 3, 6, 9, 12  # seasons, by the month they begin with
+SPRING, SUMMER, AUTUMN, WINTER = 3, 6, 9, 12  # seasons, by their first month
 
 _LEAP = 8  # years: the most between two February 29
 _SOON = 31  # days
@@ -21,17 +21,17 @@ _LONG = 100  # days: the end of a month is ten days long, that of a year two mon
 
 
 class Days(NamedTuple):
-    """From one day to before another, as ordinals."""
+    """A half-open range of days, as ordinals."""
 
     start: int
     end: int
 
 
-Yearly: TypeAlias = Callable[[int], Days | None]  # what comes every year, in one of them
+Yearly: TypeAlias = Callable[[int], Days | None]  # a yearly event: year → its days
 
 
 def day(year: int, month: int, number: int) -> Days | None:
-    """Return one day, if there is such a date."""
+    """Return one day, or ``None`` if there is no such date."""
     if not (1 <= year <= date.max.year and 1 <= month <= 12):
         return None
     if not 1 <= number <= monthrange(year, month)[1]:
@@ -41,25 +41,25 @@ def day(year: int, month: int, number: int) -> Days | None:
 
 
 def months(year: int, month: int, count: int = 1) -> Days | None:
-    """Return so many months; a month below 1 or above 12 counts into other years."""
+    """Return ``count`` months; a month below 1 or above 12 is in another year."""
     start, end = _first_of(year, month), _first_of(year, month + count)
     return days(start, end) if start is not None and end is not None else None
 
 
 def years(year: int, count: int = 1) -> Days | None:
-    """Return so many whole years."""
+    """Return ``count`` whole years."""
     return months(year, 1, 12 * count)
 
 
 def days(start: int | None, end: int | None) -> Days | None:
-    """Return the days, if they are some and exist."""
+    """Return the range, or ``None`` if it is empty or outside the calendar."""
     if start is None or end is None or not 1 <= start < end <= LAST_DAY:
         return None
     return Days(start, end)
 
 
 def unit(name: str, today: int, shift: int) -> Days | None:
-    """Return the day, week, weekend, month or year so many after (below 0: before) today's."""
+    """Return the day, week, weekend, month or year ``shift`` after today's; negative is before."""
     monday = today - (today - 1) % 7 + 7 * shift
     if name == "day":
         return days(today + shift, today + shift + 1)
@@ -72,13 +72,13 @@ def unit(name: str, today: int, shift: int) -> Days | None:
 
 
 def units(name: str, today: int, first: int, last: int) -> Days | None:
-    """Return everything from one unit to another, both counted from today's."""
+    """Return the range from one unit to another, both relative to today's."""
     low, high = unit(name, today, first), unit(name, today, last)
     return days(low.start, high.end) if low is not None and high is not None else None
 
 
 def moved(start: int, name: str, count: int) -> int | None:
-    """Return the day so many units later (below 0: earlier), at most the end of its month."""
+    """Return the day ``count`` units later (earlier if negative), capped at the month's end."""
     if name in _LENGTHS:
         return start + _LENGTHS[name] * count
     if not 1 <= start <= LAST_DAY:
@@ -124,21 +124,21 @@ def year_of(today: int) -> int:
 
 
 def latest(in_year: Yearly, today: int, *, soon: bool = False) -> Days | None:
-    """Return the most recent of what comes every year; it may be going on.
+    """Return the most recent occurrence of a yearly event, which may be going on.
 
-    With ``soon``, one that begins within a month is taken before the one of a year ago.
+    With ``soon``, an occurrence that begins within a month wins over the one of a year ago.
     """
     horizon = today + _SOON if soon else today
     return _first(in_year, _years_around(today), lambda found: found.start <= horizon)
 
 
 def last(in_year: Yearly, today: int) -> Days | None:
-    """Return the most recent of what comes every year that is over."""
+    """Return the most recent occurrence of a yearly event that is over."""
     return _first(in_year, _years_around(today), lambda found: found.end <= today)
 
 
 def coming(in_year: Yearly, today: int) -> Days | None:
-    """Return the next of what comes every year."""
+    """Return the next occurrence of a yearly event."""
     this = year_of(today)
     return _first(in_year, range(this, this + _LEAP + 1), lambda found: found.start > today)
 

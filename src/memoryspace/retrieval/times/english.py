@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from . import english_rules as rules
-from .reading import Found, Grammar, Resolve, Text
+from .reading import DatedText, Grammar, Resolve, TimeMatch
 from .words import (
     DAY,
     DAYTIME,
@@ -42,7 +42,7 @@ _NO_MEASURE = (
     r"metres|km|kg|points|pages|times|users|items|units|tokens|hours|minutes|days|years)\b)"
 )
 
-# The first that matches at a place wins: what says more stands above.
+# At each position the first match wins, so more specific patterns come first.
 _TABLE: tuple[tuple[str, Resolve], ...] = (
     (rf"{FREE}(?P<year>\d{{4}})[-/](?P<month>\d\d?)[-/](?P<day>\d\d?)(?![\d/-])", rules.iso_date),
     (
@@ -111,7 +111,7 @@ _TABLE: tuple[tuple[str, Resolve], ...] = (
 )
 
 
-# How expressions begin, as far as it keeps most other words out.
+# How expressions can begin: a cheap test that excludes most other words.
 _BEGINNING = (
     r"[0-9]|jan|feb|ma[ry]|apr|ju[nl]|aug|sep|oct|nov|dec|mon|tue|wed|thu|fri|sat|sun|"
     r"spri|summ|autu|fall|wint|q[1-4]|chri|new\sy|hall|half\sa|vale|than|yest|tomo|toda|toni|"
@@ -126,7 +126,7 @@ _GRAMMAR = Grammar(_TABLE, gate=rf"\b(?={_BEGINNING})", flags=re.ASCII)
 
 
 def may_speak_of_time(lower: str) -> bool:
-    """Tell quickly whether a lower-case text has anything that the rules could match."""
+    """Return quickly whether a lower-case text has anything that the rules could match."""
     if _DIGIT.search(lower) is not None:
         return True
     words = _WORD.findall(lower)
@@ -135,6 +135,6 @@ def may_speak_of_time(lower: str) -> bool:
     return not EVERYDAY.isdisjoint(words) and not LEADING.isdisjoint(words)
 
 
-def find(text: Text) -> Iterator[Found]:
-    """Find what the rules find, in reading order."""
+def find(text: DatedText) -> Iterator[TimeMatch]:
+    """Yield the English expressions in a text, in reading order."""
     return _GRAMMAR.find(text.lower, text)

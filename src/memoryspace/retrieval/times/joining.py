@@ -1,7 +1,7 @@
-"""What stands around an expression of time and changes it: "the week before", "since", "to".
+"""Modifiers of expressions of time: "the week before", "since", ranges with "to".
 
-Works on what the languages found, in reading order, and looks only at the few characters before,
-between and after, so it is linear, too.
+This works on the expressions of all languages in reading order. It reads only a few characters
+before, between and after them, so it is linear.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Iterable
 
 from . import days as calendar
 from .days import Days
-from .reading import Found, Text
+from .reading import DatedText, TimeMatch
 from .words import EDGES, ORDINALS, QUANTITY, WEEKDAY, WEEKDAYS, in_words
 
-_REACH = 48  # characters that the longest words before an expression take
+_REACH = 48  # characters before an expression that may modify it
 
 _BESIDE = re.compile(
     rf"(?:(?P<many>many\s)|{QUANTITY}\s)?"
@@ -43,12 +43,12 @@ _NEXT_TO = re.compile(r"[\s,(]{0,2}(?:of\s|in\s|on\s)?(?:the\s)?|'s\s|的")
 _THIRDS = {"early": 0, "mid": 1, "late": 2}
 
 
-def joined(found: Iterable[Found], text: Text) -> list[Found]:
-    """Return the expressions with what changes them, none overlapping another."""
-    result: list[Found] = []
+def joined(found: Iterable[TimeMatch], text: DatedText) -> list[TimeMatch]:
+    """Return the expressions with their modifiers applied, without overlaps."""
+    result: list[TimeMatch] = []
     reached = 0
     for each in found:
-        if each.at < reached:  # another language found more here
+        if each.at < reached:  # another language found a longer expression here
             continue
         reached = each.stop
         changed = _since(_changed(each, text), text)
@@ -62,20 +62,20 @@ def joined(found: Iterable[Found], text: Text) -> list[Found]:
     return result
 
 
-def _changed(found: Found, text: Text) -> Found:
-    """Apply the words right before: the week before, the second week of, early."""
+def _changed(found: TimeMatch, text: DatedText) -> TimeMatch:
+    """Apply the words right before: "the week before", "the second week of", "early"."""
     before = text.before(found.at, _REACH)
     for pattern, change in ((_BESIDE, _beside), (_NTH, _nth), (_OF, _around), (_PART, _part)):
         match = pattern.search(before)
         if match is not None:
             days = change(match, found.days)
             at = found.at - len(before) + match.start()
-            return found if days is None else Found(at, found.stop, days)
+            return found if days is None else TimeMatch(at, found.stop, days)
     return found
 
 
 def _beside(match: re.Match[str], days: Days) -> Days | None:
-    if match["many"] is not None:  # "how many days before" asks, it does not say
+    if match["many"] is not None:  # "how many days before" is a question
         return None
     low, high = in_words(match["quantity"]) if match["quantity"] is not None else (1, 1)
     after = match["side"] in ("after", "following")
@@ -135,8 +135,8 @@ def _part(match: re.Match[str], days: Days) -> Days | None:
     return calendar.third(days, _THIRDS[match["part"]])
 
 
-def _since(found: Found, text: Text) -> Found:
-    """Stretch what has begun up to today."""
+def _since(found: TimeMatch, text: DatedText) -> TimeMatch:
+    """Extend an expression after "since" up to today."""
     before = text.before(found.at, _REACH)
     since, until_now = _SINCE.search(before), _UNTIL_NOW.match(text.original, found.stop)
     if since is None and until_now is None:
@@ -144,11 +144,11 @@ def _since(found: Found, text: Text) -> Found:
     at = found.at - len(before) + since.start() if since is not None else found.at
     stop = until_now.end() if until_now is not None else found.stop
     days = calendar.days(found.days.start, text.today + 1)
-    return Found(at, stop, days) if days is not None else found
+    return TimeMatch(at, stop, days) if days is not None else found
 
 
-def _paired(first: Found, second: Found, text: Text) -> Found | None:
-    """Make one of two neighbours: a range, or a weekday and its date or week."""
+def _paired(first: TimeMatch, second: TimeMatch, text: DatedText) -> TimeMatch | None:
+    """Merge two neighbours into a range, or a weekday with its date or week."""
     gap = text.lower[first.stop : second.at]
     if _TO.fullmatch(gap) or (
         _AND.fullmatch(gap) and _BETWEEN.search(text.before(first.at, _REACH))
@@ -158,11 +158,11 @@ def _paired(first: Found, second: Found, text: Text) -> Found | None:
         days = _same_day(first, second)
     else:
         days = None
-    return Found(first.at, second.stop, days) if days is not None else None
+    return TimeMatch(first.at, second.stop, days) if days is not None else None
 
 
-def _range(first: Found, second: Found) -> Days | None:
-    """Return from the first to the second; a year said for one counts for the other."""
+def _range(first: TimeMatch, second: TimeMatch) -> Days | None:
+    """Return the range from the first to the second; a year given for one applies to both."""
     begin: Days | None = first.days
     end: Days | None = second.days
     if first.in_year is not None and (second.in_year is None or first.days > second.days):
@@ -172,7 +172,7 @@ def _range(first: Found, second: Found) -> Days | None:
     return calendar.days(begin.start, end.end) if begin is not None and end is not None else None
 
 
-def _same_day(first: Found, second: Found) -> Days | None:
+def _same_day(first: TimeMatch, second: TimeMatch) -> Days | None:
     for weekday, other in ((first.weekday, second.days), (second.weekday, first.days)):
         length = other.end - other.start
         if weekday is not None and length == 1:

@@ -1,4 +1,4 @@
-"""What the languages share: a text to be read, and what was found in it."""
+"""Types shared by the languages: a text, the expressions found in it, and a grammar of patterns."""
 
 from __future__ import annotations
 
@@ -11,40 +11,40 @@ from .days import Days, Yearly
 _NAME = re.compile(r"\?P<\w+>")
 
 
-class Text(NamedTuple):
+class DatedText(NamedTuple):
     """A text, and when it was written."""
 
     original: str
-    lower: str  # every character in its place
+    lower: str  # with every character at the same position
     today: int
     hour: int
 
     def before(self, at: int, most: int = 24) -> str:
-        """Return the lower-case text that leads up to a position."""
+        """Return the lower-case text right before a position."""
         return self.lower[max(0, at - most) : at]
 
 
-class Found(NamedTuple):
+class TimeMatch(NamedTuple):
     """An expression in a text, from ``at`` to before ``stop``, and the days it means."""
 
     at: int
     stop: int
     days: Days
-    weekday: int | None = None  # of a weekday whose week was not said
-    in_year: Yearly | None = None  # of a date whose year was not said
+    weekday: int | None = None  # for a weekday without its week
+    in_year: Yearly | None = None  # for a date without its year
 
 
 Match: TypeAlias = re.Match[str]
-Resolve: TypeAlias = Callable[[Match, Text], Found | Days | None]
+Resolve: TypeAlias = Callable[[Match, DatedText], TimeMatch | Days | None]
 
 
 class Grammar:
-    """Patterns with the rules that resolve them; the first that matches at a place wins.
+    """Patterns with the rules that resolve them; at each position the first match wins.
 
-    All patterns are tried in one pass, without their names; the one that matched is then matched
-    by itself for its parts. The patterns must be of bounded length: then a pass is linear.
-    ``gate`` is a pattern of no length that holds wherever one of the others begins: it makes the
-    pass quick.
+    All patterns are tried in one pass, without group names; the one that matched is then matched
+    alone for its groups. Patterns must have a bounded length, which makes the pass linear. ``gate``
+    is a zero-width pattern that matches wherever one of the others can begin; it makes the pass
+    fast.
     """
 
     def __init__(
@@ -56,19 +56,19 @@ class Grammar:
             f"{gate}(?:{'|'.join(f'({pattern})' for pattern in unnamed)})", flags
         )
 
-    def find(self, source: str, text: Text) -> Iterator[Found]:
-        """Yield what is resolved in the source, which is the text in some spelling."""
+    def find(self, source: str, text: DatedText) -> Iterator[TimeMatch]:
+        """Yield the resolved expressions in ``source``, which is the text in some spelling."""
         for match in self._any.finditer(source):
             assert match.lastindex is not None, "every pattern is a group"
             pattern, resolve = self._rules[match.lastindex - 1]
             parts = pattern.match(source, match.start())
             found = resolve(parts, text) if parts is not None else None
             if found is not None:
-                yield found if isinstance(found, Found) else Found(*match.span(), found)
+                yield found if isinstance(found, TimeMatch) else TimeMatch(*match.span(), found)
 
 
 def lowered(text: str) -> str:
-    """Return the text in lower case, with every character in its place."""
+    """Return the text in lower case, with every character at the same position."""
     lower = text.lower()
     if len(lower) != len(text):  # an İ became two characters
         lower = text.replace("İ", "I").lower()

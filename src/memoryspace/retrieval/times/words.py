@@ -21,7 +21,7 @@ _ALL_MONTHS = (
     ("november", "nov"),
     ("december", "dec"),
 )
-# In full and nothing else: "may" and "march" are verbs as well, "jan" and "mar" may be anything.
+# Only in full: "may" and "march" are verbs as well, "jan" and "mar" are ambiguous.
 PLAIN_MONTHS = frozenset(names[0] for names in _ALL_MONTHS) - {"march", "may"}
 MONTHS = {name: number for number, names in enumerate(_ALL_MONTHS, 1) for name in names}
 
@@ -87,7 +87,7 @@ def _any_of(words: Iterable[str]) -> str:
     return "|".join(sorted(words, key=len, reverse=True))
 
 
-# Before a number: not part of a longer one, of a word, a price or a version.
+# Before a number: it is not part of a longer one, of a word, a price or a version.
 FREE = r"(?<![\w.$€£¥#/:+-])(?<!\d,)(?<![$€£¥]\s)"
 MONTH = rf"(?P<month>{_any_of(MONTHS)})\b(?:\.(?=\d)|(?<!\w{{5}})\.)?"  # "Oct. 5", "April.2023"
 WEEKDAY = rf"(?P<weekday>{_any_of(WEEKDAYS)})\b"
@@ -114,15 +114,15 @@ _LEADING = (
     "mid late last next previous past coming upcoming this other back dated"
 )
 
-# Whatever the rules match has a digit, or one of the triggers, or an everyday word together with
-# one of those that make it a time.
+# Every match of the rules has a digit, or a trigger, or an everyday word together with a leading
+# word that makes it a time.
 EVERYDAY = frozenset(_EVERYDAY.split())
 LEADING = frozenset(_LEADING.split())
 TRIGGERS = frozenset([*MONTHS, *WEEKDAYS, *SEASONS, *_OTHERS.split()]) - EVERYDAY
 
 
 def in_words(quantity: str) -> tuple[int, int]:
-    """Return the least and the most that a quantity means."""
+    """Return the least and the greatest number that a quantity means."""
     if quantity.isdigit():
         return int(quantity), int(quantity)
     if quantity in _NUMBERS:

@@ -31,7 +31,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, array
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.sql import ColumnElement, CompoundSelect, Select
 
-from ....retrieval.ranking.asking import Question
+from ....retrieval.ranking.asking import ParsedQuestion
 from ....retrieval.ranking.pool import REACH
 from ....store.codec import MARK_SEPARATOR
 from ....store.sql.rows import COLUMNS
@@ -126,7 +126,7 @@ class CandidateQueries:
         return {row[0]: -row[1] for row in await self._on.execute(query)}
 
     async def requested(
-        self, question: Question, terms: Sequence[QueryTerm] | None, most: int
+        self, question: ParsedQuestion, terms: Sequence[QueryTerm] | None, most: int
     ) -> list[int]:
         """Return the newest rows requested other than by words: instructions, days, speakers.
 

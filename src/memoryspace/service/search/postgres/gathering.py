@@ -11,7 +11,7 @@ from ....record import Record
 from ....retrieval import Entry
 from ....retrieval.conditions import refusal
 from ....retrieval.personal.reader import READ
-from ....retrieval.ranking.asking import Question
+from ....retrieval.ranking.asking import ParsedQuestion
 from ....store.sql.rows import record_of
 from ..contract import EntryOf, Query
 from .candidates import CandidateQueries
@@ -29,7 +29,7 @@ class ParsedQuery:
 
     user: str
     query: Query
-    question: Question
+    question: ParsedQuestion
     speakers: Sequence[str]
     vector: Floats | None
     space: str  # the space of the vector
