@@ -45,7 +45,7 @@ _UNPRINTABLE = {"Cc", "Cs"}  # control characters and lone surrogates
 class Scope(Struct, frozen=True):
     """The owner of records: a user, and one of the user's sessions or all of them.
 
-    Args:
+    Attributes:
         user: The user's id.
         session: The session's id; None means all sessions of the user.
 
@@ -75,7 +75,7 @@ class Record(Struct, frozen=True, gc=False):  # no value refers to a record, so 
     The store sets ``seq`` and ``session``. ``seq`` grows over all sessions, so "after seq N" finds
     what is new.
 
-    Args:
+    Attributes:
         id: Unique in its session.
         value: The item itself: a ``Msg``, a string, a dict or a list.
         text: What a search sees of it.
@@ -107,7 +107,7 @@ class Record(Struct, frozen=True, gc=False):  # no value refers to a record, so 
 class Where(Struct, frozen=True, kw_only=True):
     """A filter for records. Every field narrows the selection; the default selects everything.
 
-    Args:
+    Attributes:
         ids: Only these ids. Ids that no record can have match nothing.
         kind: Only this kind.
         marks: Only records with at least one of these marks.

@@ -53,9 +53,10 @@ class Compactor:
         summariser: Writes summaries; ``ExtractiveSummary`` by default, and also if this one fails.
         steps: Choose what leaves, one after another; see ``memoryspace.context.steps``.
 
-    Example:
-        >>> compactor = Compactor(Limits(budget=8000))
-        >>> messages, pages, report = await compactor.compact(history)
+    Example::
+
+        compactor = Compactor(Limits(budget=8000))
+        messages, pages, report = await compactor.compact(history)
     """
 
     def __init__(

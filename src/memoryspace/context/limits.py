@@ -18,7 +18,7 @@ def big_result(budget: int) -> int:
 class Limits(Struct, frozen=True, kw_only=True):
     """How much of a history may stay resident.
 
-    Args:
+    Attributes:
         budget: The tokens from which a history is compacted.
         low_water: The share of the budget it is compacted to. The next compaction is then far
             away, and the beginning of the prompt stays the same in between.

@@ -43,9 +43,10 @@ class Meter:
         formatter: Formats messages as the model's provider receives them. Without it, role and
             plain text are counted.
 
-    Example:
-        >>> meter = Meter(OpenAITokenCounter("gpt-4o"), OpenAIChatFormatter())
-        >>> tokens = sum(await meter.costs(messages))
+    Example::
+
+        meter = Meter(OpenAITokenCounter("gpt-4o"), OpenAIChatFormatter())
+        tokens = sum(await meter.costs(messages))
     """
 
     def __init__(

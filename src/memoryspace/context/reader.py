@@ -35,9 +35,10 @@ class PageReader:
             that the archive belongs to.
         max_characters: The most that one call returns.
 
-    Example:
-        >>> reader = PageReader(archive)
-        >>> read_memory, search_memory = reader.tools
+    Example::
+
+        reader = PageReader(archive)
+        read_memory, search_memory = reader.tools
     """
 
     def __init__(

@@ -55,9 +55,10 @@ class AsyncMemoryManager(Closing, Generic[M]):
     Args:
         manager: The space to change. ``close`` closes it.
 
-    Example:
-        >>> async with AsyncMemoryManager(MemoryManager(1 << 20, folder="space")) as space:
-        ...     note = await space.store({"text": "Ann is allergic to peanuts"})
+    Example::
+
+        async with AsyncMemoryManager(MemoryManager(1 << 20, folder="space")) as space:
+            note = await space.store({"text": "Ann is allergic to peanuts"})
     """
 
     def __init__(self, manager: M) -> None:

@@ -40,10 +40,11 @@ class ObjectHandles:
     Args:
         manager: The space. ``lock`` is its lock, to hold around everything else.
 
-    Example:
-        >>> objects = ObjectHandles(space)
-        >>> with objects.lock:
-        ...     (new,) = objects.insert([NewObject({"n": 2})], free=[old.handle])
+    Example::
+
+        objects = ObjectHandles(space)
+        with objects.lock:
+            (new,) = objects.insert([NewObject({"n": 2})], free=[old.handle])
     """
 
     __slots__ = ("_engine", "lock")

@@ -45,9 +45,10 @@ def at(space: MemoryManager, *, lsn: int | None = None, time: float | None = Non
     Raises:
         InvalidInput: The space keeps no past, or not that far back.
 
-    Example:
-        >>> with at(space, lsn=41) as past:
-        ...     plan = past.load("plan")
+    Example::
+
+        with at(space, lsn=41) as past:
+            plan = past.load("plan")
     """
     return PastSpace(past_of(space.engine, lsn, time))
 

@@ -32,9 +32,10 @@ class Quotas:
     Raises:
         InvalidInput: A limit is not a whole number of 0 or more.
 
-    Example:
-        >>> quotas = Quotas({"ann": 1 << 20}, default=1 << 16)
-        >>> space = MemoryManager(1 << 24, quotas=quotas)
+    Example::
+
+        quotas = Quotas({"ann": 1 << 20}, default=1 << 16)
+        space = MemoryManager(1 << 24, quotas=quotas)
     """
 
     by_tenant: Mapping[str, int] = field(default_factory=dict)
@@ -71,8 +72,9 @@ class Runtime:
     Raises:
         InvalidInput: ``pause`` is not above 0.
 
-    Example:
-        >>> space = MemoryManager(1 << 20, runtime=Runtime(clock=lambda: 0.0, pause=0.005))
+    Example::
+
+        space = MemoryManager(1 << 20, runtime=Runtime(clock=lambda: 0.0, pause=0.005))
     """
 
     clock: Callable[[], float] = time.time

@@ -62,9 +62,10 @@ class MemoryProfiler(ClosingNow):
         InvalidInput: ``run_id`` is empty.
         StoreUnavailable: The file cannot be opened.
 
-    Example:
-        >>> with MemoryProfiler("run-1", "profiles") as profiler:
-        ...     profiler.attach(space.events)
+    Example::
+
+        with MemoryProfiler("run-1", "profiles") as profiler:
+            profiler.attach(space.events)
     """
 
     def __init__(

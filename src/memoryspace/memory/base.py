@@ -54,8 +54,9 @@ class MemoryBase(StateModule, Closing, ABC):
             TypeError: ``memories`` holds something other than ``Msg``.
             InvalidInput: An id or mark cannot be used, or the two options contradict each other.
 
-        Example:
-            >>> await memory.add(Msg("Alice", "Plan a garden.", "user"), marks="goal")
+        Example::
+
+            await memory.add(Msg("Alice", "Plan a garden.", "user"), marks="goal")
         """
 
     @abstractmethod
@@ -116,8 +117,9 @@ class MemoryBase(StateModule, Closing, ABC):
         Returns:
             How many messages changed.
 
-        Example:
-            >>> await memory.update_messages_mark("archived", "compressed")
+        Example::
+
+            await memory.update_messages_mark("archived", "compressed")
         """
 
     async def delete_by_mark(self, mark: str | list[str]) -> int:

@@ -37,9 +37,10 @@ class InMemoryMemory(StoredMemory):
         user_id: The user the messages belong to.
         session_id: The session of the user.
 
-    Example:
-        >>> memory = InMemoryMemory()
-        >>> await memory.add(Msg("Alice", "Plan a garden.", "user"))
+    Example::
+
+        memory = InMemoryMemory()
+        await memory.add(Msg("Alice", "Plan a garden.", "user"))
     """
 
     def __init__(

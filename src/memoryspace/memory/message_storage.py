@@ -20,8 +20,9 @@ _LOAN = Loan()  # loans are not tracked here: each read lends anew
 class MessageStorageBase(Running, ABC):
     """A list of messages. Messages are copied in, and the caller may change what is returned.
 
-    Example:
-        >>> memory = MemoryWithCompress(chat_history_storage=MyStorage())
+    Example::
+
+        memory = MemoryWithCompress(chat_history_storage=MyStorage())
     """
 
     @abstractmethod

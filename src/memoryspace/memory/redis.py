@@ -29,9 +29,10 @@ class RedisMemory(StoredMemory):
         client: A client to use instead; it is never closed.
         **kwargs: Further options of the client that is created.
 
-    Example:
-        >>> memory = RedisMemory("garden", "alice", connection_pool=pool, key_ttl=3600)
-        >>> await memory.add(Msg("Alice", "Plan a garden.", "user"))
+    Example::
+
+        memory = RedisMemory("garden", "alice", connection_pool=pool, key_ttl=3600)
+        await memory.add(Msg("Alice", "Plan a garden.", "user"))
     """
 
     def __init__(

@@ -65,9 +65,10 @@ class ReMeShortTermMemory(Running, MemoryWrapper):
     Raises:
         InvalidInput: An argument is of the wrong type, out of range or not supported.
 
-    Example:
-        >>> memory = ReMeShortTermMemory(model, max_total_tokens=20_000, store_dir="./store")
-        >>> messages = await memory.get_memory()
+    Example::
+
+        memory = ReMeShortTermMemory(model, max_total_tokens=20_000, store_dir="./store")
+        messages = await memory.get_memory()
     """
 
     def __init__(

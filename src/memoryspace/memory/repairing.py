@@ -28,9 +28,10 @@ async def repair_memory(memory: MemoryBase) -> tuple[Repair, ...]:
     Returns:
         What was repaired.
 
-    Example:
-        >>> for repair in await repair_memory(memory):
-        ...     print(repair.trouble, repair.tool_id)
+    Example::
+
+        for repair in await repair_memory(memory):
+            print(repair.trouble, repair.tool_id)
     """
     missing = missing_results((await memory.read_pages()).messages)
     if missing:

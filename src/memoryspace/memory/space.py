@@ -28,9 +28,10 @@ class SpaceMemory(StoredMemory):
         hot_capacity: Bytes of the hot tier.
         durability: When writes reach the disk.
 
-    Example:
-        >>> async with SpaceMemory("./memory", "garden", "alice") as memory:
-        ...     await memory.add(Msg("Alice", "Plan a garden.", "user"))
+    Example::
+
+        async with SpaceMemory("./memory", "garden", "alice") as memory:
+            await memory.add(Msg("Alice", "Plan a garden.", "user"))
     """
 
     def __init__(

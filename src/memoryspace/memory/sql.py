@@ -40,9 +40,10 @@ class AsyncSQLAlchemyMemory(StoredMemory):
     Raises:
         InvalidInput: The first argument is a URL instead of an engine.
 
-    Example:
-        >>> engine = create_async_engine("sqlite+aiosqlite:///memory.db")
-        >>> memory = AsyncSQLAlchemyMemory(engine, user_id="alice", session_id="garden")
+    Example::
+
+        engine = create_async_engine("sqlite+aiosqlite:///memory.db")
+        memory = AsyncSQLAlchemyMemory(engine, user_id="alice", session_id="garden")
     """
 
     MessageTable = MessageTable

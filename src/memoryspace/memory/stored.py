@@ -51,8 +51,9 @@ class StoredMemory(MemoryBase):
     Raises:
         InvalidInput: ``scope`` has no session.
 
-    Example:
-        >>> memory = StoredMemory(MyStore(), Scope("alice", "garden"))
+    Example::
+
+        memory = StoredMemory(MyStore(), Scope("alice", "garden"))
     """
 
     def __init__(self, store: Store, scope: Scope) -> None:

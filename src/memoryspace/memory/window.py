@@ -55,9 +55,10 @@ class ContextWindow:
     Raises:
         InvalidInput: ``compactor`` is none of these.
 
-    Example:
-        >>> window = ContextWindow(memory, 8000)
-        >>> messages = await window.messages()
+    Example::
+
+        window = ContextWindow(memory, 8000)
+        messages = await window.messages()
     """
 
     def __init__(self, memory: MemoryBase, compactor: Compactor | Limits | int) -> None:

@@ -55,9 +55,10 @@ class MemoryWithCompress(TwoListMemory):
     Raises:
         InvalidInput: An argument is of the wrong type or out of range.
 
-    Example:
-        >>> memory = MemoryWithCompress(model, max_token=8000, token_counter=counter)
-        >>> messages = await memory.get_memory(recent_n=20)
+    Example::
+
+        memory = MemoryWithCompress(model, max_token=8000, token_counter=counter)
+        messages = await memory.get_memory(recent_n=20)
     """
 
     def __init__(

@@ -53,8 +53,8 @@ class PlanNotebook(StateModule):
         plan_to_hint: Makes the hint that the model sees at each step.
 
     Example:
-        >>> [tool.__name__ for tool in PlanNotebook().list_tools()][:2]
-        ['create_plan', 'update_subtask_state']
+        >>> PlanNotebook(max_subtasks=5)
+        PlanNotebook(no plan)
     """
 
     def __init__(

@@ -86,9 +86,10 @@ class SlidingWindowMemory(BaselineMemory):
     Args:
         max_items: The most items to keep.
 
-    Example:
-        >>> memory = SlidingWindowMemory(100)
-        >>> memory.store("tea at five")
+    Example::
+
+        memory = SlidingWindowMemory(100)
+        memory.store("tea at five")
     """
 
     def _victim(self, arrival: int) -> int:

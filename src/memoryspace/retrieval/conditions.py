@@ -50,8 +50,9 @@ class Item(Struct, frozen=True):
         TypeError: If ``key`` is not a str.
         InvalidInput: If there is no such operator, or it cannot take the value.
 
-    Example:
-        >>> recall.search("tea", only=Item("stars", "gte", 4))
+    Example::
+
+        recall.search("tea", only=Item("stars", "gte", 4))
     """
 
     key: str

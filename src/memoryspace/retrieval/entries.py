@@ -72,8 +72,9 @@ class Entry(Struct, frozen=True, gc=False):  # no field can lead back to the ent
             serves as an index over its sources.
         subject: Whom it is about: ``"user"``, or ``"user/sister clara"``.
 
-    Example:
-        >>> Entry("1", "I moved to Lisbon.", session="may", speaker="Bob", time=1_683_550_060.0)
+    Example::
+
+        Entry("1", "I moved to Lisbon.", session="may", speaker="Bob", time=1_683_550_060.0)
     """
 
     id: str
@@ -113,8 +114,9 @@ class Only(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
         TypeError: If a field has the wrong type.
         InvalidInput: If a time is not a number, or a metadata value is not plain.
 
-    Example:
-        >>> recall.search("Lisbon", only=Only(session="june", role="user"))
+    Example::
+
+        recall.search("Lisbon", only=Only(session="june", role="user"))
     """
 
     ids: frozenset[str] | None = None

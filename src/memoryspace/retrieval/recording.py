@@ -73,10 +73,11 @@ def record(
 
     The arguments are those of ``Recall.search``. ``now`` is required, so that a replay is the same.
 
-    Example:
-        >>> taken = record(recall, "Who moved to Lisbon?", now=1_700_000_000.0)
-        >>> replay(recall, taken).is_same
-        True
+    Example::
+
+        taken = record(recall, "Who moved to Lisbon?", now=1_700_000_000.0)
+        replay(recall, taken).is_same
+        # True
     """
     hits = recall.search(question, top_k, only=only, now=now)
     embedder = recall.vectors.embedder

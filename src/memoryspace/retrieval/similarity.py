@@ -78,10 +78,11 @@ class SimilarityRetriever(Generic[_Object]):
         InvalidInput: If both are given.
         TypeError: If what is given lacks its method.
 
-    Example:
-        >>> retriever = SimilarityRetriever()
-        >>> retriever.index(obj)  # anything with an id and a payload
-        >>> retriever.query("tea in Lisbon", top_k=3)
+    Example::
+
+        retriever = SimilarityRetriever()
+        retriever.index(obj)  # anything with an id and a payload
+        retriever.query("tea in Lisbon", top_k=3)
     """
 
     def __init__(

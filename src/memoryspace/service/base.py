@@ -42,9 +42,10 @@ class MemoryService(Observed, Running, ABC):
     comes back in the form it was given, as a copy. ``async with`` starts and stops the service.
     Each call of a public method is an operation that listeners on ``events`` are notified of.
 
-    Example:
-        >>> async with InMemoryMemoryService() as service:
-        ...     await service.add_memory("ann", ["I live in Oslo"])
+    Example::
+
+        async with InMemoryMemoryService() as service:
+            await service.add_memory("ann", ["I live in Oslo"])
     """
 
     operations = "service"
@@ -233,9 +234,10 @@ class MemoryService(Observed, Running, ABC):
             NotStarted: The service is not running.
             InvalidInput: A filter is unknown or an argument is not valid.
 
-        Example:
-            >>> [hit] = await service.search("ann", "Where does Ann live?", top_k=1)
-            >>> print(hit.score, hit.memory.text)
+        Example::
+
+            [hit] = await service.search("ann", "Where does Ann live?", top_k=1)
+            print(hit.score, hit.memory.text)
         """
         self._not_offered("search")
 

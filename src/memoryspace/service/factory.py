@@ -35,9 +35,10 @@ _EMBEDDERS: Mapping[str, Callable[[], Any]] = {
 class MemoryServiceFactory:
     """Creates services by name. Add your own backends with ``register_backend``.
 
-    Example:
-        >>> service = await MemoryServiceFactory.create("sql", bind="sqlite:///memories.db")
-        >>> await service.stop()
+    Example::
+
+        service = await MemoryServiceFactory.create("sql", bind="sqlite:///memories.db")
+        await service.stop()
     """
 
     _own: ClassVar[dict[str, Maker]] = {}

@@ -18,9 +18,10 @@ class InMemoryMemoryService(StoredMemoryService):
         deriver: A single deriver, short for ``derivers=[deriver]``.
         derivers: What makes memories from messages, such as ``PersonalDeriver()``.
 
-    Example:
-        >>> async with InMemoryMemoryService() as service:
-        ...     await service.add_memory("ann", ["I live in Oslo"])
+    Example::
+
+        async with InMemoryMemoryService() as service:
+            await service.add_memory("ann", ["I live in Oslo"])
     """
 
     def __init__(

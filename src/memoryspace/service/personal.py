@@ -26,10 +26,11 @@ class PersonalMemoryService(StoredMemoryService):
         search: Where the index is, as in ``StoredMemoryService``.
         settings: How to search, what to accept and how long to keep it.
 
-    Example:
-        >>> async with PersonalMemoryService() as service:
-        ...     await service.add_memory("ann", ["I moved to Oslo"])
-        ...     print(await service.facts("ann"))
+    Example::
+
+        async with PersonalMemoryService() as service:
+            await service.add_memory("ann", ["I moved to Oslo"])
+            print(await service.facts("ann"))
     """
 
     def __init__(

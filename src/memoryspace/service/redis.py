@@ -35,9 +35,10 @@ class RedisMemoryService(StoredMemoryService):
         deriver: A single deriver, short for ``derivers=[deriver]``.
         derivers: What makes memories from messages, such as ``PersonalDeriver()``.
 
-    Example:
-        >>> async with RedisMemoryService("redis://localhost:6379/0") as service:
-        ...     await service.add_memory("ann", ["I live in Oslo"])
+    Example::
+
+        async with RedisMemoryService("redis://localhost:6379/0") as service:
+            await service.add_memory("ann", ["I live in Oslo"])
     """
 
     def __init__(

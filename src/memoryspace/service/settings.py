@@ -21,7 +21,7 @@ MAX_INDEXED = 1 << 30  # bytes
 class ServiceSettings(Struct, frozen=True, kw_only=True):
     """How a service searches, what it accepts, and how long it keeps it.
 
-    Args:
+    Attributes:
         embedder: What embeds text; ``"best"`` takes the best one installed, ``None`` searches by
             words alone. As in ``Recall``, like ``ranking``, ``reranker`` and ``zone``.
         keep_vectors: Embed new memories in the background and store their vectors, if the store
@@ -48,9 +48,10 @@ class ServiceSettings(Struct, frozen=True, kw_only=True):
         InvalidInput: A number or ``secrets`` is out of range.
         TypeError: An embedder is not an ``Embedder``.
 
-    Example:
-        >>> settings = ServiceSettings(ttl_seconds=30 * 86400, secrets="mask")
-        >>> service = InMemoryMemoryService(settings=settings)
+    Example::
+
+        settings = ServiceSettings(ttl_seconds=30 * 86400, secrets="mask")
+        service = InMemoryMemoryService(settings=settings)
     """
 
     embedder: Embedder | Literal["best"] | None = "best"

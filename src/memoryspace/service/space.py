@@ -24,9 +24,10 @@ class SpaceMemoryService(StoredMemoryService):
         deriver: A single deriver, short for ``derivers=[deriver]``.
         derivers: What makes memories from messages, such as ``PersonalDeriver()``.
 
-    Example:
-        >>> async with SpaceMemoryService("memories") as service:
-        ...     await service.add_memory("ann", ["I live in Oslo"])
+    Example::
+
+        async with SpaceMemoryService("memories") as service:
+            await service.add_memory("ann", ["I live in Oslo"])
     """
 
     def __init__(

@@ -26,9 +26,10 @@ class SQLMemoryService(StoredMemoryService):
         deriver: A single deriver, short for ``derivers=[deriver]``.
         derivers: What makes memories from messages, such as ``PersonalDeriver()``.
 
-    Example:
-        >>> async with SQLMemoryService("sqlite:///memories.db") as service:
-        ...     await service.add_memory("ann", ["I live in Oslo"])
+    Example::
+
+        async with SQLMemoryService("sqlite:///memories.db") as service:
+            await service.add_memory("ann", ["I live in Oslo"])
     """
 
     def __init__(

@@ -72,9 +72,10 @@ class StoredMemoryService(Trajectories, ToolCalls):
         searcher: A searcher of your own, used instead of ``search``.
         is_personal: Whether the service is personal; by default the derivers decide.
 
-    Example:
-        >>> async with StoredMemoryService("sqlite:///memories.db") as service:
-        ...     await service.add_memory("ann", ["I live in Oslo"])
+    Example::
+
+        async with StoredMemoryService("sqlite:///memories.db") as service:
+            await service.add_memory("ann", ["I live in Oslo"])
     """
 
     def __init__(

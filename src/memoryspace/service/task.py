@@ -27,9 +27,10 @@ class TaskMemoryService(StoredMemoryService):
         search: Where the index is, as in ``StoredMemoryService``.
         settings: How to search, what to accept and how long to keep it.
 
-    Example:
-        >>> async with TaskMemoryService() as service:
-        ...     await service.add_trajectory("ann", ["Book a train", "Booked."], score=1.0)
+    Example::
+
+        async with TaskMemoryService() as service:
+            await service.add_trajectory("ann", ["Book a train", "Booked."], score=1.0)
     """
 
     def __init__(

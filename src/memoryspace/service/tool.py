@@ -26,9 +26,10 @@ class ToolMemoryService(StoredMemoryService):
         search: Where the index is, as in ``StoredMemoryService``.
         settings: How to search, what to accept and how long to keep it.
 
-    Example:
-        >>> async with ToolMemoryService() as service:
-        ...     print(await service.guidelines("ann", "web_search"))
+    Example::
+
+        async with ToolMemoryService() as service:
+            print(await service.guidelines("ann", "web_search"))
     """
 
     def __init__(

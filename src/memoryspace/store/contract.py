@@ -77,9 +77,10 @@ class Store(Observed, Closing, ABC):
         clock: Returns the current time in seconds since the epoch.
         events: The stream to emit events on; a new one by default.
 
-    Example:
-        >>> async with open_store("memory:") as store:
-        ...     await store.append(Scope("alice", "s1"), [Record("r1", "Tea.", kind="note")])
+    Example::
+
+        async with open_store("memory:") as store:
+            await store.append(Scope("alice", "s1"), [Record("r1", "Tea.", kind="note")])
     """
 
     operations = "store"

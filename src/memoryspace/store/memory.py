@@ -49,10 +49,11 @@ class MemoryStore(Store):
         clock: Returns the current time in seconds since the epoch.
         events: The stream to emit events on; a new one by default.
 
-    Example:
-        >>> store = MemoryStore()
-        >>> await store.append(Scope("alice", "s1"), [Record("r1", "Tea.", kind="note")])
-        ['r1']
+    Example::
+
+        store = MemoryStore()
+        await store.append(Scope("alice", "s1"), [Record("r1", "Tea.", kind="note")])
+        # ['r1']
     """
 
     def __init__(self, *, clock: Clock = time.time, events: EventStream | None = None) -> None:

@@ -53,9 +53,10 @@ def open_store(
         MissingExtra: The package that the backend needs is not installed.
         TypeError: The address is neither a string nor a path.
 
-    Example:
-        >>> async with open_store("sqlite:///memory.db") as store:
-        ...     print(await store.count(Scope("alice")))
+    Example::
+
+        async with open_store("sqlite:///memory.db") as store:
+            print(await store.count(Scope("alice")))
     """
     if not isinstance(address, str):
         return _folder(address, clock, events)

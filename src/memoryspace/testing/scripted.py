@@ -45,9 +45,10 @@ class ScriptedModel(ChatModelBase):
     Raises:
         ModelFailed: On a call, if there are no lines left.
 
-    Example:
-        >>> model = ScriptedModel("Hello!", ModelFailed("down"))
-        >>> response = await model([{"role": "user", "content": "Hi"}])
+    Example::
+
+        model = ScriptedModel("Hello!", ModelFailed("down"))
+        response = await model([{"role": "user", "content": "Hi"}])
     """
 
     def __init__(self, *lines: Line, stream: bool = False, model_name: str = "scripted") -> None:

@@ -16,10 +16,11 @@ class ManualClock:
     Args:
         now: The initial time in seconds since the epoch.
 
-    Example:
-        >>> clock = ManualClock()
-        >>> store = MemoryStore(clock=clock)
-        >>> clock.advance(60)
+    Example::
+
+        clock = ManualClock()
+        store = MemoryStore(clock=clock)
+        clock.advance(60)
     """
 
     def __init__(self, now: float = 1_700_000_000.0) -> None:
@@ -45,9 +46,10 @@ def capture(events: EventStream, *names: str) -> Iterator[list[Event]]:
     Returns:
         A context manager that gives the list of events, which grows inside the block.
 
-    Example:
-        >>> with capture(store.events, "operation") as seen:
-        ...     await store.count(Scope("alice"))
+    Example::
+
+        with capture(store.events, "operation") as seen:
+            await store.count(Scope("alice"))
     """
     collected: list[Event] = []
     unsubscribe = events.subscribe(collected.append, *names)

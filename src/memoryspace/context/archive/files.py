@@ -59,9 +59,10 @@ class FileArchive(Archive):
     Raises:
         InvalidInput: ``user_id`` or ``session_id`` is not a non-empty string.
 
-    Example:
-        >>> archive = FileArchive("./archive", "alice", "garden", max_bytes=10_000_000)
-        >>> compactor = Compactor(Limits(budget=8000), archive=archive)
+    Example::
+
+        archive = FileArchive("./archive", "alice", "garden", max_bytes=10_000_000)
+        compactor = Compactor(Limits(budget=8000), archive=archive)
     """
 
     def __init__(

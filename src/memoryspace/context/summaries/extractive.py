@@ -28,8 +28,9 @@ class ExtractiveSummary:
 
     It needs no model and never fails.
 
-    Example:
-        >>> text = await ExtractiveSummary()("", messages, 200)
+    Example::
+
+        text = await ExtractiveSummary()("", messages, 200)
     """
 
     async def __call__(self, earlier: str, messages: Sequence[Msg], max_tokens: int) -> str:

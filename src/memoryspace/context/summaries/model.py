@@ -62,9 +62,10 @@ class ModelSummary:
         ModelFailed: When called: the model gave no usable answer.
         TimeoutError: When called: the model took longer than ``timeout``.
 
-    Example:
-        >>> summariser = ModelSummary(model, timeout=30)
-        >>> compactor = Compactor(Limits(budget=8000), summariser=summariser)
+    Example::
+
+        summariser = ModelSummary(model, timeout=30)
+        compactor = Compactor(Limits(budget=8000), summariser=summariser)
     """
 
     def __init__(

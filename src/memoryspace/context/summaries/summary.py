@@ -27,10 +27,11 @@ _ENDS = re.compile(r"(?<=[.!?。！？…\n])")
 class Summariser(Protocol):
     """Merges messages that leave the context into the earlier summary.
 
-    Example:
-        >>> async def headlines(earlier, messages, max_tokens):
-        ...     return " ".join([earlier, *(str(msg.content)[:80] for msg in messages)])
-        >>> compactor = Compactor(Limits(budget=8000), summariser=headlines)
+    Example::
+
+        async def headlines(earlier, messages, max_tokens):
+            return " ".join([earlier, *(str(msg.content)[:80] for msg in messages)])
+        compactor = Compactor(Limits(budget=8000), summariser=headlines)
     """
 
     async def __call__(self, earlier: str, messages: Sequence[Msg], max_tokens: int) -> str:

@@ -37,8 +37,9 @@ class Durability:
         salvage: Open a journal that lost records in the middle, or a cold tier that lost pages,
             with what is left. Reading an object whose bytes are gone raises ``CorruptData``.
 
-    Example:
-        >>> space = MemoryManager(1 << 20, folder="space", durability=Durability(sync="group:5"))
+    Example::
+
+        space = MemoryManager(1 << 20, folder="space", durability=Durability(sync="group:5"))
     """
 
     sync: SyncPolicy | str = ALWAYS

@@ -33,9 +33,10 @@ class Tiering:
     Raises:
         InvalidInput: A value is out of range.
 
-    Example:
-        >>> tiering = Tiering(paging_strategy="sieve", flush_interval=None)
-        >>> space = TieredMemoryManager(1 << 20, tiering=tiering)
+    Example::
+
+        tiering = Tiering(paging_strategy="sieve", flush_interval=None)
+        space = TieredMemoryManager(1 << 20, tiering=tiering)
     """
 
     hot_reserve_ratio: float = 0.25

@@ -31,10 +31,11 @@ class Generations:
     Args:
         exact_up_to: Passed on to each ``DenseIndex``.
 
-    Example:
-        >>> generations = Generations()
-        >>> generations.begin("model-1", dimensions=384)  # the first one serves at once
-        >>> generations.add("model-1", 7, vector)
+    Example::
+
+        generations = Generations()
+        generations.begin("model-1", dimensions=384)  # the first one serves at once
+        generations.add("model-1", 7, vector)
     """
 
     def __init__(self, *, exact_up_to: int = EXACT_UP_TO) -> None:

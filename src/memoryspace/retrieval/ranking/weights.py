@@ -44,9 +44,10 @@ class Ranking(Struct, frozen=True, kw_only=True):
     Raises:
         InvalidInput: If a signal is unknown or a number out of range.
 
-    Example:
-        >>> ranking = default_ranking().without("instruction")
-        >>> recall.search("tea", ranking=ranking)
+    Example::
+
+        ranking = default_ranking().without("instruction")
+        recall.search("tea", ranking=ranking)
     """
 
     words: Mapping[str, float]

@@ -39,9 +39,10 @@ class Receipt(list[str]):
         pending: The derivers that still have work to do.
         failed: The derivers that gave up. A deriver that they do not concern is in none of these.
 
-    Example:
-        >>> receipt = await service.add_memory("ann", ["I live in Oslo"])
-        >>> [memory_id] = receipt
+    Example::
+
+        receipt = await service.add_memory("ann", ["I live in Oslo"])
+        [memory_id] = receipt
     """
 
     def __init__(

@@ -78,9 +78,10 @@ class RedisStore(Store):
     Raises:
         InvalidInput: The ``ttl`` is out of range.
 
-    Example:
-        >>> async with RedisStore("redis://localhost:6379/0", ttl=86_400) as store:
-        ...     await store.append(Scope("alice", "s1"), [Record("r1", "Tea.", kind="note")])
+    Example::
+
+        async with RedisStore("redis://localhost:6379/0", ttl=86_400) as store:
+            await store.append(Scope("alice", "s1"), [Record("r1", "Tea.", kind="note")])
     """
 
     def __init__(

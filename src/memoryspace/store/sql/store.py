@@ -68,9 +68,10 @@ class SQLStore(Store):
         InvalidInput: ``bind`` is of another type, or its database is not supported.
         MissingExtra: The database driver is not installed.
 
-    Example:
-        >>> async with SQLStore("sqlite:///memory.db") as store:
-        ...     await store.append(Scope("alice", "s1"), [Record("r1", "Tea.", kind="note")])
+    Example::
+
+        async with SQLStore("sqlite:///memory.db") as store:
+            await store.append(Scope("alice", "s1"), [Record("r1", "Tea.", kind="note")])
     """
 
     def __init__(

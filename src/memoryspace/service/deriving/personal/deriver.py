@@ -46,8 +46,9 @@ class PersonalDeriver:
     Raises:
         InvalidInput: ``insight_from`` is below 2 or ``attempts`` below 1.
 
-    Example:
-        >>> service = InMemoryMemoryService(derivers=[PersonalDeriver(insight_from=3)])
+    Example::
+
+        service = InMemoryMemoryService(derivers=[PersonalDeriver(insight_from=3)])
     """
 
     kinds = (FACT, INSIGHT)

@@ -52,8 +52,9 @@ class TaskDeriver:
         spending: Where to account for model calls.
         min_score: The score that a lesson must reach when the model checks it.
 
-    Example:
-        >>> service = InMemoryMemoryService(derivers=[TaskDeriver(model, min_score=0.7)])
+    Example::
+
+        service = InMemoryMemoryService(derivers=[TaskDeriver(model, min_score=0.7)])
     """
 
     name = AUTHOR

@@ -23,7 +23,7 @@ _MAX_NAME = 128
 class ToolCallResult(Struct, frozen=True, kw_only=True):
     """The result of one tool call.
 
-    Args:
+    Attributes:
         tool_name: The name of the tool, at most 128 characters.
         input: Its arguments, as a dict or as JSON text.
         output: What it returned.
@@ -36,9 +36,10 @@ class ToolCallResult(Struct, frozen=True, kw_only=True):
     Raises:
         InvalidInput: A value is out of range.
 
-    Example:
-        >>> call = ToolCallResult(tool_name="search", input={"q": "Oslo"}, output="3 hits")
-        >>> await service.add_tool_call_results("agent", [call])
+    Example::
+
+        call = ToolCallResult(tool_name="search", input={"q": "Oslo"}, output="3 hits")
+        await service.add_tool_call_results("agent", [call])
     """
 
     tool_name: str

@@ -54,8 +54,9 @@ class ToolDeriver:
         model: A chat model that words the guidelines; rules do so if it is ``None``.
         spending: Where to account for model calls.
 
-    Example:
-        >>> service = InMemoryMemoryService(derivers=[ToolDeriver(model)])
+    Example::
+
+        service = InMemoryMemoryService(derivers=[ToolDeriver(model)])
     """
 
     name = "tool memory"
