@@ -19,6 +19,7 @@ from msgspec.structs import replace as change
 from ...errors import ModelFailed, StoreError
 from ...loops import PerLoop, finish
 from ...record import Record, Scope, Where
+from ...retrying import Attempts, Backoff
 from ..search import Searcher
 from ..values.envelope import record_of
 from ..values.kinds import OUTBOX
@@ -46,8 +47,7 @@ from .known import KnownMemories
 
 logger = logging.getLogger(__name__)
 
-FIRST_PAUSE = 1.0  # seconds before a failed job is retried; doubles each time
-LONGEST_PAUSE = 300.0
+_BACKOFF = Backoff(first=1.0, longest=300.0, jitter=False)  # between attempts at a job
 ROUNDS = 10  # of deciding, while the memories of the job keep changing
 CANCEL_AGAIN = 0.5  # seconds
 AT_ONCE = 8  # users whose leftover jobs run concurrently
@@ -259,14 +259,12 @@ class Worker:
 
     async def _until_reached(self, work: Callable[[], Awaitable[T]]) -> T:
         """Run ``work``, retrying with backoff while the store cannot be reached."""
-        pause = FIRST_PAUSE
-        while True:
+        async for _ in Attempts(_BACKOFF):
             try:
                 return await work()
             except StoreError as error:
                 logger.warning("leftover jobs wait for the store: %s", error)
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE)
+        raise AssertionError("the attempts have no limit")
 
     async def _resume_user(self, user: str) -> None:
         stored = await self.jobs.of(Scope(user))
@@ -280,14 +278,15 @@ class Worker:
     async def _do_until_done(
         self, scope: Scope, job_id: str, attempted: Attempted, fresh: FreshJob | None
     ) -> None:
-        pause, outcome = FIRST_PAUSE, JobOutcome.LEFT
+        outcome = JobOutcome.LEFT
         try:
-            while (outcome := await self._attempt_in_turn(scope, job_id, fresh)) is JobOutcome.LEFT:
+            async for _ in Attempts(_BACKOFF):
+                outcome = await self._attempt_in_turn(scope, job_id, fresh)
+                if outcome is not JobOutcome.LEFT:
+                    break
                 fresh = None
                 if not attempted.done():
                     attempted.set_result(outcome)
-                await asyncio.sleep(pause)
-                pause = min(2 * pause, LONGEST_PAUSE)
         finally:
             if not attempted.done():
                 attempted.set_result(outcome)

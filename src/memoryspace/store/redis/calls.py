@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import math
-import random
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import cache, partial
@@ -26,10 +25,10 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from ...errors import StoreBusy, StoreError, StoreUnavailable
 from ...loops import PerLoop
+from ...retrying import Attempts, Backoff
 
 T = TypeVar("T")
-MAX_ATTEMPTS = 10
-BACKOFF_SECONDS = 0.005
+_BACKOFF = Backoff(first=0.01, longest=2.56, attempts=10)
 # Within this time a change may be sent again. Its answer is stored for longer, so that a second
 # request that is slow to arrive still finds the answer to the first.
 REPEATED_WITHIN = 20.0
@@ -146,8 +145,8 @@ async def call(send: Callable[[], Awaitable[T]], *, repeatable: bool) -> T:
     If ``repeatable``, also retry once after a lost connection: the server may have restarted since
     a pooled connection was last used.
     """
-    may_be_lost = repeatable
-    for attempt in range(1, MAX_ATTEMPTS + 1):
+    may_be_lost, tries = repeatable, Attempts(_BACKOFF)
+    async for _ in tries:
         try:
             return await send()
         except Exception as error:
@@ -156,10 +155,9 @@ async def call(send: Callable[[], Awaitable[T]], *, repeatable: bool) -> T:
                 raise
             is_busy = isinstance(trouble, StoreBusy)
             is_lost = isinstance(trouble, StoreUnavailable)
-            if attempt == MAX_ATTEMPTS or not (is_busy or (is_lost and may_be_lost)):
+            if tries.is_last or not (is_busy or (is_lost and may_be_lost)):
                 raise trouble from error
             may_be_lost = may_be_lost and not is_lost
-        await asyncio.sleep(random.uniform(0, BACKOFF_SECONDS * 2**attempt))
     raise AssertionError("the loop above returns or raises")
 
 

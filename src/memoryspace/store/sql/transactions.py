@@ -9,9 +9,7 @@ waits for a model. A session bound to a connection has no engine and is always j
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import random
 import time
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias, TypeVar
@@ -20,6 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession, A
 
 from ...errors import InvalidInput, StoreBusy, StoreError, StoreUnavailable
 from ...loops import finish
+from ...retrying import Attempts, Backoff
 from ..remains import Remainder
 from .engines import (
     PoolState,
@@ -41,7 +40,8 @@ Work: TypeAlias = Callable[[AsyncConnection], Awaitable[T]]
 _HOSTS = Remainder("the database of the caller's session", "its transaction has ended")
 
 MAX_WAIT_SECONDS = 20.0
-BACKOFF_SECONDS = 0.01
+# Without a limit: the deadline is for locks alone. A lost connection is retried however late.
+_BACKOFF = Backoff(first=0.02, longest=0.64)
 
 
 class Transactions:
@@ -110,9 +110,7 @@ class Transactions:
 async def _on_its_own(engine: AsyncEngine, work: Work[T], *, writing: bool) -> T:
     """Run work in its own transaction; retry if that can help."""
     deadline = time.monotonic() + MAX_WAIT_SECONDS
-    attempt = 0
-    while True:
-        attempt += 1
+    async for attempt in Attempts(_BACKOFF):
         state = state_of(engine)
         try:
             await state.ensure_schema(engine)
@@ -128,7 +126,7 @@ async def _on_its_own(engine: AsyncEngine, work: Work[T], *, writing: bool) -> T
             elif not _may_pass(trouble, attempt, deadline):
                 raise trouble from error
             logger.debug("retrying after attempt %d: %s", attempt, trouble)
-        await asyncio.sleep(random.uniform(0, BACKOFF_SECONDS * 2 ** min(attempt, 6)))
+    raise AssertionError("the loop above returns or raises")
 
 
 async def _attempt(engine: AsyncEngine, state: PoolState, work: Work[T], *, writing: bool) -> T:

@@ -8,7 +8,6 @@ lags behind, is not used here.
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
@@ -19,6 +18,7 @@ from ...errors import CorruptData, StoreBusy
 from ...events import EventStream
 from ...loops import PerLoop, finish
 from ...record import EVERYTHING, Record, Scope, Where, as_marks
+from ...retrying import Attempts, Backoff
 from ..contract import Changes, Clock, Store, admit, session_of
 from ..users import (
     USERS_AT_ONCE,
@@ -34,8 +34,7 @@ from .rows import is_user, record_from, tenant_of, user_of
 from .table import LogTable
 from .writing import CommitWriter, ReadState, WritePlan
 
-MAX_ATTEMPTS = 50
-BACKOFF_SECONDS = 0.01
+_BACKOFF = Backoff(first=0.01, longest=0.1, attempts=50)
 _READS = 5  # attempts while selected records are being deleted
 
 
@@ -221,12 +220,11 @@ class TablestoreStore(Store):
         """Make a plan and execute it if the state is unchanged. Every write goes through here."""
         tenant = tenant_of(scope.user)
         async with self._lock_of(tenant):
-            for attempt in range(MAX_ATTEMPTS):
+            async for _ in Attempts(_BACKOFF):
                 ledger = await self._ledger(scope.user)
                 plan, seen = decide(ledger), self._seen(ledger)
                 if plan.is_idle or await finish(self._writer.execute(tenant, ledger, plan, seen)):
                     return plan.answer
-                await asyncio.sleep(random.uniform(0, BACKOFF_SECONDS * min(attempt + 1, 10)))
         raise StoreBusy(f"other writers of user {scope.user!r} were faster each time; try again")
 
     def _seen(self, ledger: UserLedger) -> ReadState:

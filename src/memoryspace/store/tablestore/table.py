@@ -31,6 +31,7 @@ from tablestore import (
 
 from ...errors import StoreBusy, StoreError
 from ...loops import PerLoop
+from ...retrying import Attempts, Backoff
 from .troubles import BUSY, already_exists, is_condition_failed, translated
 
 Columns: TypeAlias = list[tuple[str, Any]]
@@ -42,8 +43,8 @@ HEAD = 0
 MAX_ROWS = 200  # in one request
 MAX_BYTES = 3 * 1024 * 1024  # of 4 MiB; the rest is for names and numbers
 PART_BYTES = 1024 * 1024
-MAX_ATTEMPTS = 10
-BACKOFF_SECONDS = 0.02
+_COUNTING = Backoff(first=0.02, longest=0.16, attempts=10)
+_WRITING = Backoff(first=0.02, longest=5.12, attempts=10, jitter=False)
 
 _ANY = Condition(RowExistenceExpectation.IGNORE)
 _NEW = Condition(RowExistenceExpectation.EXPECT_NOT_EXIST)
@@ -76,12 +77,11 @@ class LogTable:
     async def reserve(self, count: int, above: int) -> int:
         """Reserve ``count`` consecutive numbers above ``above`` and return the first."""
         async with self._counter_lock.get():
-            for attempt in range(MAX_ATTEMPTS):
+            async for _ in Attempts(_COUNTING):
                 first = max(self._counted, above) + 1
                 if await self._set_counter(first + count - 1):
                     return first
                 self._counted = await self._read_counter()
-                await asyncio.sleep(BACKOFF_SECONDS * attempt)
         raise StoreBusy("other writers kept changing the counter for new records; try again")
 
     async def head(self, tenant: str) -> tuple[int, int] | None:
@@ -192,7 +192,7 @@ async def write_rows(client: Any, table: str, items: Sequence[Any]) -> None:
     """Write or delete rows in batches. A row may be written twice."""
     for batch in _batches(items):
         waiting = batch
-        for attempt in range(MAX_ATTEMPTS):
+        async for _ in Attempts(_WRITING):
             request = BatchWriteRowRequest()
             request.add(TableInBatchWriteRowItem(table, waiting))
             with translated():
@@ -204,7 +204,6 @@ async def write_rows(client: Any, table: str, items: Sequence[Any]) -> None:
             if not codes <= BUSY:
                 raise StoreError(f"Tablestore refused {len(failed)} rows: {sorted(codes)}")
             waiting = [waiting[each.index] for each in failed]
-            await asyncio.sleep(BACKOFF_SECONDS * 2**attempt)
         else:
             raise StoreBusy(f"Tablestore stayed too busy to write {len(waiting)} rows; try again")
 
