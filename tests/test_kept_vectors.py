@@ -14,7 +14,7 @@ from memoryspace.errors import OutOfSpace
 from memoryspace.kernel import MemoryManager, Quotas
 from memoryspace.record import Scope, Where
 from memoryspace.store import KeepsVectors, Kept
-from memoryspace.store.space_vectors import TAG
+from memoryspace.store.space.vectors import TAG
 from memoryspace.store.sql.schema import vectors
 from memoryspace.testing import capture, fresh_scope
 from memoryspace.testing.store_tools import record, records

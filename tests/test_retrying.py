@@ -14,25 +14,17 @@ STEADY = Backoff(first=0.5, longest=3.0, attempts=5, jitter=False)
 
 
 class Time:
-    """A clock that only ``sleep`` and ``work`` move."""
+    """Notes the pauses instead of waiting."""
 
     def __init__(self) -> None:
-        self.now = 100.0
         self.pauses: list[float] = []
-
-    def clock(self) -> float:
-        return self.now
 
     async def sleep(self, seconds: float) -> None:
         self.pauses.append(seconds)
-        self.now += seconds
-
-    def work(self, seconds: float) -> None:
-        self.now += seconds
 
     def attempts(self, backoff: Backoff, draws: Iterator[float] | None = None) -> Attempts:
         draw = (lambda: 1.0) if draws is None else draws.__next__
-        return Attempts(backoff, clock=self.clock, draw=draw, sleep=self.sleep)
+        return Attempts(backoff, draw=draw, sleep=self.sleep)
 
 
 def test_pauses_double_up_to_the_longest() -> None:
@@ -61,8 +53,6 @@ def test_what_a_server_asks_for_replaces_the_schedule_up_to_the_limit() -> None:
         {"first": 2.0, "longest": 1.0},
         {"first": float("nan"), "longest": 1.0},
         {"first": 1.0, "longest": 1.0, "attempts": 0},
-        {"first": 1.0, "longest": 1.0, "within": -1.0},
-        {"first": 1.0, "longest": 1.0, "within": float("nan")},
     ],
 )
 def test_a_schedule_that_makes_no_sense_is_refused(options: dict[str, float]) -> None:
@@ -94,22 +84,6 @@ async def test_a_single_attempt_needs_no_pause() -> None:
 async def test_the_last_attempt_is_known_to_be_the_last() -> None:
     tries = Time().attempts(STEADY)
     assert [tries.is_last async for _ in tries] == [False, False, False, False, True]
-
-
-async def test_no_attempt_begins_when_the_time_is_over() -> None:
-    time = Time()
-    tries = time.attempts(Backoff(first=1.0, longest=1.0, within=3.0))
-    seen = []
-    async for number in tries:
-        time.work(1.0)
-        seen.append((number, tries.is_last))
-    assert seen == [(1, False), (2, True)]
-    assert time.pauses == [1.0]
-
-
-async def test_there_is_a_first_attempt_even_without_time() -> None:
-    tries = Time().attempts(Backoff(first=1.0, longest=1.0, within=0.0))
-    assert [number async for number in tries] == [1]
 
 
 async def test_without_a_limit_a_loop_goes_on_until_it_breaks() -> None:

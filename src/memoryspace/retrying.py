@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Self
@@ -36,8 +35,6 @@ class Backoff:
         first: The pause after the first failed attempt, in seconds.
         longest: The upper limit of every pause, in seconds.
         attempts: How many attempts to make, the first included; ``None`` for no limit.
-        within: Seconds after which no attempt is begun, counted from the first; ``None`` for no
-            limit.
         jitter: Whether to draw each pause between 0 and its full length, so that callers that
             failed together do not return together.
 
@@ -48,7 +45,6 @@ class Backoff:
     first: float
     longest: float
     attempts: int | None = None
-    within: float | None = None
     jitter: bool = True
 
     def __post_init__(self) -> None:
@@ -58,8 +54,6 @@ class Backoff:
             )
         if self.attempts is not None and self.attempts < 1:
             raise InvalidInput(f"attempts must be 1 or more, got {self.attempts}")
-        if self.within is not None and not self.within >= 0:
-            raise InvalidInput(f"within must be 0 or more, got {self.within}")
 
     def pause(
         self,
@@ -84,12 +78,10 @@ class Backoff:
 class Attempts:
     """Numbers the attempts from 1 and pauses before each one but the first.
 
-    Iterate over it once with ``async for``. The loop ends when the attempts are used up or the
-    time is over; there is always a first attempt.
+    Iterate over it once with ``async for``. The loop ends when the attempts are used up.
 
     Args:
         backoff: How long to pause and when to stop.
-        clock: Source of the time, in seconds.
         draw: Source of randomness, from 0 to 1.
         sleep: What waits.
     """
@@ -98,28 +90,24 @@ class Attempts:
         self,
         backoff: Backoff,
         *,
-        clock: Callable[[], float] = time.monotonic,
         draw: Callable[[], float] = random.random,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         self._backoff = backoff
-        self._clock, self._draw, self._sleep = clock, draw, sleep
-        self._began = 0.0
+        self._draw, self._sleep = draw, sleep
         self._made = 0
 
     @property
     def is_last(self) -> bool:
         """Whether the attempt under way is the last: a failure now is final."""
         limit = self._backoff.attempts
-        return (limit is not None and self._made >= limit) or self._is_late()
+        return limit is not None and self._made >= limit
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> int:
-        if self._made == 0:
-            self._began = self._clock()
-        else:
+        if self._made:
             await self._pause()
         self._made += 1
         return self._made
@@ -128,7 +116,3 @@ class Attempts:
         if self.is_last:
             raise StopAsyncIteration
         await self._sleep(self._backoff.pause(self._made, draw=self._draw))
-
-    def _is_late(self) -> bool:
-        within = self._backoff.within
-        return within is not None and self._clock() - self._began >= within

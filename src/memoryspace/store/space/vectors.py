@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator
 import msgspec
 from msgspec import Struct
 
-from ..errors import CorruptData
-from ..kernel import LivingObject, NewObject, ObjectHandles
+from ...errors import CorruptData
+from ...kernel import LivingObject, NewObject, ObjectHandles
 
 TAG = "memoryspace:vector"  # of every vector; a record may carry it too, so it proves nothing
 IMPORTANCE = 0.0  # the first to leave the hot tier
@@ -99,7 +99,7 @@ class SpaceVectors:
         self._whose[handle] = (record, space)
 
 
-def object_of(
+def vector_object(
     user: str, record: int, space: str, vector: bytes, expires_at: float | None
 ) -> NewObject:
     """Return a vector as an object of the space."""

@@ -15,18 +15,13 @@ from functools import partial
 from os import PathLike
 from typing import Any, TypeAlias, TypeVar
 
-import msgspec
-from msgspec import Struct
-from msgspec.structs import replace as change
-
-from ..collector import collector_at_rest
-from ..errors import CorruptData, InvalidInput, OutOfSpace
-from ..events import EventStream
-from ..kernel import (
+from ...collector import collector_at_rest
+from ...errors import CorruptData, InvalidInput, OutOfSpace
+from ...events import EventStream
+from ...kernel import (
     QUICK_OBJECTS,
     Desk,
     Durability,
-    LivingObject,
     MemoryManager,
     NewObject,
     ObjectHandles,
@@ -34,14 +29,15 @@ from ..kernel import (
     Runtime,
     TieredMemoryManager,
 )
-from ..record import EVERYTHING, Record, Scope, Where, as_marks, text_of
-from .codec import clean_text, dump_origin, dump_value, parse_origin, parse_value
-from .contract import Changes, Clock, Store, admit, session_of
-from .remains import Remainder
-from .sessions import News, Sessions
-from .space_vectors import SpaceVectors, object_of, vectors_in
-from .users import USERS_AT_ONCE, Usage, UserPage
-from .vectors import Kept, Place, check_space, check_vectors
+from ...record import EVERYTHING, Record, Scope, Where, as_marks
+from ..contract import Changes, Clock, Store, admit, session_of
+from ..remains import Remainder
+from ..sessions import News
+from ..users import USERS_AT_ONCE, Usage, UserPage
+from ..vectors import Kept, Place, check_space, check_vectors
+from .index import SpaceIndex
+from .objects import RecordEntry, object_of, record_of
+from .vectors import vector_object, vectors_in
 
 HOT_CAPACITY = 64 << 20
 
@@ -50,38 +46,14 @@ T = TypeVar("T")
 _NOTHING = Where(ids=frozenset())
 _SOON_DECODED = 1 << 19  # bytes
 
-
-class _Entry(Struct, frozen=True, gc=False):
-    """What is known of a record without reading it."""
-
-    id: str
-    kind: str
-    marks: frozenset[str]
-    seq: int
-    user: str
-    session: str
-    expires_at: float | None
-    handle: int
-
-
 _IN_FILES = Remainder(
     "the journal, older checkpoints and unused pages of the cold tier in the folder",
     "scrub() rewrites them, or they are overwritten in the course of time",
 )
 
-_Row: TypeAlias = tuple[_Entry, bytes, tuple[float, bool]]  # with importance, and if it is pinned
-
-
-class _Payload(Struct, frozen=True, omit_defaults=True, rename={"id": "i", "session": "s"}):
-    """A record as the payload of an object."""
-
-    id: str
-    session: str
-    kind: str
-    value: str
-    created_at: float
-    text: str | None = None
-    origin: str | None = None
+_Row: TypeAlias = tuple[
+    RecordEntry, bytes, tuple[float, bool]
+]  # with importance, and if it is pinned
 
 
 class SpaceStore(Store):
@@ -114,12 +86,9 @@ class SpaceStore(Store):
         self._durability = durability
         self._opening = threading.Lock()
         self._desk = Desk("memoryspace-store")
-        self._sessions: Sessions[_Entry] = Sessions()
-        self._entries: dict[int, _Entry] = {}
-        self._vectors = SpaceVectors()
-        self._freed_at = 0  # the last change that freed something; -1 if no file knows of any
+        self._index = SpaceIndex(clock, self.report_corrupt)
         if manager is not None:
-            self._follow(manager)
+            self._index.follow(ObjectHandles(manager))
 
     @property
     def space(self) -> MemoryManager:
@@ -140,7 +109,7 @@ class SpaceStore(Store):
             runtime=Runtime(clock=self.clock, events=self.events),
         )
         try:
-            self._follow(manager)
+            self._index.follow(ObjectHandles(manager))
         except BaseException:
             manager.close()
             raise
@@ -170,7 +139,7 @@ class SpaceStore(Store):
 
         def work(space: ObjectHandles) -> list[str]:
             space.expect(len(records), sum(len(record.text) for record in records))
-            new = [(record, _object_of(scope.user, name, record)) for record in admit(records)]
+            new = [(record, object_of(scope.user, name, record)) for record in admit(records)]
             removed = [] if where is _NOTHING else self._chosen(space, scope, where)
             is_late = if_found and not removed
             return [] if is_late else self._replace(space, scope, removed, name, new)
@@ -189,7 +158,7 @@ class SpaceStore(Store):
             if pairs:
                 space.retag({entry.handle: marks for entry, marks in pairs})
             for entry, marks in pairs:
-                self._remark(entry, marks)
+                self._index.remark(entry, marks)
             return len(pairs)
 
         return await self._change(work)
@@ -198,7 +167,7 @@ class SpaceStore(Store):
         def work(space: ObjectHandles) -> list[str]:
             chosen = self._chosen(space, scope, where)
             if chosen:
-                space.free(self._handles(chosen), "deleted")
+                space.free(self._index.handles(chosen), "deleted")
             return [entry.id for entry in chosen]
 
         return await self._change(work)
@@ -206,23 +175,23 @@ class SpaceStore(Store):
     async def count(self, scope: Scope, where: Where = EVERYTHING) -> int:
         def work(space: ObjectHandles) -> int:
             if not where.is_only_kind:
-                space.expect(self._sessions.size(scope, where))
-            return self._sessions.count(scope, where, self.clock())
+                space.expect(self._index.sessions.size(scope, where))
+            return self._index.sessions.count(scope, where, self.clock())
 
         return await self._do(work)
 
     async def sessions(self, user: str) -> list[str]:
-        return await self._do(lambda _: self._sessions.names(user, self.clock()))
+        return await self._do(lambda _: self._index.sessions.names(user, self.clock()))
 
     async def users(self, *, cursor: str | None = None, limit: int = USERS_AT_ONCE) -> UserPage:
-        return await self._do(lambda _: self._sessions.users(cursor, limit, self.clock()))
+        return await self._do(lambda _: self._index.sessions.users(cursor, limit, self.clock()))
 
     async def usage(self, user: str) -> Usage:
         """Return what a user has; sizes are known without reading anything."""
 
         def work(space: ObjectHandles) -> Usage:
-            space.expect(self._sessions.size(Scope(user), EVERYTHING))
-            entries = list(self._sessions.entries(user, self.clock()))
+            space.expect(self._index.sessions.size(Scope(user), EVERYTHING))
+            entries = list(self._index.sessions.entries(user, self.clock()))
             size = sum(space.size(entry.handle) for entry in entries)
             return Usage(len(entries), len({entry.session for entry in entries}), size)
 
@@ -231,9 +200,9 @@ class SpaceStore(Store):
     async def changes(self, user: str, state: Any = None) -> Changes:
         scope = Scope(user)
 
-        def work(space: ObjectHandles) -> tuple[News[_Entry], list[_Row]]:
-            space.expect(self._sessions.size_since(user, state))
-            news = self._sessions.since(user, state, self.clock())
+        def work(space: ObjectHandles) -> tuple[News[RecordEntry], list[_Row]]:
+            space.expect(self._index.sessions.size_since(user, state))
+            news = self._index.sessions.since(user, state, self.clock())
             return news, self._rows(space, scope, news.entries)
 
         news, rows = await self._do(work)
@@ -245,8 +214,8 @@ class SpaceStore(Store):
         def work(manager: ObjectHandles) -> dict[int, bytes]:
             manager.expect(len(places))
             found: dict[int, int] = {}
-            for entry in self._standing(user, places):
-                handle = self._vectors.find(entry.handle, space)
+            for entry in self._index.standing(user, places):
+                handle = self._index.vectors.find(entry.handle, space)
                 if handle is not None:
                     found[handle] = entry.seq
             return {found[handle]: vector for handle, vector in vectors_in(manager, found)}
@@ -258,7 +227,7 @@ class SpaceStore(Store):
 
         def work(manager: ObjectHandles) -> int:
             manager.expect(len(vectors))
-            standing = self._standing(user, vectors)
+            standing = self._index.standing(user, vectors)
             self._put_vectors(manager, space, standing, vectors)
             return len(standing)
 
@@ -268,7 +237,7 @@ class SpaceStore(Store):
         def work(manager: ObjectHandles) -> dict[str, Kept]:
             found = dict[str, Kept]()
             for entry in self._chosen(manager, Scope(user), EVERYTHING):
-                spaces = self._vectors.spaces(entry.handle)
+                spaces = self._index.vectors.spaces(entry.handle)
                 by_handle = {handle: space for space, handle in spaces.items()}
                 for handle, vector in vectors_in(manager, by_handle):
                     had = found.get(by_handle[handle], Kept(0, 0))
@@ -282,7 +251,7 @@ class SpaceStore(Store):
 
         def work(manager: ObjectHandles) -> int:
             entries = self._chosen(manager, Scope(user), EVERYTHING)
-            held = [self._vectors.find(entry.handle, space) for entry in entries]
+            held = [self._index.vectors.find(entry.handle, space) for entry in entries]
             handles = [handle for handle in held if handle is not None]
             if handles:
                 manager.free(handles, "dropped")
@@ -296,14 +265,14 @@ class SpaceStore(Store):
         It runs in a thread of its own; records can be read and written meanwhile.
         """
         oldest = await asyncio.to_thread(lambda: self.space.scrub())
-        if oldest >= self._freed_at:
-            self._freed_at = -1
+        if oldest >= self._index.freed_at:
+            self._index.freed_at = -1
 
     async def remains(self) -> tuple[Remainder, ...]:
         """Tell whether anything was freed, as far as is known, since the files were rewritten."""
 
         def work(space: ObjectHandles) -> tuple[Remainder, ...]:
-            return () if not space.has_files or self._freed_at < 0 else (_IN_FILES,)
+            return () if not space.has_files or self._index.freed_at < 0 else (_IN_FILES,)
 
         return await self._do(work)
 
@@ -318,10 +287,7 @@ class SpaceStore(Store):
             manager, self._manager = self._manager, None
             if manager is not None:
                 manager.close()
-                self._sessions = Sessions()
-                self._entries.clear()
-                self._vectors = SpaceVectors()
-                self._freed_at = max(0, self._freed_at)  # by whoever has the folder meanwhile
+                self._index.clear()
 
     # -- the doors ---------------------------------------------------------------------------------
 
@@ -358,13 +324,13 @@ class SpaceStore(Store):
         self,
         space: ObjectHandles,
         scope: Scope,
-        removed: list[_Entry],
+        removed: list[RecordEntry],
         name: str,
         new: list[tuple[Record, NewObject]],
     ) -> list[str]:
         """Free, store and mark in one step of the journal."""
         gone = {(entry.session, entry.id) for entry in removed}
-        known = self._known(scope.user, name, {record.id for record, _ in new}, gone)
+        known = self._index.known(scope.user, name, {record.id for record, _ in new}, gone)
         fresh = [(record, item) for record, item in new if record.id not in known]
         united = [
             (known[record.id], known[record.id].marks | record.marks)
@@ -373,11 +339,11 @@ class SpaceStore(Store):
         ]
         tags = {entry.handle: marks for entry, marks in united}
         placed = self._insert(
-            space, scope.user, [item for _, item in fresh], self._handles(removed), tags
+            space, scope.user, [item for _, item in fresh], self._index.handles(removed), tags
         )
-        self._note([record for record, _ in fresh], scope.user, name, placed)
+        self._index.note([record for record, _ in fresh], scope.user, name, placed)
         for entry, marks in united:
-            self._remark(entry, marks)
+            self._index.remark(entry, marks)
         return [record.id for record, _ in fresh]
 
     def _insert(
@@ -390,7 +356,7 @@ class SpaceStore(Store):
     ) -> Sequence[Placed]:
         """Store records; where there is no room, vectors give way, the user's own first."""
         for whose in (user, None):
-            if new and self._vectors and not space.fits(new):
+            if new and self._index.vectors and not space.fits(new):
                 gone = self._drop_vectors_of(space, whose)
                 free = [handle for handle in free if handle not in gone]
         return space.insert(new, free=free, tags=tags)
@@ -398,37 +364,26 @@ class SpaceStore(Store):
     def _drop_vectors_of(self, space: ObjectHandles, user: str | None) -> set[int]:
         """Free the vectors of a user, or of all; return their handles."""
         if user is None:
-            vectors = set(self._vectors.all())
+            vectors = set(self._index.vectors.all())
         else:
-            entries = self._choose(Scope(user), EVERYTHING)
-            vectors = set(self._vectors.beside(entry.handle for entry in entries))
+            entries = self._index.choose(Scope(user), EVERYTHING)
+            vectors = set(self._index.vectors.beside(entry.handle for entry in entries))
         if vectors:
             space.free(sorted(vectors), "made room")
         return vectors
-
-    def _handles(self, entries: Sequence[_Entry]) -> list[int]:
-        """Return what is to be freed with records: their vectors as well."""
-        if not entries:
-            return []
-        own = [entry.handle for entry in entries]
-        return [*own, *self._vectors.beside(own)]
-
-    def _standing(self, user: str, places: Iterable[Place]) -> list[_Entry]:
-        standing = self._sessions.standing_at(user, places, self.clock())
-        return [session.records[place.id] for place, session in standing]
 
     def _put_vectors(
         self,
         manager: ObjectHandles,
         space: str,
-        entries: Sequence[_Entry],
+        entries: Sequence[RecordEntry],
         vectors: Mapping[Place, bytes],
     ) -> None:
         """Store vectors in the place of older ones, in one step of the journal."""
         if not entries:
             return
         new = [
-            object_of(
+            vector_object(
                 entry.user,
                 entry.handle,
                 space,
@@ -437,74 +392,40 @@ class SpaceStore(Store):
             )
             for entry in entries
         ]
-        older = [self._vectors.find(entry.handle, space) for entry in entries]
+        older = [self._index.vectors.find(entry.handle, space) for entry in entries]
         freed = [handle for handle in older if handle is not None]
         if not manager.fits(new):  # nothing is collected for the sake of what can be made again
             raise OutOfSpace(f"no room for {len(new)} vectors of {new[0].tenant!r}")
         placed = manager.insert(new, free=freed)
         for entry, (handle, _) in zip(entries, placed, strict=True):
-            self._vectors.note(entry.handle, space, handle)
-
-    def _known(
-        self, user: str, name: str, ids: set[str], gone: set[tuple[str, str]]
-    ) -> dict[str, _Entry]:
-        session = self._sessions.find(user, name)
-        if session is None:
-            return {}
-        session.expire(self.clock())
-        return {
-            record_id: session.records[record_id]
-            for record_id in ids
-            if record_id in session.records and (name, record_id) not in gone
-        }
-
-    def _note(
-        self, records: Sequence[Record], user: str, name: str, placed: Sequence[Placed]
-    ) -> None:
-        for record, (handle, stamp) in zip(records, placed, strict=True):
-            self._add(
-                _Entry(
-                    record.id,
-                    record.kind,
-                    record.marks,
-                    stamp,
-                    user,
-                    name,
-                    record.expires_at,
-                    handle,
-                )
-            )
-
-    def _add(self, entry: _Entry) -> None:
-        self._entries[entry.handle] = entry
-        self._sessions.open(entry.user, entry.session).add(entry)
-
-    def _remark(self, entry: _Entry, marks: frozenset[str]) -> None:
-        marked = change(entry, marks=marks)
-        self._entries[entry.handle] = marked
-        self._sessions.of(entry.user, entry).remark(entry, marked)
+            self._index.vectors.note(entry.handle, space, handle)
 
     # -- reading -----------------------------------------------------------------------------------
 
-    def _chosen(self, space: ObjectHandles, scope: Scope, where: Where) -> list[_Entry]:
+    def _chosen(self, space: ObjectHandles, scope: Scope, where: Where) -> list[RecordEntry]:
         """``_choose``, where that takes no longer than there is time."""
-        space.expect(self._sessions.size(scope, where))
-        return self._choose(scope, where)
+        space.expect(self._index.sessions.size(scope, where))
+        return self._index.choose(scope, where)
 
-    def _choose(self, scope: Scope, where: Where) -> list[_Entry]:
-        return self._sessions.choose(scope, where, self.clock())
-
-    def _rows(self, space: ObjectHandles, scope: Scope, entries: Sequence[_Entry]) -> list[_Row]:
+    def _rows(
+        self, space: ObjectHandles, scope: Scope, entries: Sequence[RecordEntry]
+    ) -> list[_Row]:
         bodies = self._bodies(space, scope, entries)
         return [(entry, body, space.retention(entry.handle)) for entry, body in bodies]
 
     def _records(self, scope: Scope, rows: Iterable[_Row]) -> list[Record]:
-        found = (self._record(scope, *row) for row in rows)
-        return [record for record in found if record is not None]
+        """Decode rows; what does not read back is reported and skipped."""
+        found = []
+        for entry, body, (importance, pinned) in rows:
+            try:
+                found.append(record_of(entry, body, importance, pinned))
+            except CorruptData as error:
+                self.report_corrupt(scope, entry.id, error)
+        return found
 
     def _bodies(
-        self, space: ObjectHandles, scope: Scope, entries: Sequence[_Entry]
-    ) -> Iterable[tuple[_Entry, bytes]]:
+        self, space: ObjectHandles, scope: Scope, entries: Sequence[RecordEntry]
+    ) -> Iterable[tuple[RecordEntry, bytes]]:
         handles = [entry.handle for entry in entries]
         space.expect(len(handles), sum(map(space.size, handles)))
         try:
@@ -513,8 +434,8 @@ class SpaceStore(Store):
             return self._readable(space, scope, entries)
 
     def _readable(
-        self, space: ObjectHandles, scope: Scope, entries: Sequence[_Entry]
-    ) -> list[tuple[_Entry, bytes]]:
+        self, space: ObjectHandles, scope: Scope, entries: Sequence[RecordEntry]
+    ) -> list[tuple[RecordEntry, bytes]]:
         """Read one by one, passing over what is damaged."""
         found = []
         for entry in entries:
@@ -523,117 +444,3 @@ class SpaceStore(Store):
             except CorruptData as error:
                 self.report_corrupt(scope, entry.id, error)
         return found
-
-    def _record(
-        self, scope: Scope, entry: _Entry, body: bytes, kept: tuple[float, bool]
-    ) -> Record | None:
-        try:
-            payload = _payload_of(body)
-            value = parse_value(entry.kind, payload.value)
-            origin = parse_origin(payload.origin)
-        except CorruptData as error:
-            self.report_corrupt(scope, entry.id, error)
-            return None
-        return Record(
-            entry.id,
-            value,
-            text_of(value) if payload.text is None else payload.text,
-            entry.marks,
-            entry.kind,
-            payload.created_at,
-            entry.expires_at,
-            kept[0],
-            kept[1],
-            origin,
-            entry.seq,
-            entry.session,
-        )
-
-    # -- following the space -----------------------------------------------------------------------
-
-    def _follow(self, manager: MemoryManager) -> None:
-        """Learn what is in a space, and what leaves it for whatever reason."""
-        space = ObjectHandles(manager)
-        with space.lock:
-            self._learn(space)
-            space.follow(lambda handle: self._forget(space, handle), lambda: self._learn(space))
-
-    def _learn(self, space: ObjectHandles) -> None:
-        self._sessions = Sessions()
-        self._entries.clear()
-        self._vectors = SpaceVectors()
-        for found in space.living():
-            if not self._vectors.learn(space, found):
-                self._recall(space, found)
-        self._vectors.settle(self._entries)
-        for session in {(entry.user, entry.session) for entry in self._entries.values()}:
-            self._sessions.open(*session).sort()
-
-    def _recall(self, space: ObjectHandles, found: LivingObject) -> None:
-        if found.expires_at is not None and found.expires_at <= self.clock():
-            return  # only the space has yet to forget it; its id may have been used again
-        try:
-            payload = _payload_of(space.body(found.handle))
-        except CorruptData as error:
-            self.report_corrupt(Scope(found.tenant or "unknown"), space.id(found.handle), error)
-            return
-        self._add(
-            _Entry(
-                payload.id,
-                payload.kind,
-                found.tags,
-                found.stamp,
-                found.tenant,
-                payload.session,
-                found.expires_at,
-                found.handle,
-            )
-        )
-
-    def _forget(self, space: ObjectHandles, handle: int) -> None:
-        self._freed_at = space.last_lsn
-        self._vectors.freed(handle)
-        entry = self._entries.pop(handle, None)
-        if entry is None:
-            return
-        session = self._sessions.find(entry.user, entry.session)
-        known = None if session is None else session.records.get(entry.id)
-        if known is not None and known.handle == handle:  # else it has expired from the index
-            self._sessions.remove(entry.user, (known,))
-
-
-class _Body(Struct, frozen=True, array_like=True):
-    payload: _Payload
-    embedding: Any = None
-    name: Any = None
-
-
-_decode = msgspec.msgpack.Decoder(_Body).decode
-
-
-def _payload_of(body: bytes) -> _Payload:
-    try:
-        return _decode(body).payload
-    except (msgspec.DecodeError, UnicodeError) as error:
-        raise CorruptData("its bytes in the space do not read back") from error
-
-
-def _object_of(user: str, session: str, record: Record) -> NewObject:
-    value = dump_value(record)
-    payload = _Payload(
-        record.id,
-        session,
-        record.kind,
-        value,
-        record.created_at,
-        None if record.text == text_of(record.value) else clean_text(record.text),
-        dump_origin(record.origin),
-    )
-    return NewObject(
-        msgspec.to_builtins(payload),
-        tags=record.marks,
-        importance=record.importance,
-        pin=record.pinned,
-        tenant=user,
-        expires_at=record.expires_at,
-    )
