@@ -34,7 +34,7 @@ dev: $(VENV)/.ready-dev mariadb
 
 # One test server, until Ctrl-C: make server NAME=redis, postgres or mariadb.
 server: $(VENV)/.ready-test
-	$(BIN)/python tests/servers.py $(NAME)
+	$(BIN)/python tests/support/servers.py $(NAME)
 
 # The site in build/site. A broken link or anchor fails it.
 docs: .venv-docs/.ready

@@ -1,15 +1,24 @@
-"""Coroutine tests run in an event loop of their own; servers start when first needed."""
+"""Set-up of all tests: coroutine tests get an event loop of their own, servers start when needed.
+
+``tests/`` mirrors the package. What tests share stands in ``tests/support``, which is on the search
+path here and in the processes that tests start.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 import servers
+
+SUPPORT = str(Path(__file__).parent / "support")
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [SUPPORT, os.environ.get("PYTHONPATH")]))
 
 settings.register_profile(
     "suite", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True

@@ -113,7 +113,7 @@ def test_the_version_is_the_same_everywhere() -> None:
 
 
 def test_the_servers_a_contributor_may_run_are_those_of_the_tests() -> None:
-    done = run("tests/servers.py", "unknown")
+    done = run("tests/support/servers.py", "unknown")
     assert done.returncode == 1
     assert "redis, postgres, mariadb" in done.stderr
 

@@ -314,6 +314,6 @@ def test_a_missing_package_says_what_to_install() -> None:
     )
     run = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True,
-        cwd=Path(__file__).parent.parent,
+        cwd=Path(__file__).parents[2],
     )  # fmt: skip
     assert "pip install 'memoryspace[mem0]'" in run.stdout

@@ -24,7 +24,7 @@ from memoryspace.testing import ManualClock
 
 from crash_worker import Life, found, open_space
 
-WORKER = Path(__file__).parent / "crash_worker.py"
+WORKER = Path(__file__).parents[1] / "support" / "crash_worker.py"
 KILLS = 52  # for each of four kinds of spaces
 
 

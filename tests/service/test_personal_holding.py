@@ -9,11 +9,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
+from test_personal import Life, lives
 
 from memoryspace import MemoryStore
 from memoryspace.retrieval.text.quotations import without_quotations
 from memoryspace.service import PersonalMemoryService, ServiceSettings
-from test_personal import Life, lives
 
 HOLDS = {  # what is said, day by day; words that must be known in the end; words that must not
     # people leave out the subject, the apostrophe and the capital

@@ -28,7 +28,7 @@ from model_server import (
     provider,
 )
 
-EXAMPLES = Path(__file__).parent.parent / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def openai_agent(server: Provider) -> ReActAgent:

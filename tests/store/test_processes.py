@@ -16,7 +16,7 @@ from worker import memory_at
 
 from backends import SHARED_STORE_BACKENDS, server_url, sql_url
 
-WORKER = Path(__file__).parent / "worker.py"
+WORKER = Path(__file__).parents[1] / "support" / "worker.py"
 
 
 async def run_workers(backend: str, url: str, user: str, workers: int, adds: int) -> None:

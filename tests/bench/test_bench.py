@@ -75,7 +75,11 @@ def test_the_same_seed_gives_the_same_numbers(tmp_path: Path) -> None:
 
 
 def test_a_killed_run_goes_on_where_it_was_and_ends_like_one_that_was_not(tmp_path: Path) -> None:
-    program = [sys.executable, str(Path(__file__).with_name("bench_toy.py")), str(tmp_path / "cut")]
+    program = [
+        sys.executable,
+        str(Path(__file__).parents[1] / "support" / "bench_toy.py"),
+        str(tmp_path / "cut"),
+    ]
     with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"waiting\n"

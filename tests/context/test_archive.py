@@ -23,7 +23,7 @@ from memoryspace.errors import CorruptData, InvalidInput, UnknownHandle
 from memoryspace.testing import ManualClock
 
 Make: TypeAlias = Callable[[Path], Archive]
-WORKER = Path(__file__).parent / "archive_worker.py"
+WORKER = Path(__file__).parents[1] / "support" / "archive_worker.py"
 
 
 def in_files(folder: Path) -> FileArchive:

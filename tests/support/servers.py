@@ -2,7 +2,7 @@
 
 ``MEMORYSPACE_TEST_POSTGRES``, ``…_MARIADB`` and ``…_REDIS`` give addresses of running servers. With
 ``MEMORYSPACE_TEST_STRICT`` set, a server that cannot be had fails the tests instead of skipping.
-``python tests/servers.py redis`` (or ``postgres``, ``mariadb``) runs one server by hand.
+``python tests/support/servers.py redis`` (or ``postgres``, ``mariadb``) runs one server by hand.
 """
 
 from __future__ import annotations

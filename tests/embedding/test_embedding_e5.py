@@ -23,7 +23,7 @@ from memoryspace.embedding.quantised import BLOCK_BYTES, Quantised
 from memoryspace.embedding.unigram import Unigram
 from memoryspace.errors import CorruptData, MissingExtra
 
-TOOLS = Path(__file__).parents[1] / "tools"
+TOOLS = Path(__file__).parents[2] / "tools"
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from memoryspace.bench.report.charts import draw_charts
 from memoryspace.bench.report.drawing import Picture
 from memoryspace.errors import InvalidInput
 
-RESULTS = Path(__file__).parent.parent / "results" / "benchmarks"
+RESULTS = Path(__file__).parents[2] / "results" / "benchmarks"
 PEERS = {"working-memory", "embedding-cache", "service", "compaction-speed"}
 
 

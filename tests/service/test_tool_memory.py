@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import pytest
+from test_task_memory import Scripted
 
 from memoryspace import MemoryStore
 from memoryspace.errors import InvalidInput, ModelUnavailable
@@ -17,7 +18,6 @@ from memoryspace.service.deriving.tool.statistics import KEPT_CALLS, error_group
 from memoryspace.service.settings import ServiceSettings
 from memoryspace.service.stored import StoredMemoryService
 from memoryspace.service.values.memory import MemoryItem
-from test_task_memory import Scripted
 
 from known import NothingKnown
 

@@ -23,7 +23,7 @@ from memoryspace.errors import CorruptData, InvalidInput
 
 from bench_toy import TOY, ToyOptions
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 NOTEBOOK = ROOT / "notebooks" / "experiments.ipynb"
 DOCUMENT = ROOT / "docs" / "experiments.md"
 

@@ -19,8 +19,8 @@ from vector_worker import sentences
 from backends import server_url, sql_url
 from services import SHARED_BACKENDS, service_maker
 
-WORKER = Path(__file__).parent / "service_worker.py"
-EMBEDDING_WORKER = Path(__file__).parent / "vector_worker.py"
+WORKER = Path(__file__).parents[1] / "support" / "service_worker.py"
+EMBEDDING_WORKER = Path(__file__).parents[1] / "support" / "vector_worker.py"
 DURABLE_BACKENDS = ["space", *SHARED_BACKENDS]
 
 

@@ -8,6 +8,17 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_formatter import (
+    FORMATTERS,
+    assistant,
+    call,
+    check_of,
+    formatter,
+    result,
+    system,
+    text,
+    user,
+)
 
 from histories import histories, trajectories
 from memoryspace.errors import InvalidInput
@@ -20,17 +31,6 @@ from memoryspace.formatter import (
 from memoryspace.message import Msg
 from memoryspace.testing.providers import check_openai
 from memoryspace.token import CharTokenCounter, EstimatedTokenCounter, TokenCounterBase
-from test_formatter import (
-    FORMATTERS,
-    assistant,
-    call,
-    check_of,
-    formatter,
-    result,
-    system,
-    text,
-    user,
-)
 
 
 class Tally(TokenCounterBase):
