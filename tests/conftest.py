@@ -16,12 +16,17 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import servers
+from length import at_length
 
 SUPPORT = str(Path(__file__).parent / "support")
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [SUPPORT, os.environ.get("PYTHONPATH")]))
 
 settings.register_profile(
-    "suite", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+    "suite",
+    max_examples=at_length(50, 300),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    print_blob=True,
 )
 settings.load_profile("suite")
 

@@ -24,8 +24,10 @@ from memoryspace.service import InMemoryMemoryService, ServiceSettings
 from memoryspace.service.long_term import ServiceLongTermMemory
 from react_parts import agent_of, call, toolkit_of, user
 
-AGENTS = 10_000
-TRACED = 2_000  # byte by byte, which is slow
+from length import at_length
+
+AGENTS = at_length(2_400, 10_000)
+TRACED = at_length(600, 2_000)  # byte by byte, which is slow
 
 
 class Worker(AgentBase):
@@ -90,7 +92,7 @@ def no_collector() -> Iterator[None]:
 # -- the proof -------------------------------------------------------------------------------------
 
 
-async def test_ten_thousand_agents_leave_nothing_behind_even_without_the_collector() -> None:
+async def test_thousands_of_agents_leave_nothing_behind_even_without_the_collector() -> None:
     assert await conversation() == 8
     with no_collector():
         async with LeakCheck() as check:

@@ -15,7 +15,7 @@ from memoryspace.agent import CompressionConfig, ReActAgent
 from memoryspace.context import ExtractiveSummary
 from memoryspace.memory import AsyncSQLAlchemyMemory, SpaceMemory
 from memoryspace.message import Msg
-from memoryspace.service import InMemoryMemoryService
+from memoryspace.service import InMemoryMemoryService, ServiceSettings
 from memoryspace.service.long_term import ServiceLongTermMemory
 from memoryspace.testing import ScriptedModel
 from memoryspace.testing.providers import check_openai
@@ -163,7 +163,8 @@ async def test_a_second_cancellation_while_the_first_is_cleaned_up(
 async def test_an_interrupt_with_a_window_and_a_long_term_memory() -> None:
     config = CompressionConfig(trigger_threshold=400, keep_recent=1, summariser=ExtractiveSummary())
     for turns in range(1, MOST_STEPS, 3):
-        async with InMemoryMemoryService() as service:
+        settings = ServiceSettings(embedder=None)
+        async with InMemoryMemoryService(settings=settings) as service:
             agent = slow_agent(
                 stream=True,
                 parallel=True,

@@ -35,6 +35,7 @@ from memoryspace.kernel.durable.image import MAGIC
 from memoryspace.kernel.engine import NewObject
 from memoryspace.testing import ManualClock, capture
 
+from length import at_length
 from spaces import Seen, contents
 
 TINY = 1e-9  # a pause so short that a slice takes in as little as it can
@@ -160,7 +161,7 @@ def change(space: MemoryManager, ids: list[str], kind: str, a: int, b: int) -> N
     afterwards=CHANGES,
     seed=st.integers(0, 5),
 )
-@settings(max_examples=40)
+@settings(max_examples=at_length(15, 40))
 def test_an_image_is_the_heap_at_one_moment_though_the_program_goes_on(
     opener: Opener,
     before: list[tuple[str, int, int]],

@@ -50,10 +50,11 @@ from memoryspace.testing import ManualClock
 
 from crash_worker import DeadlyDisk, found
 from faulty_disk import FaultyDisk
+from length import at_length
 from spaces import contents
 
 SOME = 120  # objects
-KILLS = 24  # from outside, for each kind of space
+KILLS = at_length(10, 24)  # from outside, for each kind of space
 ENGINES = ["lmdb", "sqlite"]
 with_both_engines = pytest.mark.parametrize("engine", ENGINES)
 

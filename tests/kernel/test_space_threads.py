@@ -36,6 +36,8 @@ from memoryspace.kernel import (
 )
 from memoryspace.testing import ManualClock
 
+from length import at_length
+
 THREADS = 8
 WORDS = ["alpha", "beta", "gamma", "delta"]
 
@@ -231,7 +233,7 @@ def tiered(folder: Path, **options: Any) -> MemoryManager:
         pytest.param(plain, None, 1000, id="plain lock"),
         pytest.param(plain, ReadWriteLock, 1000, id="read-write lock"),
         pytest.param(tiered, None, 1000, id="tiers, plain lock"),
-        pytest.param(tiered, ReadWriteLock, 3500, id="tiers, read-write lock, some 10 s"),
+        pytest.param(tiered, ReadWriteLock, at_length(1000, 3500), id="tiers, read-write lock"),
     ],
 )
 def test_eight_threads_lose_nothing_and_tear_nothing(
