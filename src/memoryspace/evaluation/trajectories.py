@@ -1,4 +1,4 @@
-"""Recorded runs of agents, as the messages that an agent of this package would have."""
+"""Recorded agent runs, converted to this package's messages."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class _Run(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Trajectory:
-    """One run: what the agent was told to be, and everything that was said and done."""
+    """One run: the agent's instructions and all its messages."""
 
     id: str
     instructions: str
@@ -47,7 +47,7 @@ class Trajectory:
 
 
 def load_trajectories(path: str | Path) -> list[Trajectory]:
-    """Read runs from gzipped JSON Lines of OpenAI chat messages; empty ones are left out."""
+    """Read runs from gzipped JSON Lines of OpenAI chat messages; skip empty ones."""
     runs = [run for run in raw.read(path, _Run) if run.messages]
     return [
         Trajectory(run.id, _instructions(run.messages), _spoken(run.id, run.messages))
@@ -56,7 +56,7 @@ def load_trajectories(path: str | Path) -> list[Trajectory]:
 
 
 def joined(runs: Sequence[Trajectory], by: int, most: int) -> list[Trajectory]:
-    """Join short runs, so many each, into at most so many long ones, taken from all of them."""
+    """Join every ``by`` short runs into a long one; return at most ``most``, evenly spaced."""
     apart = max(by, len(runs) // most)
     starts = range(0, len(runs) - by + 1, apart)
     return [_one_of(runs[start : start + by]) for start in starts][:most]
