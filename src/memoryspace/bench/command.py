@@ -33,7 +33,7 @@ from .running import Outcome, run_experiment
 OUT = "results/bench"
 MEASURED = "results/benchmarks"
 _ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
-_SHARED = {  # options of several experiments that make sense for all
+_SHARED = {  # experiment options that ``all`` accepts too
     "--embedder": "who makes vectors where there are any",
     "--model-url": "an OpenAI-compatible server that answers questions",
     "--model": "the chat model there; its key is in MEMORYSPACE_MODEL_KEY",
@@ -75,14 +75,14 @@ def main_of(experiment: Experiment) -> None:
 def _named(name: str, arguments: Sequence[str]) -> None:
     if name in catalogue.BENCHMARKS:
         for variable in _ONE_THREAD:
-            os.environ.setdefault(variable, "1")  # before numpy is loaded
+            os.environ.setdefault(variable, "1")  # must happen before numpy is imported
         _benchmark(catalogue.benchmark(name), arguments)
     else:
         _one(catalogue.experiment(name), f"memoryspace bench {name}", arguments)
 
 
 def _benchmark(benchmark: Benchmark, arguments: Sequence[str]) -> None:
-    """Run a benchmark. What a quick run measures is kept only where ``--out`` says."""
+    """Run a benchmark. A quick run is saved only if ``--out`` is given."""
     parser = argparse.ArgumentParser(
         prog=f"memoryspace bench {benchmark.name}", description=benchmark.about
     )
@@ -107,7 +107,7 @@ def _benchmark(benchmark: Benchmark, arguments: Sequence[str]) -> None:
 
 
 def _pages(arguments: Sequence[str]) -> None:
-    """Make documents, plots and pages of figures again; nothing is run."""
+    """Rebuild documents, plots and pages from saved figures; nothing is run."""
     parser = argparse.ArgumentParser(prog="memoryspace bench pages", description=_pages.__doc__)
     parser.add_argument("names", nargs="*", help="experiments and benchmarks (default: all)")
     parser.add_argument("--out", type=Path, default=Path(OUT), help=f"experiments (default: {OUT})")
@@ -157,7 +157,7 @@ def _one(experiment: Experiment, program: str, arguments: Sequence[str]) -> None
 
 
 def _stand_in(experiment: Experiment, given: argparse.Namespace) -> str:
-    """Return a warning if a sample stands in for data, louder if a data set was asked for."""
+    """Return a warning if a sample replaces the data; louder if a data set was requested."""
     files = experiment.files(chosen(experiment.options, given, quick=given.quick))
     if given.data_path is not None or not files:
         return ""
@@ -181,7 +181,7 @@ def _run(experiment: Experiment, given: argparse.Namespace, *, full: bool = Fals
 
 
 def _all(arguments: Sequence[str]) -> None:
-    """Run every experiment; one that fails does not keep the others from running."""
+    """Run every experiment; if one fails, the others still run."""
     parser = argparse.ArgumentParser(prog="memoryspace bench all", description="Run everything.")
     _add_common(parser)
     parser.add_argument("--seeds", nargs="+", type=int, default=argparse.SUPPRESS)

@@ -113,7 +113,7 @@ class Result:
     board: Board
     embedder: str | None
     answers: list[Answer] = field(default_factory=list)
-    seconds: dict[str, float] = field(default_factory=dict)  # seconds each arm took for all questions
+    seconds: dict[str, float] = field(default_factory=dict)  # seconds per arm, in all
 
     def arms(self) -> list[str]:
         """Return the arms in the order they ran."""
@@ -198,7 +198,7 @@ def _answer(
     for question in corpus.questions:
         gold = tuple(sorted(question.gold))
         recall.reranker = None
-        recall.search(question.text, 1)  # the first call embeds and caches the question, so it is slower
+        recall.search(question.text, 1)  # the first call embeds the question, so it is slower
         for arm, (ranking, reads) in arms.items():
             recall.reranker = reads
             began = time.perf_counter()

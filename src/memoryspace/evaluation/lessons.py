@@ -177,9 +177,7 @@ def _kept(family: Family, stored: Sequence[MemoryItem]) -> Iterator[Value]:
 def _handed_over(
     family: str, task: NewTask, insight: Insight, hits: Sequence[MemoryHit]
 ) -> Iterator[Value]:
-    """Yield the rank of the insight, overall and by category, and whether the first lesson
-    misleads.
-    """
+    """Yield the insight's rank, overall and by category, and whether the first lesson misleads."""
     right = [insight.is_in(hit.memory.text) for hit in hits]
     for name in ("", f" [{task.category}]"):
         yield Value(f"first{name}", family, any(right[:1]))

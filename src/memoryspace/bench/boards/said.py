@@ -1,4 +1,4 @@
-"""What models have said, kept in a file by what they were asked: nobody pays for it twice."""
+"""A file of model answers keyed by model and prompt, so that no prompt is paid for twice."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class _Line(msgspec.Struct, frozen=True):
 
 
 class SaidBefore:
-    """Answers by model and prompt. A line that cannot be read is as if it had never been said."""
+    """Model answers by model and prompt. Unreadable lines are ignored."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
@@ -30,7 +30,7 @@ class SaidBefore:
                 self._read(line)
 
     def get(self, model: str, messages: Sequence[Mapping[str, str]], answer: type[T]) -> T | None:
-        """Return what a model answered to exactly this, if it was ever asked."""
+        """Return the model's stored answer to exactly this prompt, if there is one."""
         found = self._said.get(_key(model, messages))
         if found is None:
             return None
@@ -40,7 +40,7 @@ class SaidBefore:
             return None
 
     def keep(self, model: str, messages: Sequence[Mapping[str, str]], said: msgspec.Struct) -> None:
-        """Keep an answer; when this returns, a power cut does not lose it."""
+        """Store an answer durably: once this returns, a power cut does not lose it."""
         key, encoded = _key(model, messages), msgspec.json.encode(said)
         self._said[key] = encoded
         if self._path is None:
@@ -64,7 +64,7 @@ def _key(model: str, messages: Sequence[Mapping[str, str]]) -> str:
 
 
 def _drop_torn_line(path: Path) -> None:
-    """What follows would be appended to half a line."""
+    """Drop an incomplete last line, so that the next append starts on a line of its own."""
     content = path.read_bytes()
     whole = content.rfind(b"\n") + 1
     if whole < len(content):

@@ -1,12 +1,12 @@
-"""How much a memory finds again of a long text, by how much it may keep.
+"""Recall over a long text by memory capacity.
 
-``seed``: the prototype's own setting. Chunks come in random order; capacities are of declared
-sizes (64 to 192 a chunk), every chunk is a root until 30 newer ones are; every 60 chunks there is
-a collection; every ``query_interval`` chunks a random word of the newest chunk is asked for, with
-"scene" after it, and the top result is right if the word occurs in it. Baselines hold 60 chunks.
+``seed``: the prototype's own setting. Chunks arrive in random order; capacities count declared
+sizes (64 to 192 per chunk), and the newest 30 chunks are roots. A collection runs every 60 chunks.
+Every ``query_interval`` chunks the query is a random word of the newest chunk followed by "scene";
+the top result is right if it contains the word. Baselines hold 60 chunks.
 
-``fair``: every system has the same bytes, four words of any chunk of the whole history are asked
-for (``streams`` says which), and only that chunk is right.
+``fair``: every system has the same bytes. Queries are four words of any chunk of the whole history
+(``streams`` defines which), and only that chunk is right.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ ASKED_WORDS = 4
 
 @dataclass(frozen=True)
 class SweepOptions(Options):
-    """The prototype's flags, and those of the fair version."""
+    """The prototype's flags, and those of the fair setting."""
 
     settings: tuple[str, ...] = option(
         ("seed",), "which; bench all runs both", choices=("seed", "fair"), full=("seed", "fair")
@@ -155,7 +155,7 @@ def _published(
 
 
 def _no_worse(found: Findings) -> bool:
-    """Every manager reaches what was published for its capacity, or its interval does."""
+    """Return whether every manager, or its interval, reaches the published figure."""
     groups = found.where({"setting": "seed", "system": "manager"})
     compared = [group for group in groups if group.published]
     if not compared:
@@ -168,16 +168,16 @@ def _no_worse(found: Findings) -> bool:
 
 @dataclass(frozen=True)
 class Fall:
-    """By how much hit@1 falls from the smallest capacity to the largest, beside its errors."""
+    """How far hit@1 falls from the smallest capacity to the largest, with standard errors."""
 
     variant: str
     by: float
-    of_one: float  # standard error of one mean, all queries of all seeds taken together
-    of_both: float  # of the difference of two such means
+    of_one: float  # standard error of one mean, over all queries of all seeds
+    of_both: float  # standard error of the difference of two such means
 
 
 def falls(found: Findings) -> list[Fall]:
-    """Return the falls with the prototype's index, one for each set of collectors."""
+    """Return the falls with the prototype's index, one per set of collectors."""
     ours = found.where({"setting": "seed", "system": "manager", "index": "word counts"})
     made = []
     for variant in dict.fromkeys(str(group.cell.get("collectors")) for group in ours):

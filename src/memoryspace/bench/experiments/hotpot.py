@@ -1,14 +1,15 @@
-"""HotpotQA: whether the paragraphs that answer a question are found again.
+"""HotpotQA: recall of the paragraphs that answer a question.
 
-``seed``: the prototype's benchmark. The ten paragraphs of a question are stored, then it is asked;
-hit@k is any supporting paragraph among the first k. The manager has a heap of ``hot_capacity``
-bytes, the window holds ``sliding_window`` paragraphs, so it has more to confuse them with.
+``seed``: the prototype's benchmark. The ten paragraphs of a question are stored, then the question
+is asked; hit@k is any supporting paragraph among the first k. The manager has a heap of
+``hot_capacity`` bytes; the window holds ``sliding_window`` paragraphs, so the manager has more
+distractors.
 
-``fair``: the same bytes for all; after each question's paragraphs one of all questions so far is
-asked; all of its supporting paragraphs are wanted (all@k).
+``fair``: the same bytes for all systems. After each question's paragraphs, one of all questions so
+far is asked; all of its supporting paragraphs must be found (all@k).
 
-``recall``: the public recall API on a pool of paragraphs, and on each question's own; and answers
-from what it finds, when there is a chat model.
+``recall``: the public recall API on a pool of paragraphs and on each question's own; and answers
+based on the hits, if a chat model is configured.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ BOARDS = {
 
 @dataclass(frozen=True)
 class HotpotOptions(BoardOptions):
-    """The prototype's flags, those of the fair version, and those of recall."""
+    """The prototype's flags, those of the fair setting, and those of recall."""
 
     seeds: tuple[int, ...] = option((1, 2, 3), "how many seeds, or which", quick=(1, 2))
     settings: tuple[str, ...] = option(
@@ -100,7 +101,7 @@ class HotpotOptions(BoardOptions):
 
 
 def samples_of(options: HotpotOptions) -> int:
-    """Return how many questions there may be."""
+    """Return the maximum number of questions."""
     split = _SPLIT.fullmatch(options.dataset_split)
     if split is None:
         raise InvalidInput(f"--dataset-split is {options.dataset_split!r}; write train[:5000]")
@@ -158,10 +159,10 @@ def _seed_memory(cell: Cell) -> Memory:
 
 
 class _Window(SlidingMemory):
-    """So many paragraphs, whatever their size."""
+    """A fixed number of paragraphs, regardless of size."""
 
     def store(self, text: str) -> None:
-        """Store a paragraph in place of the oldest."""
+        """Store a paragraph, replacing the oldest."""
         while len(self._sizes) >= self.budget:
             number, freed = self._sizes.popleft()
             self._remove(number)
@@ -173,7 +174,7 @@ class _Window(SlidingMemory):
 
 
 def _history(questions: Sequence[raw.HopQuestion], seed: int) -> Stream:
-    """All paragraphs in their order; after those of a question, one of all so far is asked."""
+    """Stream all paragraphs in order; after each question's, ask one of all so far."""
     draw = random.Random(f"hotpot {seed}")
     targets = Targets(len(questions), draw)
     texts: list[str] = []

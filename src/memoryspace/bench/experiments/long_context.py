@@ -1,10 +1,11 @@
-"""What a memory finds of a session, and of all sessions.
+"""Recall within one session, and over all sessions.
 
-``seed``: the prototype's study. Sessions of 60 reports; at the end of each, 8 of them are asked for
-by shape and city, and the top result is right if it names both. A window of 45 reports beside it.
+``seed``: the prototype's study. Sessions of 60 reports; at the end of each, 8 of them are queried
+by shape and city, and the top result is right if it names both. The baseline is a window of 45
+reports.
 
-``fair``: the same bytes for all, any report of the whole history, asked for by all that tells it
-from others; only the report itself is right.
+``fair``: the same bytes for all systems. Queries ask for any report of the whole history by
+everything that distinguishes it; only the report itself is right.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ ROOMY = 1 << 22
 
 @dataclass(frozen=True)
 class LongContextOptions(Options):
-    """The prototype's numbers, and those of the fair version."""
+    """The prototype's numbers, and those of the fair setting."""
 
     settings: tuple[str, ...] = option(
         ("seed",), "which; bench all runs both", choices=("seed", "fair"), full=("seed", "fair")
@@ -121,7 +122,7 @@ def _run_seed(cell: Cell, events: Sequence[Sighting]) -> CellResult:
 
 
 def _remembering(cell: Cell, session: Sequence[Sighting]) -> Callable[[str], str | None]:
-    """Remember a session as the system does; return how its top result is got."""
+    """Store a session as the system does; return a function that finds its top result."""
     index = INDEXES[str(cell["index"])]()
     if cell["system"] == "sliding":
         texts = texts_of(session[-integer(cell, "window") :])

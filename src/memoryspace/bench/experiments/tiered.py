@@ -1,11 +1,11 @@
-"""Two tiers: which strategy and write policy costs what, and whether anything is lost.
+"""Two tiers: the cost of each paging strategy and write policy, and whether data is lost.
 
-``seed``: the prototype's benchmark. Reports are stored; every ``query_interval`` of them the one
-just stored is asked for, so the cold tier is never needed. At most 256 reports are hot.
+``seed``: the prototype's benchmark. Reports are stored; every ``query_interval`` reports the query
+asks for the newest, so the cold tier is never needed. At most 256 reports are hot.
 
-``fair``: delayed recall. Any report of the whole history is asked for, through a hot tier that
-holds a small part; only the report itself is right, and a flat memory with room for everything is
-the measure.
+``fair``: delayed recall. Queries ask for any report of the whole history, through a hot tier that
+holds a small part of it. Only the report itself is right; the reference is a flat memory that holds
+everything.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ STRATEGIES = tuple(POLICIES)
 
 @dataclass(frozen=True)
 class TieredOptions(Options):
-    """The prototype's flags, and those of the fair version."""
+    """The prototype's flags, and those of the fair setting."""
 
     settings: tuple[str, ...] = option(
         ("seed",), "which; bench all runs both", choices=("seed", "fair"), full=("seed", "fair")
@@ -120,7 +120,7 @@ def _memory(cell: Cell) -> tuple[Memory, int | None]:
 
 
 def _newest(cell: Cell, data: Data) -> Stream:
-    """The one just stored is asked for by shape and city; any report of both is right."""
+    """Ask for the newest report by shape and city; any report with both is right."""
     events = shuffled(data, integer(cell, "seed"), integer(cell, "limit"))
     texts, every = texts_of(events), integer(cell, "every")
     asked = {}
