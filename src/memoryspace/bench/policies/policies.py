@@ -1,10 +1,10 @@
-"""Policies on one recorded trace: who should be hot, and when to collect.
+"""Policies on one recorded trace: which objects should be hot, and when to collect.
 
-A trace of an agent's memory is recorded once for each seed and kept beside the results
+A trace of an agent's memory is recorded once per seed and stored beside the results
 (``trace-SEED.jsonl.gz``); ``--trace`` replays one of your own. It is replayed to every paging
-policy (``paging``), to every policy that says when to collect, alone (``gc``), and to a bandit that
-learns which of them to listen to. From the bandit's log alone it is then estimated what each of
-them would have earned (``off-policy``), and compared with what it did earn in its own replay.
+policy (``paging``), to every collection policy alone (``gc``), and to a bandit that learns which of
+them to follow. From the bandit's log alone, ``off-policy`` estimates what each policy would have
+earned and compares that with its own replay.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ from .traces import USED, Step, peak_bytes, read_trace, write_trace
 
 TEXT = "english_novels_48mb.txt.xz"
 READ = 4_000_000  # characters of it are enough
-POINTS = 40  # of a curve
-ROOM = 1.5  # bytes of heap for each byte that was there at once
-PENALTY = 1.0  # what a share of the time is worth beside the same share of the heap
-ENOUGH = 200  # decisions, for an interval that takes their mean as normal
+POINTS = 40  # points of a curve
+ROOM = 1.5  # heap bytes per peak byte of live data
+PENALTY = 1.0  # weight of a share of the time, relative to the same share of the heap
+ENOUGH = 200  # fewest decisions for a normal approximation of their mean
 BANDIT = "bandit"
 PARTS = ("paging", "gc", "off-policy")
 
@@ -64,7 +64,7 @@ ARMS: Mapping[str, Callable[[], GCPolicy]] = {
 
 @dataclass(frozen=True)
 class PolicyOptions(Options):
-    """What is recorded, and to whom it is replayed."""
+    """What is recorded, and which policies it is replayed to."""
 
     parts: tuple[str, ...] = option(PARTS, "which", choices=PARTS)
     steps: int = option(60_000, "of the trace", quick=4000)
@@ -115,7 +115,7 @@ def run(cell: Cell, data: Data) -> CellResult:
 
 
 def trace_of(cell: Cell, data: Data) -> list[Step]:
-    """Return the user's trace, the one that was kept, or a new one, which is kept."""
+    """Return the user's trace, the stored one, or a new one, which is then stored."""
     options = data.options
     assert isinstance(options, PolicyOptions)
     if options.trace is not None:
@@ -229,7 +229,7 @@ def _judged(name: str, value: Value, truth: float) -> dict[str, float]:
 
 
 def _replayed(cell: Cell, data: Data, steps: Sequence[Step], policy: str) -> GCReplay:
-    """Return a replay to one policy, or to the bandit of this cell; made once."""
+    """Return the replay of one policy, or of this cell's bandit; computed once."""
     seed, epsilon = integer(cell, "seed"), float(cell["epsilon"] or 0) if policy == BANDIT else 0.0
 
     def play() -> GCReplay:
@@ -260,7 +260,7 @@ def _shares(count: int) -> list[float]:
 
 
 def _learns(found: Findings) -> bool:
-    """The bandit loses less to the best policy than the mean of the policies does."""
+    """Return whether the bandit's regret is below the mean regret of the policies."""
     fixed = found.where({"part": "gc", "policy": tuple(ARMS)})
     bandits = found.where({"part": "gc", "policy": BANDIT})
     if not fixed or not bandits:

@@ -1,13 +1,15 @@
-"""Access traces: who was stored, used and given up, when, and how big; recorded once, in a file.
+"""Access traces: which objects were stored, used and dropped, when, and their sizes.
 
-``TraceRecorder`` listens to any ``MemoryManager``, so that your own runs can be replayed as well:
+``TraceRecorder`` listens to any ``MemoryManager``, so your own runs can be replayed too.
+
+Example::
 
     with TraceRecorder(space.events) as recorder:
         ...
     write_trace(path, recorder.steps, {"what": "my agent, one day"})
 
-The file is gzipped JSON Lines: a head that says what it is of, then a step a line:
-``[seconds, "s" | "u" | "e", number of the object, bytes]``: stored, used, ended.
+The file is gzipped JSON Lines: a header that describes the trace, then one step per line:
+``[seconds, "s" | "u" | "e", number of the object, bytes]``, for stored, used, ended.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ _VERBS: Mapping[str, Verb] = {
 
 
 class Step(NamedTuple):
-    """Something that happened to an object; ``size`` is told when it is stored."""
+    """An event of one object; ``size`` is set when it is stored."""
 
     at: float
     verb: Verb
@@ -55,9 +57,9 @@ class _Head(msgspec.Struct):
 
 
 class TraceRecorder(ClosingNow):
-    """Takes down what happens in a space, from now until it is closed.
+    """Records the events of a space until closed.
 
-    What was stored before is not known, and neither are its uses.
+    Objects stored earlier are unknown, and so are their uses.
     """
 
     def __init__(self, events: EventStream) -> None:
@@ -87,13 +89,13 @@ class TraceRecorder(ClosingNow):
 
 
 def write_trace(path: Path, steps: Sequence[Step], about: Mapping[str, Any]) -> None:
-    """Write a trace; the file is the old or the new one, never half of it."""
+    """Write a trace atomically: the file is the old or the new one, never a part."""
     lines = [_Head(FORM, dict(about)), *steps]
     write_atomic(path, gzip.compress(msgspec.json.Encoder().encode_lines(lines), mtime=0))
 
 
 def read_trace(path: Path) -> tuple[list[Step], dict[str, Any]]:
-    """Return the steps of a trace, and what it is of. A malformed line is said with its number."""
+    """Return the steps of a trace and its header; an error names the malformed line."""
     first, *lines = unpacked(path).splitlines() or [b""]
     try:
         head = msgspec.json.decode(first, type=_Head)
@@ -105,7 +107,7 @@ def read_trace(path: Path) -> tuple[list[Step], dict[str, Any]]:
 
 
 def _checked(path: Path, lines: Sequence[bytes]) -> Iterator[Step]:
-    """Yield steps that can have happened: in order, to objects that are there."""
+    """Yield steps that are possible: in order, on objects that exist."""
     decode = msgspec.json.Decoder(Step).decode
     living: set[int] = set()
     last = float("-inf")
@@ -125,7 +127,7 @@ def _checked(path: Path, lines: Sequence[bytes]) -> Iterator[Step]:
 
 
 def peak_bytes(steps: Sequence[Step]) -> int:
-    """Return the most bytes that were there at once."""
+    """Return the peak of bytes held at once."""
     sizes: dict[int, int] = {}
     now = peak = 0
     for step in steps:
