@@ -98,7 +98,7 @@ class FarthestPaged(Paged):
         self._at = 0  # steps so far
         self._pages: dict[int, int] = {}
         self._dirty: set[int] = set()
-        self._queue: list[tuple[float, int]] = []  # negated next use, and object; stale entries stay
+        self._queue: list[tuple[float, int]] = []  # negated next use, object; some stale
         self._when: dict[int, float] = {}
 
     def stored(self, step: Step) -> None:

@@ -1,4 +1,4 @@
-"""The front page of a folder of results: every report, what it asks, and what came of it."""
+"""The front page of a results folder: every report, its question, and its outcome."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ INDEX = "index.html"
 
 
 def write_front(results: Path) -> Path:
-    """Write the page that leads to all reports of a folder; return it."""
+    """Write the front page that links all reports of a folder; return its path."""
     documents = [read_document(results, name) for name in _names(results)]
     path = results / INDEX
     write_atomic(path, front(documents).encode())
@@ -72,7 +72,7 @@ def _row(document: Mapping[str, Any]) -> str:
 
 
 def _told(document: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the claims of an experiment, and what of it was left out."""
+    """Yield the claims of an experiment, and what was left out."""
     reasons = dict.fromkeys(each["why"] for each in document["skipped"])
     if not document["claims"] and not reasons:
         return
