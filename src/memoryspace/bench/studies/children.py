@@ -1,7 +1,7 @@
-"""Processes that do a part of an experiment: for their own memory, or in order to be killed.
+"""Child processes of an experiment: to measure their own memory, or to be killed.
 
-A child is a module of this package. What it is to do is its only argument, as JSON; what it has to
-say are lines of JSON on its standard output.
+A child is a module of this package. Its only argument is its instructions as JSON; its output is
+lines of JSON on standard output.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _Order = TypeVar("_Order")
 
 
 class _Told(msgspec.Struct, omit_defaults=True):
-    """How far a child is, or what its cell came to."""
+    """A child's progress, or the result of its cell."""
 
     done: int = 0
     of: int = 0
@@ -29,7 +29,7 @@ class _Told(msgspec.Struct, omit_defaults=True):
 
 
 def spawn(module: str, order: Any) -> subprocess.Popen[bytes]:
-    """Start a child. Both pipes are the caller's; what goes wrong is said on standard error."""
+    """Start a child. The caller owns both pipes; errors go to standard error."""
     return subprocess.Popen(
         [sys.executable, "-m", f"{__package__}.{module}", msgspec.json.encode(order).decode()],
         stdin=subprocess.PIPE,
@@ -38,18 +38,18 @@ def spawn(module: str, order: Any) -> subprocess.Popen[bytes]:
 
 
 def order_of(kind: type[_Order]) -> _Order:
-    """Return what this child is to do."""
+    """Return the instructions of this child."""
     return msgspec.json.decode(sys.argv[1], type=kind)
 
 
 def say(value: Any) -> None:
-    """Say a line, at once."""
+    """Write a line and flush it."""
     sys.stdout.buffer.write(msgspec.json.encode(value) + b"\n")
     sys.stdout.buffer.flush()
 
 
 def run_apart(module: str, cell: Cell, tick: Tick) -> CellResult:
-    """Run a cell in a process of its own: what it takes of memory is nobody else's."""
+    """Run a cell in a process of its own, so that its memory can be measured alone."""
     result = None
     with spawn(module, dict(cell)) as child:
         assert child.stdout is not None
@@ -63,7 +63,7 @@ def run_apart(module: str, cell: Cell, tick: Tick) -> CellResult:
 
 
 def answer(run: Callable[[Cell, Tick], CellResult]) -> None:
-    """Be the child of ``run_apart``."""
+    """Run as the child of ``run_apart``."""
     cell: Mapping[str, Any] = order_of(dict)
     result = run(cell, lambda done, of: say(_Told(done, of)))
     say(_Told(result=result))
