@@ -42,9 +42,7 @@ class Load:
     def __init__(self, keys: int, count: int, seed: int) -> None:
         self.keys, self.count = keys, count
         self.draw = random.Random(f"workload {seed}")
-        self._ranked = self.draw.sample(
-            range(keys), keys
-        )  # popularity is independent of age
+        self._ranked = self.draw.sample(range(keys), keys)  # popularity is independent of age
         self._weights = list(accumulate(1 / (rank + 1) ** SKEW for rank in range(keys)))
 
     def size(self) -> int:
