@@ -41,20 +41,20 @@ Load = Callable[[Sequence[Path]], tuple[Corpus, ...]]
 class BoardOptions(Options):
     """The embedder, the chat model, and how many hits the model sees."""
 
-    seeds: tuple[int, ...] = option((1,), "not used: nothing here is drawn at random")
-    embedder: str = option("best", "who makes the vectors", quick="none", choices=EMBEDDERS)
+    seeds: tuple[int, ...] = option((1,), "unused: nothing here is random")
+    embedder: str = option("best", "the embedder", quick="none", choices=EMBEDDERS)
     cache: Path | None = option(  # noqa: RUF009  # it is a field
-        None, "a folder that keeps vectors for the next time", private=True
+        None, "folder that caches vectors", private=True
     )
     model_url: str = option("", "an OpenAI-compatible server that answers questions", private=True)
     model: str = option("", "the chat model there; its key is in MEMORYSPACE_MODEL_KEY")
-    judge: str = option("", "the model that judges answers; by default the same")
-    temperature: float = option(0.0, "of the models; below 0 it is not sent")
+    judge: str = option("", "the model that judges answers (default: the same model)")
+    temperature: float = option(0.0, "of the models; a negative value is not sent")
     answered: int = option(200, "questions of a board that are answered", quick=20)
     answers_from: tuple[str, ...] = option(
-        ("nothing", "fused"), "what the model is told", choices=("nothing", *ARMS)
+        ("nothing", "fused"), "arms whose hits the model sees", choices=("nothing", *ARMS)
     )
-    context: int = option(10, "entries that the model is told")
+    context: int = option(10, "number of hits that the model sees")
 
 
 @dataclass(frozen=True)

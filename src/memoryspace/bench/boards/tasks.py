@@ -34,10 +34,10 @@ GOALS: Mapping[bool, Mapping[str, float]] = {  # with vectors or not → the tar
 class TasksOptions(Options):
     """The embedder; words alone are always measured as well."""
 
-    seeds: tuple[int, ...] = option((1,), "not used: nothing here is drawn at random")
-    embedder: str = option("best", "who makes the vectors", quick=WORDS, choices=EMBEDDERS)
+    seeds: tuple[int, ...] = option((1,), "unused: nothing here is random")
+    embedder: str = option("best", "the embedder", quick=WORDS, choices=EMBEDDERS)
     cache: Path | None = option(  # noqa: RUF009  # it is a field
-        None, "a folder that keeps vectors for the next time", private=True
+        None, "folder that caches vectors", private=True
     )
 
 

@@ -54,21 +54,24 @@ class SweepOptions(Options):
     """The prototype's flags, and those of the fair setting."""
 
     settings: tuple[str, ...] = option(
-        ("seed",), "which; bench all runs both", choices=("seed", "fair"), full=("seed", "fair")
+        ("seed",),
+        "settings to run; bench all runs both",
+        choices=("seed", "fair"),
+        full=("seed", "fair"),
     )
-    dataset: str = option("novels", "which file of a folder", choices=tuple(FILES))
+    dataset: str = option("novels", "which file of the data folder", choices=tuple(FILES))
     chunk_size: int = option(512, "characters of a chunk")
     limit: int = option(80_000, "chunks in the seed's setting", quick=600)
     capacities: tuple[int, ...] = option((4096, 8192), "declared bytes in the seed's setting")
     query_interval: int = option(10, "chunks between two queries")
     baselines: tuple[str, ...] = option(
-        ("sliding", "reservoir"), "in the seed's setting", choices=("sliding", "reservoir")
+        ("sliding", "reservoir"), "used in the seed's setting", choices=("sliding", "reservoir")
     )
     collector_variants: tuple[str, ...] = option(
-        ("ttl_mark", "ttl_mark_gen"), "in the seed's setting", choices=tuple(COLLECTORS)
+        ("ttl_mark", "ttl_mark_gen"), "used in the seed's setting", choices=tuple(COLLECTORS)
     )
     indexes: tuple[str, ...] = option(
-        ("word counts",), "in the seed's setting; word counts are the seed's own",
+        ("word counts",), "used in the seed's setting; the seed's own uses word counts",
         choices=tuple(INDEXES), full=tuple(INDEXES),
     )  # fmt: skip
     fair_limit: int = option(10_000, "chunks in the fair setting", quick=600)
@@ -76,7 +79,7 @@ class SweepOptions(Options):
         (65_536, 262_144, 1_048_576), "bytes in the fair setting", quick=(16_384, 65_536)
     )
     systems: tuple[str, ...] = option(
-        tuple(SYSTEMS), "in the fair setting", choices=tuple(SYSTEMS),
+        tuple(SYSTEMS), "used in the fair setting", choices=tuple(SYSTEMS),
         quick=QUICK,
     )  # fmt: skip
 

@@ -38,10 +38,10 @@ AGES = ((5, "1 to 5"), (10, "6 to 10"), (20, "11 to 20"), (50, "21 to 50"), (ALL
 class CompactionOptions(Options):
     """The strategies and their budgets."""
 
-    seeds: tuple[int, ...] = option((1,), "not used: nothing here is drawn at random")
-    keepers: tuple[str, ...] = option(tuple(KEEPERS), "ways to keep", choices=tuple(KEEPERS))
+    seeds: tuple[int, ...] = option((1,), "unused: nothing here is random")
+    keepers: tuple[str, ...] = option(tuple(KEEPERS), "strategies", choices=tuple(KEEPERS))
     budgets: tuple[int, ...] = option((1000, 2000, 4000, 8000), "tokens", quick=(1000, 2000))
-    runs: int = option(ALL, "at most", quick=4)
+    runs: int = option(ALL, "maximum number of runs", quick=4)
 
 
 def cells(options: CompactionOptions, data: Data) -> list[Cell]:

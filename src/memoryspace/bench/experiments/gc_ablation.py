@@ -46,7 +46,10 @@ class AblationOptions(Options):
     """Sizes, and which collectors."""
 
     settings: tuple[str, ...] = option(
-        ("seed",), "which; bench all runs both", choices=("seed", "fair"), full=("seed", "fair")
+        ("seed",),
+        "settings to run; bench all runs both",
+        choices=("seed", "fair"),
+        full=("seed", "fair"),
     )
     limit: int = option(600, "reports in the seed's setting")
     collector_variants: tuple[str, ...] = option(VARIANTS, "which", choices=VARIANTS)

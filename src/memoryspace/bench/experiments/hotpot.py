@@ -80,23 +80,25 @@ BOARDS = {
 class HotpotOptions(BoardOptions):
     """The prototype's flags, those of the fair setting, and those of recall."""
 
-    seeds: tuple[int, ...] = option((1, 2, 3), "how many seeds, or which", quick=(1, 2))
-    settings: tuple[str, ...] = option(
-        ("seed",), "which; bench all runs every one", choices=SETTINGS, full=SETTINGS
+    seeds: tuple[int, ...] = option(
+        (1, 2, 3), "number of seeds, or the seeds themselves", quick=(1, 2)
     )
-    dataset_split: str = option("", "as in train[:5000]: only the number counts")
-    max_samples: int = option(5000, "questions, at most", quick=50)
+    settings: tuple[str, ...] = option(
+        ("seed",), "settings to run; bench all runs every one", choices=SETTINGS, full=SETTINGS
+    )
+    dataset_split: str = option("", "such as train[:5000]; only the number matters")
+    max_samples: int = option(5000, "maximum number of questions", quick=50)
     hot_capacity: int = option(32_768, "bytes of the manager in the seed's setting")
     sliding_window: int = option(4096, "paragraphs of the window in the seed's setting")
     indexes: tuple[str, ...] = option(
-        ("word counts",), "in the seed's setting; word counts are the seed's own",
+        ("word counts",), "used in the seed's setting; the seed's own uses word counts",
         choices=tuple(INDEXES), full=tuple(INDEXES),
     )  # fmt: skip
     budgets: tuple[int, ...] = option(
         (65_536, 262_144, 1_048_576), "bytes in the fair setting", quick=(32_768,)
     )
     systems: tuple[str, ...] = option(
-        tuple(SYSTEMS), "in the fair setting", choices=tuple(SYSTEMS), quick=QUICK
+        tuple(SYSTEMS), "used in the fair setting", choices=tuple(SYSTEMS), quick=QUICK
     )
 
 

@@ -47,14 +47,17 @@ class LongContextOptions(Options):
     """The prototype's numbers, and those of the fair setting."""
 
     settings: tuple[str, ...] = option(
-        ("seed",), "which; bench all runs both", choices=("seed", "fair"), full=("seed", "fair")
+        ("seed",),
+        "settings to run; bench all runs both",
+        choices=("seed", "fair"),
+        full=("seed", "fair"),
     )
-    sessions: int = option(34, "in the seed's setting", quick=10)
+    sessions: int = option(34, "sessions in the seed's setting", quick=10)
     session_length: int = option(60, "reports of a session")
-    queries: int = option(8, "after each session")
+    queries: int = option(8, "queries after each session")
     window: int = option(45, "reports that the sliding window holds")
     indexes: tuple[str, ...] = option(
-        ("word counts",), "in the seed's setting; word counts are the seed's own",
+        ("word counts",), "used in the seed's setting; the seed's own uses word counts",
         choices=tuple(INDEXES), full=tuple(INDEXES),
     )  # fmt: skip
     fair_limit: int = option(20_000, "reports in the fair setting", quick=1000)
@@ -63,7 +66,7 @@ class LongContextOptions(Options):
         (32_768, 131_072, 524_288), "bytes in the fair setting", quick=(8_192, 32_768)
     )
     systems: tuple[str, ...] = option(
-        tuple(SYSTEMS), "in the fair setting", choices=tuple(SYSTEMS), quick=QUICK
+        tuple(SYSTEMS), "used in the fair setting", choices=tuple(SYSTEMS), quick=QUICK
     )
 
 

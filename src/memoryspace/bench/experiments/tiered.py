@@ -48,17 +48,20 @@ class TieredOptions(Options):
     """The prototype's flags, and those of the fair setting."""
 
     settings: tuple[str, ...] = option(
-        ("seed",), "which; bench all runs both", choices=("seed", "fair"), full=("seed", "fair")
+        ("seed",),
+        "settings to run; bench all runs both",
+        choices=("seed", "fair"),
+        full=("seed", "fair"),
     )
     limit: int = option(600, "reports in the seed's setting")
     query_interval: int = option(15, "reports between two queries")
-    fragmentation_threshold: float = option(0.4, "when to collect")
+    fragmentation_threshold: float = option(0.4, "fragmentation at which to collect")
     root_capacity: int = option(10, "reports that are roots")
     paging_strategy: tuple[str, ...] = option(
-        STRATEGIES, "who is demoted", choices=STRATEGIES, quick=("arc", "lru", "lfu")
+        STRATEGIES, "demotion policies", choices=STRATEGIES, quick=("arc", "lru", "lfu")
     )
     write_policy: tuple[str, ...] = option(WRITES, "when cold copies are written", choices=WRITES)
-    promotion_batch: int = option(2, "reports promoted at once")
+    promotion_batch: int = option(2, "reports promoted together")
     fair_limit: int = option(5_000, "reports in the fair setting", quick=1000)
     budgets: tuple[int, ...] = option(
         (32_768, 131_072), "bytes of the hot tier in the fair setting", quick=(16_384,)

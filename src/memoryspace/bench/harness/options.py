@@ -59,7 +59,9 @@ class Flags:
 class Options(Flags):
     """The options that every experiment has."""
 
-    seeds: tuple[int, ...] = option((1, 2, 3), "how many seeds, or which", quick=(1, 2))
+    seeds: tuple[int, ...] = option(
+        (1, 2, 3), "number of seeds, or the seeds themselves", quick=(1, 2)
+    )
 
 
 _Options = TypeVar("_Options", bound=Flags)

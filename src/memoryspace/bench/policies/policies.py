@@ -67,11 +67,11 @@ class PolicyOptions(Options):
     """What is recorded, and which policies it is replayed to."""
 
     parts: tuple[str, ...] = option(PARTS, "which", choices=PARTS)
-    steps: int = option(60_000, "of the trace", quick=4000)
+    steps: int = option(60_000, "steps of the trace", quick=4000)
     hot_shares: tuple[float, ...] = option(
-        (0.05, 0.1, 0.2, 0.4), "hot bytes for each byte that was there at once", quick=(0.1, 0.4)
+        (0.05, 0.1, 0.2, 0.4), "hot bytes per byte of peak live data", quick=(0.1, 0.4)
     )
-    epsilons: tuple[float, ...] = option((0.1, 0.3), "how often the bandit tries something")
+    epsilons: tuple[float, ...] = option((0.1, 0.3), "the bandit's exploration rates")
     trace: Path | None = option(  # noqa: RUF009  # it is a field
         None, "a trace to replay instead of recording one"
     )

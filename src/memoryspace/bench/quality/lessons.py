@@ -151,8 +151,8 @@ async def cost(known: int, messages: int) -> tuple[float, int]:
 class LessonsOptions(Flags):
     """The length of the simulation, and of a run to derive from."""
 
-    runs: int = option(200, "of the simulation", quick=40)
-    messages: int = option(200, "of a run that is derived from", quick=30)
+    runs: int = option(200, "runs of the simulation", quick=40)
+    messages: int = option(200, "messages of a run to derive from", quick=30)
 
 
 def measure(options: LessonsOptions, run: Run) -> Raw:

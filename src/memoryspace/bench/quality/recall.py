@@ -27,10 +27,8 @@ class RecallOptions(Flags):
     """Which boards and embedders."""
 
     boards: tuple[str, ...] = option(tuple(BOARDS), "data sets", choices=tuple(BOARDS))
-    embedders: tuple[str, ...] = option(
-        EMBEDDERS, "who makes vectors", choices=EMBEDDERS, quick=("none",)
-    )
-    cache: Path | None = option(None, "keeps vectors for the next time", private=True)  # noqa: RUF009  # it is a field
+    embedders: tuple[str, ...] = option(EMBEDDERS, "embedders", choices=EMBEDDERS, quick=("none",))
+    cache: Path | None = option(None, "folder that caches vectors", private=True)  # noqa: RUF009  # it is a field
     ranks: Path | None = option(None, "a folder for raw ranks", private=True)  # noqa: RUF009  # it is a field
 
 

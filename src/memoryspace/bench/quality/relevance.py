@@ -68,10 +68,10 @@ class RelevanceOptions(Flags):
     """The embedders, and whether to write the weights."""
 
     embedder: str = option(
-        "best", "who makes vectors", choices=("best", "none", "static", "minilm", "e5"),
+        "best", "the embedder", choices=("best", "none", "static", "minilm", "e5"),
         quick="none",
     )  # fmt: skip
-    cache: Path | None = option(None, "a folder to keep vectors in", private=True)  # noqa: RUF009  # it is a field
+    cache: Path | None = option(None, "folder that caches vectors", private=True)  # noqa: RUF009  # it is a field
     people: Path = option(PEOPLE, "more people, beside personal_dev.jsonl", private=True)  # noqa: RUF009  # it is a field
     write: bool = option(False, "write the fitted weights into the package")
 

@@ -226,9 +226,9 @@ class ServiceRecallOptions(Flags):
     boards: tuple[str, ...] = option(
         ("locomo", "zh"), "data sets", choices=tuple(BY_NAME), quick=("locomo",)
     )
-    embedder: str = option("none", "who makes vectors", choices=("none", "static", "minilm", "e5"))
-    backend: str = option("memory", "where memories are kept", choices=BACKENDS)
-    cache: Path | None = option(None, "keeps vectors for the next time", private=True)  # noqa: RUF009  # it is a field
+    embedder: str = option("none", "the embedder", choices=("none", "static", "minilm", "e5"))
+    backend: str = option("memory", "the backend of the service", choices=BACKENDS)
+    cache: Path | None = option(None, "folder that caches vectors", private=True)  # noqa: RUF009  # it is a field
 
 
 def measure(options: ServiceRecallOptions, run: Run) -> Raw:

@@ -75,7 +75,7 @@ def errors_of(path: Path, limit: int, encoding: Any) -> Raw:
 class EstimateOptions(Flags):
     """How much of a file is read."""
 
-    limit: int = option(1_000_000, "characters of a file", quick=50_000)
+    limit: int = option(1_000_000, "characters read per file", quick=50_000)
 
 
 def measure(options: EstimateOptions, run: Run) -> Raw:

@@ -61,7 +61,7 @@ SETTINGS = [
 class LifecycleOptions(Flags):
     """The number of runs and agents."""
 
-    rounds: int = option(5, "of each setting", quick=1)
+    rounds: int = option(5, "rounds per setting", quick=1)
 
 
 def measure(options: LifecycleOptions, run: Run) -> Raw:

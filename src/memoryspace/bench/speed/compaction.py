@@ -282,7 +282,7 @@ def _quality_row(row: Mapping[str, Any]) -> tuple[str, ...]:
 class CompactionSpeedOptions(Flags):
     """The number of rounds."""
 
-    rounds: int = option(3, "of each case", quick=1)
+    rounds: int = option(3, "rounds per case", quick=1)
 
 
 def measure(options: CompactionSpeedOptions, run: Run) -> Raw:

@@ -71,8 +71,8 @@ async def cost(service: StoredMemoryService, known: int, messages: Sequence[str]
 class DerivingOptions(Flags):
     """How much is known, and how many messages are added."""
 
-    facts: int = option(1000, "known at most", quick=100)
-    messages: int = option(200, "added", quick=20)
+    facts: int = option(1000, "most facts known", quick=100)
+    messages: int = option(200, "messages added", quick=20)
 
 
 def measure(options: DerivingOptions, run: Run) -> Raw:

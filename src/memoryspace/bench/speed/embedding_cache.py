@@ -171,8 +171,8 @@ async def growth(folders: Path, rounds: int) -> list[dict[str, Any]]:
 class CacheOptions(Flags):
     """The number of rounds, and which cases."""
 
-    rounds: int = option(5, "of each case", quick=1)
-    only: str = option("", "cases whose name contains this")
+    rounds: int = option(5, "rounds per case", quick=1)
+    only: str = option("", "only cases whose name contains this")
 
 
 def measure(options: CacheOptions, run: Run) -> Raw:

@@ -42,8 +42,8 @@ SEARCHES = 100
 class EventsOptions(Flags):
     """The number of rounds and calls."""
 
-    rounds: int = option(15, "of each call", quick=3)
-    calls: int = option(2000, "of a round", quick=200)
+    rounds: int = option(15, "rounds per call", quick=3)
+    calls: int = option(2000, "calls per round", quick=200)
 
 
 def measure(options: EventsOptions, run: Run) -> Raw:

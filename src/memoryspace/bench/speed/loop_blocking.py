@@ -203,8 +203,8 @@ async def manager(rows: Noting, folder: Path, count: int) -> None:
 class LoopOptions(Flags):
     """The number of rounds and records."""
 
-    rounds: int = option(3, "of all kinds of work", quick=1)
-    records: int = option(20_000, "in the space", quick=2_000)
+    rounds: int = option(3, "rounds over all kinds of work", quick=1)
+    records: int = option(20_000, "records in the space", quick=2_000)
 
 
 def measure(options: LoopOptions, run: Run) -> Raw:

@@ -51,7 +51,9 @@ PARTS = {"sparse": "texts", "fused": "entries", "personal": "messages"}  # and w
 class RecallSpeedOptions(Flags):
     """Which parts, and how much."""
 
-    only: tuple[str, ...] = option(tuple(PARTS), "parts; others are kept", choices=tuple(PARTS))
+    only: tuple[str, ...] = option(
+        tuple(PARTS), "parts to measure; the others keep their last figures", choices=tuple(PARTS)
+    )
     largest: int = option(1_000_000, "texts", quick=100_000)
 
 

@@ -133,13 +133,13 @@ async def restarted(
 class RestartOptions(Flags):
     """How much is stored, and where."""
 
-    memories: int = option(300, "of one user", quick=30)
+    memories: int = option(300, "memories of one user", quick=30)
     rounds: int = option(3, "starts", quick=1)
     backends: tuple[str, ...] = option(
-        ("space", "sqlite", "redis"), "where; postgres is the one in the environment",
+        ("space", "sqlite", "redis"), "backends; postgres uses the server from the environment",
         choices=BACKENDS, quick=("space",),
     )  # fmt: skip
-    wait: float = option(-1.0, "milliseconds a text, of an embedder that only waits")
+    wait: float = option(-1.0, "simulate an embedder that takes this many milliseconds per text")
 
 
 def measure(options: RestartOptions, run: Run) -> Raw:

@@ -152,7 +152,7 @@ def _stat(path: Path) -> list[str]:
 class PostgresOptions(Flags):
     """How much is stored, and how often it is queried."""
 
-    messages: int = option(50_000, "of the one who asks", quick=5000)
+    messages: int = option(50_000, "messages of the searching user", quick=5000)
     others: int = option(500_000, "messages of others", quick=20_000)
     rounds: int = option(100, "questions of each kind", quick=10)
 

@@ -348,8 +348,8 @@ async def growth(rounds: int) -> list[dict[str, Any]]:
 class WorkingMemoryOptions(Flags):
     """The number of rounds, and which cases."""
 
-    rounds: int = option(3, "of each case", quick=1)
-    only: str = option("", "cases whose name contains this")
+    rounds: int = option(3, "rounds per case", quick=1)
+    only: str = option("", "only cases whose name contains this")
 
 
 def measure(options: WorkingMemoryOptions, run: Run) -> Raw:

@@ -60,13 +60,13 @@ class ConcurrencyOptions(Options):
     tasks: tuple[int, ...] = option((1, 2, 4, 8, 16, 64, 256), "agents", quick=(1, 16))
     processes: tuple[int, ...] = option((1, 2, 4, 8), "agents", quick=(1, 2))
     backends: tuple[str, ...] = option(
-        SHARED, "that processes share", choices=SHARED, quick=("sqlite",)
+        SHARED, "backends that processes share", choices=SHARED, quick=("sqlite",)
     )
     syncs: tuple[str, ...] = option(
-        ("always", "os"), "of a space's journal", choices=SYNCS, quick=("always",)
+        ("always", "os"), "when a space's journal is synced", choices=SYNCS, quick=("always",)
     )
-    records: int = option(200, "that each agent stores", quick=30)
-    seeds: tuple[int, ...] = option((1, 2, 3), "how often: nothing is drawn", quick=(1,))
+    records: int = option(200, "records that each agent stores", quick=30)
+    seeds: tuple[int, ...] = option((1, 2, 3), "repetitions; nothing here is random", quick=(1,))
 
 
 def cells(options: ConcurrencyOptions, data: Data) -> list[Cell]:

@@ -53,15 +53,17 @@ class CrashOptions(Options):
     """The number of records, the sync policy, and the number of kills."""
 
     records: tuple[int, ...] = option(
-        (1000, 10_000, 100_000), "in the space at the first kill", quick=(200, 1000)
+        (1000, 10_000, 100_000), "records in the space at the first kill", quick=(200, 1000)
     )
     syncs: tuple[str, ...] = option(SYNCS, "when the journal is synced", choices=SYNCS)
-    ends: tuple[str, ...] = option(ENDS, "how it ends", choices=ENDS)
-    kills: int = option(5, "in each space", quick=1)
+    ends: tuple[str, ...] = option(ENDS, "how the journal ends after a kill", choices=ENDS)
+    kills: int = option(5, "kills per space", quick=1)
     checkpoint_mb: tuple[int, ...] = option(
         (1, 1024), "journal between two checkpoints", quick=(1024,)
     )
-    seeds: tuple[int, ...] = option((1, 2, 3), "how many seeds, or which", quick=(1,))
+    seeds: tuple[int, ...] = option(
+        (1, 2, 3), "number of seeds, or the seeds themselves", quick=(1,)
+    )
 
 
 def cells(options: CrashOptions, data: Data) -> list[Cell]:

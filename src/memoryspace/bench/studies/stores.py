@@ -52,10 +52,12 @@ class StoreOptions(Options):
         quick=("memory", "space", "sqlite"),
     )
     records: tuple[int, ...] = option(
-        (100, 1000, 10_000, 100_000), "of a session", quick=(100, 1000)
+        (100, 1000, 10_000, 100_000), "records of a session", quick=(100, 1000)
     )
-    rounds: int = option(50, "that each verb is timed", quick=10)
-    seeds: tuple[int, ...] = option((1, 2, 3), "how many seeds, or which", quick=(1,))
+    rounds: int = option(50, "measurements of each verb", quick=10)
+    seeds: tuple[int, ...] = option(
+        (1, 2, 3), "number of seeds, or the seeds themselves", quick=(1,)
+    )
 
 
 def cells(options: StoreOptions, data: Data) -> list[Cell]:

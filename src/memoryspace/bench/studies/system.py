@@ -17,7 +17,7 @@ class SystemOptions(Options):
     """The number of objects, and the journal's sync policy."""
 
     objects: tuple[int, ...] = option(
-        (10_000, 100_000, 1_000_000), "that are stored", quick=(1000, 5000)
+        (10_000, 100_000, 1_000_000), "objects stored", quick=(1000, 5000)
     )
     sync: str = option("group:5", "when the journal is synced: always, group:MS, os")
 

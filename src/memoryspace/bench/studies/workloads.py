@@ -37,15 +37,17 @@ COUNTED = ("page_faults", "page_evictions", "page_writes", "promotions", "demoti
 class WorkloadOptions(Options):
     """The numbers of objects and accesses, and the share of hot objects."""
 
-    seeds: tuple[int, ...] = option((1, 2, 3), "how many seeds, or which", quick=(1,))
+    seeds: tuple[int, ...] = option(
+        (1, 2, 3), "number of seeds, or the seeds themselves", quick=(1,)
+    )
     workloads: tuple[str, ...] = option(tuple(WORKLOADS), "which", choices=tuple(WORKLOADS))
     strategies: tuple[str, ...] = option(
-        tuple(POLICIES), "who is demoted", choices=tuple(POLICIES), quick=("lru", "sieve", "arc")
+        tuple(POLICIES), "demotion policies", choices=tuple(POLICIES), quick=("lru", "sieve", "arc")
     )
     writes: tuple[str, ...] = option(WRITES, "when cold copies are written", choices=WRITES)
     keys: int = option(5000, "objects at the start", quick=400)
     accesses: int = option(20_000, "reads and writes after that", quick=400)
-    hot_share: float = option(0.1, "hot bytes for each byte stored at the start")
+    hot_share: float = option(0.1, "hot bytes per byte stored at the start")
     flush_every: int = option(500, "accesses between two flushes of write-back", quick=100)
     sync: str = option("os", "when the journal is synced: always, group:MS, os")
 

@@ -45,7 +45,9 @@ PARTS: Mapping[str, tuple[Callable[[int], dict[str, Any]], int]] = {
 class KernelOptions(Flags):
     """Which parts."""
 
-    only: tuple[str, ...] = option(tuple(PARTS), "parts; others are kept", choices=tuple(PARTS))
+    only: tuple[str, ...] = option(
+        tuple(PARTS), "parts to measure; the others keep their last figures", choices=tuple(PARTS)
+    )
 
 
 def measure(options: KernelOptions, run: Run) -> Raw:
