@@ -102,9 +102,7 @@ def _benchmark(benchmark: Benchmark, arguments: Sequence[str]) -> None:
         if grid.rows:
             print(tables.plain(grid), end="\n\n")
     if given.out is None and (given.quick or getattr(given, "only", None)):
-        print(
-            "nothing was saved: this was a quick or partial run; pass --out FOLDER to save it"
-        )
+        print("nothing was saved: this was a quick or partial run; pass --out FOLDER to save it")
         return
     for path in save_benchmark(benchmark, document_of(benchmark, options, raw), out):
         print(f"  {path}")

@@ -16,7 +16,7 @@ from ..context import Compactor, Limits, Pages, RAMArchive
 from ..context.limits import big_result
 from ..message import Msg, groups_of, repair
 from ..token import estimate_tokens
-from .needs import Step, steps_of, text_of
+from .needs import StepNeeds, steps_of, text_of
 from .trajectories import Trajectory
 
 CLEARED = "[cleared]"
@@ -150,7 +150,7 @@ def newest(history: Sequence[Msg], budget: int) -> list[Msg]:
     return [msg for group in reversed(kept) for msg in group]
 
 
-def _judged(run: str, step: Step | None, view: View, budget: int) -> list[Judged]:
+def _judged(run: str, step: StepNeeds | None, view: View, budget: int) -> list[Judged]:
     if step is None:
         return []
     is_refused = view.tokens > budget * TOLERANCE

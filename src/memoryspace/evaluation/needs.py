@@ -34,14 +34,14 @@ class Need:
 
 
 @dataclass(frozen=True)
-class Step:
+class StepNeeds:
     """A tool call: the number of messages before it, and the facts it needed from them."""
 
     at: int
     needs: tuple[Need, ...]
 
 
-def steps_of(messages: Sequence[Msg], instructions: str = "") -> list[Step]:
+def steps_of(messages: Sequence[Msg], instructions: str = "") -> list[StepNeeds]:
     """Return the steps of a run that needed any fact."""
     texts = [text_of(msg) for msg in messages]
     steps = [_step(at, msg, texts, instructions) for at, msg in enumerate(messages)]
@@ -64,12 +64,12 @@ def facts_in(arguments: Any) -> list[str]:
     return [fact for fact in facts if len(fact) >= LEAST]
 
 
-def _step(at: int, msg: Msg, texts: Sequence[str], instructions: str) -> Step:
+def _step(at: int, msg: Msg, texts: Sequence[str], instructions: str) -> StepNeeds:
     content = peek_content(msg)
     calls = [] if isinstance(content, str) else [b for b in content if b["type"] == "tool_use"]
     facts = dict.fromkeys(fact for call in calls for fact in facts_in(call["input"]))
     found = [(fact, _last(fact, texts[:at])) for fact in facts if fact not in instructions]
-    return Step(at, tuple(Need(fact, at - last) for fact, last in found if last is not None))
+    return StepNeeds(at, tuple(Need(fact, at - last) for fact, last in found if last is not None))
 
 
 def _last(fact: str, texts: Sequence[str]) -> int | None:

@@ -24,7 +24,7 @@ class _Call(msgspec.Struct, frozen=True):
     function: _Function
 
 
-class _Said(msgspec.Struct, frozen=True):
+class _ChatMessage(msgspec.Struct, frozen=True):
     role: str
     content: str | None = None
     tool_calls: list[_Call] | None = None
@@ -34,7 +34,7 @@ class _Said(msgspec.Struct, frozen=True):
 
 class _Run(msgspec.Struct, frozen=True):
     id: str
-    messages: list[_Said]
+    messages: list[_ChatMessage]
 
 
 @dataclass(frozen=True)
@@ -71,11 +71,11 @@ def _one_of(runs: Sequence[Trajectory]) -> Trajectory:
     )
 
 
-def _instructions(said: Sequence[_Said]) -> str:
+def _instructions(said: Sequence[_ChatMessage]) -> str:
     return "\n".join(each.content or "" for each in said if each.role == "system")
 
 
-def _spoken(run: str, said: Sequence[_Said]) -> list[Msg]:
+def _spoken(run: str, said: Sequence[_ChatMessage]) -> list[Msg]:
     messages = [_msg(each) for each in said if each.role != "system"]
     for number, msg in enumerate(messages):
         msg.id = f"{run}-{number}"  # the same in every run of a benchmark
@@ -83,7 +83,7 @@ def _spoken(run: str, said: Sequence[_Said]) -> list[Msg]:
     return messages
 
 
-def _msg(said: _Said) -> Msg:
+def _msg(said: _ChatMessage) -> Msg:
     if said.role == "tool":
         result: Any = {
             "type": "tool_result",

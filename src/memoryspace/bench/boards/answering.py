@@ -24,7 +24,7 @@ from ...model import ChatModel, ask, prompt_messages, read_prompt
 from ...retrieval import Entry
 from ..harness.experiment import Asked, CannotRun, CellResult
 from ..streams.asking import Measured, measured
-from .said import SaidBefore
+from .answer_cache import AnswerCache
 
 AT_ONCE = 4  # questions in flight at once
 NOT_CONFIGURED = (
@@ -60,7 +60,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Marked:
+class JudgedAnswer:
     """A task with its answer and scores."""
 
     question: Question
@@ -72,7 +72,7 @@ class Marked:
 class Examiner:
     """Puts tasks to a model and has the same or another model judge the answers."""
 
-    def __init__(self, model: ChatModel, judge: ChatModel, before: SaidBefore) -> None:
+    def __init__(self, model: ChatModel, judge: ChatModel, before: AnswerCache) -> None:
         self._model = model
         self._judge = judge
         self._before = before
@@ -90,13 +90,13 @@ class Examiner:
             )
         return result_of(marked)
 
-    async def _all(self, tasks: Sequence[Task], tick: Tick) -> list[Marked]:
+    async def _all(self, tasks: Sequence[Task], tick: Tick) -> list[JudgedAnswer]:
         turn, done = asyncio.Semaphore(AT_ONCE), 0
 
-        async def one(task: Task) -> Marked:
+        async def one(task: Task) -> JudgedAnswer:
             nonlocal done
             async with turn:
-                marked = await self._marked(task)
+                marked = await self._judged(task)
             done += 1
             tick(done, len(tasks))
             return marked
@@ -108,15 +108,15 @@ class Examiner:
             raise errors.exceptions[0] from None
         return [each.result() for each in waiting]
 
-    async def _marked(self, task: Task) -> Marked:
+    async def _judged(self, task: Task) -> JudgedAnswer:
         try:
             said = await self._asked(self._model, prompt_of(task), Said)
             success = await self._success(task.question, said.answer)
         except ModelUnavailable:
             raise
         except ModelFailed as error:
-            return Marked(task.question, "", 0.0, str(error))
-        return Marked(task.question, said.answer, success)
+            return JudgedAnswer(task.question, "", 0.0, str(error))
+        return JudgedAnswer(task.question, said.answer, success)
 
     async def _success(self, question: Question, answer: str) -> float:
         if question.answers and not question.rubric and exact_match(answer, question.answers):
@@ -152,7 +152,7 @@ def prompt_of(task: Task) -> Sequence[Mapping[str, str]]:
     return prompt_messages(read_prompt(_PACKAGE, "answer.md"), {"found": found, "question": asked})
 
 
-def result_of(marked: Sequence[Marked]) -> CellResult:
+def result_of(marked: Sequence[JudgedAnswer]) -> CellResult:
     """Return the means, overall and by category, with each answer beside the gold answers."""
     asked = [
         Asked(each.question.id, each.question.answers, (each.answer,), each.question.category)
@@ -167,7 +167,7 @@ def result_of(marked: Sequence[Marked]) -> CellResult:
     return CellResult(figures, intervals=result.intervals, ranks=asked)
 
 
-def _overlap(each: Marked) -> dict[str, float]:
+def _overlap(each: JudgedAnswer) -> dict[str, float]:
     """Return EM and F1; none where a data set has a rubric instead of gold answers."""
     gold = each.question.answers
     return {"EM": exact_match(each.answer, gold), "F1": f1(each.answer, gold)} if gold else {}

@@ -12,6 +12,7 @@ from ...model import ChatModel, OpenAICompatibleModel
 from ...retrieval import Entry, Recall, default_ranking
 from ..harness.data import Data
 from ..harness.experiment import CannotRun, Cell, CellResult, Experiment, Plot, Table, integer
+from .answer_cache import AnswerCache
 from .answering import NOT_CONFIGURED, Examiner, Task
 from .recall_boards import (
     ARMS,
@@ -26,7 +27,6 @@ from .recall_boards import (
     reranker_of,
     run_board,
 )
-from .said import SaidBefore
 
 KEY = "MEMORYSPACE_MODEL_KEY"
 KEPT = "answers.jsonl"
@@ -82,7 +82,7 @@ def run_answers(board: RecallBoard, cell: Cell, data: Data) -> CellResult:
     options = options_of(data)
     kept = None if data.folder is None else data.folder / KEPT
     examiner = Examiner(
-        _model(str(cell["model"]), options), _model(str(cell["judge"]), options), SaidBefore(kept)
+        _model(str(cell["model"]), options), _model(str(cell["judge"]), options), AnswerCache(kept)
     )
     tasks = [
         task

@@ -61,7 +61,7 @@ def find_files(path: Path, names: Sequence[str]) -> tuple[dict[str, Path], str]:
         files = {name: _in_folder(path, name) for name in names}
         return files, "+".join(_label(file.name) for file in files.values())
     if not path.exists():
-        raise InvalidInput(f"there is no file or folder {path}; check --data-path")
+        raise InvalidInput(f"no such file or folder: {path}; check --data-path")
     if len(names) != 1:
         wanted = ", ".join(names) or "no file at all"
         raise InvalidInput(f"{path} is one file; pass a folder that holds {wanted}")
@@ -90,14 +90,14 @@ def _in_folder(folder: Path, name: str) -> Path:
         for candidate in (folder / whole, (folder / whole).with_suffix("")):
             if candidate.is_file():
                 return candidate
-    raise InvalidInput(f"there is no {name} in {folder}; pass the folder or the file that holds it")
+    raise InvalidInput(f"{folder} has no file {name}; pass the folder or the file that holds it")
 
 
 def _only_member(packed: bytes) -> bytes:
     with zipfile.ZipFile(io.BytesIO(packed)) as archive:
         members = [each for each in archive.infolist() if not each.is_dir()]
         if len(members) != 1:
-            raise zipfile.BadZipFile(f"it holds {len(members)} files, not one")
+            raise zipfile.BadZipFile(f"expected one file, found {len(members)}")
         return archive.read(members[0])
 
 

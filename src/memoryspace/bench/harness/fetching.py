@@ -62,12 +62,12 @@ def fetch(source: Source, folder: Path, say: Callable[[str], None]) -> list[Path
 def download(url: str, sha256: str, say: Callable[[str], None]) -> bytes:
     """Return the content at a URL, if its checksum matches."""
     if urlsplit(url).scheme not in ("http", "https"):
-        raise InvalidInput(f"only http:// and https:// are fetched, not {url}")
+        raise InvalidInput(f"only http:// and https:// URLs can be fetched, got {url}")
     content = _read(url, say)
     found = hashlib.sha256(content).hexdigest()
     if found != sha256:
         raise CorruptData(
-            f"{url} has the checksum {found}, not {sha256}: it was changed, or cut on the way. "
+            f"{url} has the checksum {found}, not {sha256}: it was changed or truncated. "
             f"Nothing was written"
         )
     return content
@@ -79,7 +79,9 @@ def _read(url: str, say: Callable[[str], None]) -> bytes:
         request = Request(url, headers={"User-Agent": "memoryspace"})
         with urlopen(request, timeout=_TIMEOUT) as answer:
             if urlsplit(answer.url).scheme not in ("http", "https"):
-                raise InvalidInput(f"{url} leads to {answer.url}, which is not fetched")
+                raise InvalidInput(
+                    f"{url} redirects to {answer.url}, which is not http:// or https://"
+                )
             total = int(answer.headers.get("Content-Length") or 0)
             while piece := answer.read(_PIECE):
                 pieces.append(piece)

@@ -120,7 +120,7 @@ def _rows(name: str, content: bytes) -> list[Mapping[str, Any]]:
     try:
         rows: list[Mapping[str, Any]] = json.loads(content)
     except ValueError as error:
-        raise CorruptData(f"what should become {name} is no JSON: {error}") from error
+        raise CorruptData(f"the source of {name} is not valid JSON: {error}") from error
     return rows
 
 

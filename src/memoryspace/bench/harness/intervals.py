@@ -54,7 +54,7 @@ def student(values: Sequence[float]) -> tuple[float, float] | None:
 def bootstrap(values: Sequence[float], *, rounds: int = 1000, seed: int = 0) -> tuple[float, float]:
     """Return the 95 % percentile interval of the mean, resampling with replacement."""
     if not values:
-        raise InvalidInput("there is nothing to draw from")
+        raise InvalidInput("a bootstrap needs at least one value")
     import numpy as np
 
     array, rng = np.asarray(values, np.float64), np.random.default_rng(seed)

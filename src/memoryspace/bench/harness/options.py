@@ -111,10 +111,12 @@ def seeds_of(given: Sequence[int]) -> tuple[int, ...]:
     """Return the seeds: one number is a count, several are the seeds themselves."""
     if len(given) == 1:
         if given[0] < 1:
-            raise InvalidInput(f"there must be at least one seed, got {given[0]}")
+            raise InvalidInput(f"the number of seeds must be at least 1, got {given[0]}")
         return tuple(range(1, given[0] + 1))
     if len(set(given)) != len(given):
-        raise InvalidInput("a seed was given twice: its figures would count double")
+        raise InvalidInput(
+            "a seed was given twice; pass each seed once"
+        )
     return tuple(given)
 
 

@@ -74,12 +74,12 @@ def place_of(name: str, folder: str) -> str:
 
 def open_backend(name: str, place: str) -> Store:
     """Open a backend; the caller closes it."""
-    with missing_said(name):
+    with skip_if_missing(name):
         return STORE_BACKENDS[name].open(place)
 
 
 @contextmanager
-def missing_said(name: str) -> Iterator[None]:
+def skip_if_missing(name: str) -> Iterator[None]:
     """Turn a missing package into ``CannotRun``."""
     try:
         yield

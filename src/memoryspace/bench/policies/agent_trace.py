@@ -14,7 +14,7 @@ import re
 
 from ...kernel import MemoryManager, Runtime
 from ..memories.managed import Steps
-from .traces import Step, TraceRecorder
+from .traces import TraceRecorder, TraceStep
 
 CAPACITY = 1 << 28
 PASSAGES = (30, 120)  # passages of a session
@@ -72,7 +72,7 @@ class Agent:
             del self._passages[name]
 
 
-def recorded(text: str, steps: int, seed: int) -> list[Step]:
+def recorded(text: str, steps: int, seed: int) -> list[TraceStep]:
     """Return a trace of an agent's memory with about this many steps."""
     agent = Agent(text, seed)
     with agent.space, TraceRecorder(agent.space.events) as recorder:

@@ -105,7 +105,7 @@ def _greedy(pulls: Sequence[int], values: Sequence[float]) -> int:
 def _value(terms: Sequence[float]) -> Value:
     """Return the mean; the terms are martingale differences, so their spread gives the error."""
     if len(terms) < 2:
-        raise ValueError("an estimate needs two decisions at least")
+        raise ValueError("an estimate needs at least two decisions")
     mean = statistics.fmean(terms)
     half = _NORMAL * statistics.stdev(terms) / math.sqrt(len(terms))
     return Value(mean, mean - half, mean + half)

@@ -44,7 +44,7 @@ from ..harness.options import Options, option
 from .agent_trace import recorded
 from .off_policy import Value, doubly_robust, inverse_propensity, self_normalised, weighed
 from .replaying import FARTHEST, GCReplay, paged, replay_paging
-from .traces import USED, Step, peak_bytes, read_trace, write_trace
+from .traces import USED, TraceStep, peak_bytes, read_trace, write_trace
 
 TEXT = "english_novels_48mb.txt.xz"
 READ = 4_000_000  # characters of it are enough
@@ -114,7 +114,7 @@ def run(cell: Cell, data: Data) -> CellResult:
 # -- the trace -------------------------------------------------------------------------------------
 
 
-def trace_of(cell: Cell, data: Data) -> list[Step]:
+def trace_of(cell: Cell, data: Data) -> list[TraceStep]:
     """Return the user's trace, the stored one, or a new one, which is then stored."""
     options = data.options
     assert isinstance(options, PolicyOptions)
@@ -145,7 +145,7 @@ def _fingerprint(path: Path) -> str:
 # -- the parts -------------------------------------------------------------------------------------
 
 
-def _paging(cell: Cell, data: Data, steps: Sequence[Step]) -> CellResult:
+def _paging(cell: Cell, data: Data, steps: Sequence[TraceStep]) -> CellResult:
     hot = int(peak_bytes(steps) * float(cell["hot_share"] or 0))
     paging = paged(str(cell["policy"]), steps, hot)
     rates = replay_paging(paging, steps, POINTS)
@@ -161,7 +161,7 @@ def _paging(cell: Cell, data: Data, steps: Sequence[Step]) -> CellResult:
     )
 
 
-def _gc(cell: Cell, data: Data, steps: Sequence[Step]) -> CellResult:
+def _gc(cell: Cell, data: Data, steps: Sequence[TraceStep]) -> CellResult:
     replay = _replayed(cell, data, steps, str(cell["policy"]))
     rewards = [each.reward for each in replay.bandit.decisions]
     fixed = [_mean_reward(_replayed(cell, data, steps, arm)) for arm in ARMS]
@@ -190,7 +190,7 @@ def _gc(cell: Cell, data: Data, steps: Sequence[Step]) -> CellResult:
     )
 
 
-def _off_policy(cell: Cell, data: Data, steps: Sequence[Step]) -> CellResult:
+def _off_policy(cell: Cell, data: Data, steps: Sequence[TraceStep]) -> CellResult:
     arm, epsilon = list(ARMS).index(str(cell["policy"])), float(cell["epsilon"] or 0)
     decisions = _replayed(cell, data, steps, BANDIT).bandit.decisions
     truth = _mean_reward(_replayed(cell, data, steps, str(cell["policy"])))
@@ -228,7 +228,7 @@ def _judged(name: str, value: Value, truth: float) -> dict[str, float]:
     }
 
 
-def _replayed(cell: Cell, data: Data, steps: Sequence[Step], policy: str) -> GCReplay:
+def _replayed(cell: Cell, data: Data, steps: Sequence[TraceStep], policy: str) -> GCReplay:
     """Return the replay of one policy, or of this cell's bandit; computed once."""
     seed, epsilon = integer(cell, "seed"), float(cell["epsilon"] or 0) if policy == BANDIT else 0.0
 

@@ -26,7 +26,7 @@ from ...kernel import (
     Runtime,
 )
 from ..memories.managed import Steps
-from .traces import ENDED, STORED, USED, Step
+from .traces import ENDED, STORED, USED, TraceStep
 
 PAGE = 64  # bytes
 FARTHEST = "farthest"
@@ -40,15 +40,15 @@ class Paged(ABC):
     hits = faults = evictions = writes = 0
 
     @abstractmethod
-    def stored(self, step: Step) -> None:
+    def stored(self, step: TraceStep) -> None:
         """Add a new object: hot, without a cold copy."""
 
     @abstractmethod
-    def used(self, step: Step, size: int) -> None:
+    def used(self, step: TraceStep, size: int) -> None:
         """Access an object: a hit, or a fault that brings it in."""
 
     @abstractmethod
-    def ended(self, step: Step) -> None:
+    def ended(self, step: TraceStep) -> None:
         """Remove an object for good."""
 
 
@@ -59,14 +59,14 @@ class PolicyPaged(Paged):
         self._table = PageTable(PAGE, strategy, max_pages=max(1, hot // PAGE))
         self._cold: set[int] = set()  # too big, or evicted
 
-    def stored(self, step: Step) -> None:
+    def stored(self, step: TraceStep) -> None:
         """Evict as needed, then add."""
         if not self._table.fits(step.size):
             return
         self._write(self._table.make_room(step.size))
         self._table.add(step.key, step.size)
 
-    def used(self, step: Step, size: int) -> None:
+    def used(self, step: TraceStep, size: int) -> None:
         """Touch it or bring it in."""
         if not self._table.fits(size):
             self.faults += 1
@@ -76,7 +76,7 @@ class PolicyPaged(Paged):
         self.faults += not hot
         self._write(self._table.ensure_resident(step.key, size))
 
-    def ended(self, step: Step) -> None:
+    def ended(self, step: TraceStep) -> None:
         """Remove it."""
         if self._table.is_resident(step.key) or self._table.is_dirty(step.key):
             self._table.remove(step.key)
@@ -92,7 +92,7 @@ class PolicyPaged(Paged):
 class FarthestPaged(Paged):
     """Knows the whole trace: the object whose next use is last, or never, goes first."""
 
-    def __init__(self, steps: Sequence[Step], hot: int) -> None:
+    def __init__(self, steps: Sequence[TraceStep], hot: int) -> None:
         self._room = max(1, hot // PAGE)
         self._next = _next_uses(steps)
         self._at = 0  # steps so far
@@ -101,13 +101,13 @@ class FarthestPaged(Paged):
         self._queue: list[tuple[float, int]] = []  # negated next use, object; some stale
         self._when: dict[int, float] = {}
 
-    def stored(self, step: Step) -> None:
+    def stored(self, step: TraceStep) -> None:
         """Add it as dirty."""
         self._dirty.add(step.key)
         self._enter(step.key, step.size)
         self._at += 1
 
-    def used(self, step: Step, size: int) -> None:
+    def used(self, step: TraceStep, size: int) -> None:
         """Update its next use."""
         hot = step.key in self._pages
         self.hits += hot
@@ -115,7 +115,7 @@ class FarthestPaged(Paged):
         self._enter(step.key, size)
         self._at += 1
 
-    def ended(self, step: Step) -> None:
+    def ended(self, step: TraceStep) -> None:
         """Free its pages."""
         self._room += self._pages.pop(step.key, 0)
         self._dirty.discard(step.key)
@@ -142,12 +142,12 @@ class FarthestPaged(Paged):
             self.writes += 1
 
 
-def paged(strategy: str, steps: Sequence[Step], hot: int) -> Paged:
+def paged(strategy: str, steps: Sequence[TraceStep], hot: int) -> Paged:
     """Return the pager for this policy."""
     return FarthestPaged(steps, hot) if strategy == FARTHEST else PolicyPaged(strategy, hot)
 
 
-def replay_paging(paging: Paged, steps: Sequence[Step], points: int) -> list[float]:
+def replay_paging(paging: Paged, steps: Sequence[TraceStep], points: int) -> list[float]:
     """Replay a trace; return the hit rate of each of ``points`` equal parts."""
     sizes: dict[int, int] = {}
     rates, every = [], max(1, len(steps) // points)
@@ -167,7 +167,7 @@ def replay_paging(paging: Paged, steps: Sequence[Step], points: int) -> list[flo
     return rates
 
 
-def _next_uses(steps: Sequence[Step]) -> list[float]:
+def _next_uses(steps: Sequence[TraceStep]) -> list[float]:
     """Return for each step when its object is used next: a step number, or never."""
     found = [math.inf] * len(steps)
     seen: dict[int, int] = {}
@@ -210,7 +210,7 @@ class GCReplay:
         self.pauses: list[float] = []  # as modelled
         self.measured: list[float] = []
 
-    def play(self, steps: Sequence[Step]) -> None:
+    def play(self, steps: Sequence[TraceStep]) -> None:
         """Replay a trace to its end."""
         with self.space:
             for number, step in enumerate(steps, 1):
@@ -221,7 +221,7 @@ class GCReplay:
                     if self.bandit.should_trigger(self.space, "tick"):
                         self._collect()
 
-    def _follow(self, step: Step) -> None:
+    def _follow(self, step: TraceStep) -> None:
         if step.verb == STORED:
             size = MemorySpace.block_size(step.size + 64)
             if self.space.stats()["heap_free"] < 2 * size:

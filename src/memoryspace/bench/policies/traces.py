@@ -42,7 +42,7 @@ _VERBS: Mapping[str, Verb] = {
 }
 
 
-class Step(NamedTuple):
+class TraceStep(NamedTuple):
     """An event of one object; ``size`` is set when it is stored."""
 
     at: float
@@ -63,7 +63,7 @@ class TraceRecorder(ClosingNow):
     """
 
     def __init__(self, events: EventStream) -> None:
-        self.steps: list[Step] = []
+        self.steps: list[TraceStep] = []
         self._keys: dict[str, int] = {}
         self._start: float | None = None
         self._stop = events.subscribe(self._hear)
@@ -85,16 +85,16 @@ class TraceRecorder(ClosingNow):
         if self._start is None:
             self._start = event.at
         at = round(event.at - self._start, 6)
-        self.steps.append(Step(at, verb, key, event.data["size"] if verb is STORED else 0))
+        self.steps.append(TraceStep(at, verb, key, event.data["size"] if verb is STORED else 0))
 
 
-def write_trace(path: Path, steps: Sequence[Step], about: Mapping[str, Any]) -> None:
+def write_trace(path: Path, steps: Sequence[TraceStep], about: Mapping[str, Any]) -> None:
     """Write a trace atomically: the file is the old or the new one, never a part."""
     lines = [_Head(FORM, dict(about)), *steps]
     write_atomic(path, gzip.compress(msgspec.json.Encoder().encode_lines(lines), mtime=0))
 
 
-def read_trace(path: Path) -> tuple[list[Step], dict[str, Any]]:
+def read_trace(path: Path) -> tuple[list[TraceStep], dict[str, Any]]:
     """Return the steps of a trace and its header; an error names the malformed line."""
     first, *lines = unpacked(path).splitlines() or [b""]
     try:
@@ -102,13 +102,13 @@ def read_trace(path: Path) -> tuple[list[Step], dict[str, Any]]:
     except msgspec.MsgspecError as error:
         raise CorruptData(f"{path} is no access trace: {error}") from error
     if head.form != FORM:
-        raise CorruptData(f"{path} is no access trace of a form that is known: {head.form!r}")
+        raise CorruptData(f"{path} is no access trace in a known format: {head.form!r}")
     return list(_checked(path, lines)), head.about
 
 
-def _checked(path: Path, lines: Sequence[bytes]) -> Iterator[Step]:
+def _checked(path: Path, lines: Sequence[bytes]) -> Iterator[TraceStep]:
     """Yield steps that are possible: in order, on objects that exist."""
-    decode = msgspec.json.Decoder(Step).decode
+    decode = msgspec.json.Decoder(TraceStep).decode
     living: set[int] = set()
     last = float("-inf")
     for number, line in enumerate(lines, 2):
@@ -126,7 +126,7 @@ def _checked(path: Path, lines: Sequence[bytes]) -> Iterator[Step]:
         yield step
 
 
-def peak_bytes(steps: Sequence[Step]) -> int:
+def peak_bytes(steps: Sequence[TraceStep]) -> int:
     """Return the peak of bytes held at once."""
     sizes: dict[int, int] = {}
     now = peak = 0

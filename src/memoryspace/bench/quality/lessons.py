@@ -39,7 +39,7 @@ KNOWN = (0, 20, 200)  # lessons that exist already
 Counts = tuple[int, int, int, int]
 
 
-class Told:
+class GivenLessons:
     """A deriver that returns given lessons."""
 
     name, kinds, is_quick = "told lessons", ("experience",), True
@@ -50,7 +50,7 @@ class Told:
 
 
 def _lesson(memory: MemoryItem) -> Draft:
-    origin = Origin(Told.name, (memory.id,))
+    origin = Origin(GivenLessons.name, (memory.id,))
     return Draft(value=memory.text, text=memory.text, kind="experience", origin=origin)
 
 
@@ -63,7 +63,7 @@ async def regrets(runs: int, seed: int, *, is_told: bool) -> tuple[list[float], 
     worth = {(task, n): rng.random() for task in range(TASKS) for n in range(CHOICES)}
     store, settings = MemoryStore(), ServiceSettings(embedder=None)
     lost, curve = 0.0, []
-    async with StoredMemoryService(store, derivers=[Told()], settings=settings) as service:
+    async with StoredMemoryService(store, derivers=[GivenLessons()], settings=settings) as service:
         texts = {
             f"For a task like: job{task} plan{task} goal{task}\nDo: way{n}": (task, n)
             for task, n in worth

@@ -39,7 +39,7 @@ def front(documents: Sequence[Mapping[str, Any]]) -> str:
         '</th><th class="name">run</th></tr></thead><tbody>',
         *map(_row, documents),
         "</tbody></table></div>",
-        *(part for each in documents for part in _told(each)),
+        *(part for each in documents for part in _claims_and_skips(each)),
         "</body></html>",
     ]
     return "\n".join(parts) + "\n"
@@ -71,7 +71,7 @@ def _row(document: Mapping[str, Any]) -> str:
     return f"<tr>{''.join(cells)}</tr>"
 
 
-def _told(document: Mapping[str, Any]) -> Iterator[str]:
+def _claims_and_skips(document: Mapping[str, Any]) -> Iterator[str]:
     """Yield the claims of an experiment, and what was left out."""
     reasons = dict.fromkeys(each["why"] for each in document["skipped"])
     if not document["claims"] and not reasons:

@@ -39,7 +39,7 @@ def quote(document: Path, results: Path) -> Iterator[str]:
     Quotes of those experiments stay as they are.
     """
     if not document.is_file():
-        raise InvalidInput(f"there is no document {document}")
+        raise InvalidInput(f"no such document: {document}")
     text = document.read_text("utf-8")
     write_atomic(document, quoted(text, results, document.parent).encode())
     for name in dict.fromkeys(mark[2] for mark in MARK.finditer(text)):

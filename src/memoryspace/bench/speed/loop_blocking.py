@@ -1,4 +1,4 @@
-"""How long the embedded space blocks an event loop, for every kind of disk wait.
+"""Event-loop blocking by the embedded space, for every kind of disk wait.
 
 A watchdog task asks to be woken every millisecond and records how late it was. The target is at
 most 5 ms. An idle process sleeps for a millisecond at a time and records the same, as a measure of
@@ -44,7 +44,7 @@ while True:
     print(asked, late * 1e3, flush=True)
 """
 
-Step = Callable[[], Awaitable[object]]
+DiskWork = Callable[[], Awaitable[object]]
 Late = dict[str, list[list[float]]]
 
 
@@ -97,7 +97,7 @@ class Rows:
         self.late: Late = {}
         self.idle: dict[str, list[float]] = {}
 
-    async def note(self, name: str, step: Step, idle: Idle) -> None:
+    async def note(self, name: str, step: DiskWork, idle: Idle) -> None:
         gc.collect()
         dog, began = Watchdog(), time.monotonic()
         async with dog.watching():
@@ -125,7 +125,7 @@ class Noting:
     def __init__(self, rows: Rows, idle: Idle) -> None:
         self._rows, self._idle = rows, idle
 
-    async def note(self, name: str, step: Step) -> None:
+    async def note(self, name: str, step: DiskWork) -> None:
         await self._rows.note(name, step, self._idle)
 
 

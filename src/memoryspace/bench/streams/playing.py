@@ -42,7 +42,7 @@ class Playing:
         used = self.memory.bytes_used
         self.peak = max(self.peak, used)
         if self.budget is not None and used > self.budget:
-            raise OverBudget(f"{used} bytes are used, and {self.budget} were given")
+            raise OverBudget(f"{used} bytes are used, but the budget is {self.budget}")
 
     def ask(self, query: Query, texts: Sequence[str], depth: int = DEPTH) -> list[str]:
         """Run a query, record which texts were found, and return them.

@@ -20,7 +20,7 @@ Tick = Callable[[int, int], None]
 _Order = TypeVar("_Order")
 
 
-class _Told(msgspec.Struct, omit_defaults=True):
+class _ChildLine(msgspec.Struct, omit_defaults=True):
     """A child's progress, or the result of its cell."""
 
     done: int = 0
@@ -54,9 +54,9 @@ def run_apart(module: str, cell: Cell, tick: Tick) -> CellResult:
     with spawn(module, dict(cell)) as child:
         assert child.stdout is not None
         for line in child.stdout:
-            told = msgspec.json.decode(line, type=_Told)
-            result = told.result
-            tick(told.done, told.of)
+            report = msgspec.json.decode(line, type=_ChildLine)
+            result = report.result
+            tick(report.done, report.of)
     if child.returncode or result is None:
         raise MemorySpaceError(f"the process of {module} ended with {child.returncode}")
     return result
@@ -65,5 +65,5 @@ def run_apart(module: str, cell: Cell, tick: Tick) -> CellResult:
 def answer(run: Callable[[Cell, Tick], CellResult]) -> None:
     """Run as the child of ``run_apart``."""
     cell: Mapping[str, Any] = order_of(dict)
-    result = run(cell, lambda done, of: say(_Told(done, of)))
-    say(_Told(result=result))
+    result = run(cell, lambda done, of: say(_ChildLine(done, of)))
+    say(_ChildLine(result=result))

@@ -33,7 +33,7 @@ from ..harness.experiment import (
 from ..harness.findings import Findings, NotMeasured
 from ..harness.measuring import spread
 from ..harness.options import Options, option
-from ..memories.backends import STORE_BACKENDS, missing_said, open_backend, place_of
+from ..memories.backends import STORE_BACKENDS, open_backend, place_of, skip_if_missing
 from .agents import (
     SPACE,
     Order,
@@ -142,7 +142,7 @@ def _on_backend(cell: Cell, folder: str) -> CellResult:
         async with open_backend(backend, place) as store:
             await store.sessions(user)  # create the tables before many agents try to
 
-    with missing_said(backend):
+    with skip_if_missing(backend):
         asyncio.run(prepare())
     try:
         worked = in_processes(Order(0, integer(cell, "records"), backend, folder, "", user), agents)

@@ -23,7 +23,7 @@ from ..harness.findings import Findings
 from ..harness.measuring import spread
 from ..harness.options import Options, option
 from ..harness.samples import Words
-from ..memories.backends import STORE_BACKENDS, missing_said, open_backend, place_of
+from ..memories.backends import STORE_BACKENDS, open_backend, place_of, skip_if_missing
 
 BATCH = 100  # records per append while a session is filled
 SOME = 20  # records per page, and records marked or deleted at once
@@ -73,7 +73,10 @@ def cells(options: StoreOptions, data: Data) -> list[Cell]:
 def run(cell: Cell, data: Data) -> CellResult:
     """Fill a session and time the verbs."""
     backend = str(cell["backend"])
-    with tempfile.TemporaryDirectory(prefix="memoryspace-bench-") as folder, missing_said(backend):
+    with (
+        tempfile.TemporaryDirectory(prefix="memoryspace-bench-") as folder,
+        skip_if_missing(backend),
+    ):
         return asyncio.run(_measured(cell, place_of(backend, folder)))
 
 

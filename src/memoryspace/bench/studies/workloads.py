@@ -76,10 +76,10 @@ def run(cell: Cell, data: Data) -> CellResult:
     hot = int(sum(each.size for each in first) * float(cell["hot_share"] or 0))
     temporary = tempfile.TemporaryDirectory(prefix="memoryspace-bench-")
     with temporary as folder, _space(cell, folder, hot) as space:
-        under = Under(space, Path(folder), integer(cell, "flush_every"))
-        under.fill(first)
-        under.play(accesses, data)
-        return under.result(hot)
+        tiered = TieredRun(space, Path(folder), integer(cell, "flush_every"))
+        tiered.fill(first)
+        tiered.play(accesses, data)
+        return tiered.result(hot)
 
 
 def _space(cell: Cell, folder: str, hot: int) -> TieredMemoryManager:
@@ -96,7 +96,7 @@ def _space(cell: Cell, folder: str, hot: int) -> TieredMemoryManager:
     )
 
 
-class Under:
+class TieredRun:
     """A space under load, with its counters and timings."""
 
     def __init__(self, space: TieredMemoryManager, folder: Path, flush_every: int) -> None:

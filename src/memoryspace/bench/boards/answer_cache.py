@@ -18,12 +18,12 @@ class _Line(msgspec.Struct, frozen=True):
     said: msgspec.Raw
 
 
-class SaidBefore:
+class AnswerCache:
     """Model answers by model and prompt. Unreadable lines are ignored."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
-        self._said: dict[str, bytes] = {}
+        self._answers: dict[str, bytes] = {}
         if path is not None and path.exists():
             _drop_torn_line(path)
             for line in path.read_bytes().splitlines():
@@ -31,7 +31,7 @@ class SaidBefore:
 
     def get(self, model: str, messages: Sequence[Mapping[str, str]], answer: type[T]) -> T | None:
         """Return the model's stored answer to exactly this prompt, if there is one."""
-        found = self._said.get(_key(model, messages))
+        found = self._answers.get(_key(model, messages))
         if found is None:
             return None
         try:
@@ -42,7 +42,7 @@ class SaidBefore:
     def keep(self, model: str, messages: Sequence[Mapping[str, str]], said: msgspec.Struct) -> None:
         """Store an answer durably: once this returns, a power cut does not lose it."""
         key, encoded = _key(model, messages), msgspec.json.encode(said)
-        self._said[key] = encoded
+        self._answers[key] = encoded
         if self._path is None:
             return
         self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -56,7 +56,7 @@ class SaidBefore:
             found = msgspec.json.decode(line, type=_Line)
         except msgspec.MsgspecError:
             return
-        self._said[found.key] = bytes(found.said)
+        self._answers[found.key] = bytes(found.said)
 
 
 def _key(model: str, messages: Sequence[Mapping[str, str]]) -> str:
