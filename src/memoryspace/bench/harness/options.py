@@ -114,9 +114,7 @@ def seeds_of(given: Sequence[int]) -> tuple[int, ...]:
             raise InvalidInput(f"the number of seeds must be at least 1, got {given[0]}")
         return tuple(range(1, given[0] + 1))
     if len(set(given)) != len(given):
-        raise InvalidInput(
-            "a seed was given twice; pass each seed once"
-        )
+        raise InvalidInput("a seed was given twice; pass each seed once")
     return tuple(given)
 
 
