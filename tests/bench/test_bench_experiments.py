@@ -415,7 +415,7 @@ def test_only_a_text_that_comes_back_whole_counts() -> None:
 def test_who_holds_more_than_was_given_is_found_out() -> None:
     memory = Forger([])
     memory.bytes_used = 101
-    with pytest.raises(OverBudget, match="101 bytes are used, and 100 were given"):
+    with pytest.raises(OverBudget, match="101 bytes are used, but the budget is 100"):
         play(memory, Stream(["text"], {}), budget=100, metrics=HITS)
     assert memory.closed
 

@@ -182,5 +182,5 @@ def test_longmemeval_reads_back(tmp_path: Path) -> None:
 
 
 def test_what_is_no_json_is_said_clearly(tmp_path: Path) -> None:
-    with pytest.raises(CorruptData, match=r"hotpotqa\.jsonl\.gz is no JSON"):
+    with pytest.raises(CorruptData, match=r"hotpotqa\.jsonl\.gz is not valid JSON"):
         list(FORMS["hotpot"]("hotpotqa.jsonl.gz", b"<html>"))

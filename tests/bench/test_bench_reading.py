@@ -136,7 +136,7 @@ def test_the_command_says_which_results_are_missing(
     main(["quote", str(document), "--out", str(results)])
     assert "no results of beam yet" in capsys.readouterr().err
     assert ": holds" in document.read_text()
-    with pytest.raises(SystemExit, match="no document"):
+    with pytest.raises(SystemExit, match="no such document"):
         main(["quote", str(results / "absent.md")])
 
 

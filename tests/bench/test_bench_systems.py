@@ -44,8 +44,8 @@ from memoryspace.bench.policies.traces import (
     ENDED,
     STORED,
     USED,
-    Step,
     TraceRecorder,
+    TraceStep,
     peak_bytes,
     read_trace,
     write_trace,
@@ -344,8 +344,8 @@ def test_what_happens_in_a_space_is_recorded_and_reads_back(tmp_path: Path) -> N
             space.free_object(first.id)
         space.store({"text": "not recorded"}, root=True)
     assert recorder.steps == [
-        Step(0.0, STORED, 0, first.size), Step(2.0, STORED, 1, second.size),
-        Step(2.0, USED, 0), Step(2.0, USED, 1), Step(3.0, ENDED, 0),
+        TraceStep(0.0, STORED, 0, first.size), TraceStep(2.0, STORED, 1, second.size),
+        TraceStep(2.0, USED, 0), TraceStep(2.0, USED, 1), TraceStep(3.0, ENDED, 0),
     ]  # fmt: skip
     assert peak_bytes(recorder.steps) == first.size + second.size
     write_trace(tmp_path / "trace.gz", recorder.steps, {"what": "a test"})
@@ -356,7 +356,7 @@ def test_what_happens_in_a_space_is_recorded_and_reads_back(tmp_path: Path) -> N
     ("lines", "said"),
     [
         ([], "no access trace"),
-        ([{"form": "another", "about": {}}], "of a form that is known: 'another'"),
+        ([{"form": "another", "about": {}}], "in a known format: 'another'"),
         (["head", [0.0, "x", 1, 1]], "line 2 .* malformed"),
         (["head", [0.0, "s", 1, 5], [0.0, "s", 1, 5]], "line 3 .* cannot have happened"),
         (["head", [0.0, "u", 1, 0]], "line 2 .* cannot have happened"),
@@ -409,19 +409,19 @@ def test_a_trace_of_ones_own_is_replayed(tmp_path: Path) -> None:
 # -- policies --------------------------------------------------------------------------------------
 
 
-def _random_trace(draw: random.Random, count: int, size: int = 0) -> list[Step]:
-    steps: list[Step] = []
+def _random_trace(draw: random.Random, count: int, size: int = 0) -> list[TraceStep]:
+    steps: list[TraceStep] = []
     living: list[int] = []
     for number in range(count):
         chance = draw.random()
         if not living or chance < 0.3:
-            steps.append(Step(number / 100, STORED, number, size or draw.randint(20, 400)))
+            steps.append(TraceStep(number / 100, STORED, number, size or draw.randint(20, 400)))
             living.append(number)
         elif chance < 0.9:
             recent = max(0, len(living) - 1 - int(draw.paretovariate(0.7)))
-            steps.append(Step(number / 100, USED, living[recent]))
+            steps.append(TraceStep(number / 100, USED, living[recent]))
         else:
-            steps.append(Step(number / 100, ENDED, living.pop(draw.randrange(len(living)))))
+            steps.append(TraceStep(number / 100, ENDED, living.pop(draw.randrange(len(living)))))
     return steps
 
 

@@ -1,4 +1,4 @@
-"""Every experiment and benchmark by name, and the module that holds it, loaded when asked for."""
+"""The catalogue of experiments and benchmarks: each name's module is imported on demand."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ BENCHMARKS: Mapping[str, str] = {
     "secrets": "quality.secrets",
     "personal-rules": "quality.personal_rules",
 }
-_ENVIRONMENTS = {  # packages that are measured beside ours, and what installs them in a checkout
+_ENVIRONMENTS = {  # packages that ours are compared with, and how to install each in a checkout
     "agentscope": "make bench",
     "agentscope_runtime": "make bench-service",
 }
 
 
 def experiment(name: str) -> Experiment:
-    """Return an experiment by its name."""
+    """Return an experiment by name."""
     if name not in MODULES:
         there = ", ".join([*MODULES, *BENCHMARKS])
         raise InvalidInput(f"there is no experiment {name!r}; there are: {there}")
@@ -69,7 +69,7 @@ def experiment(name: str) -> Experiment:
 
 
 def benchmark(name: str) -> Benchmark:
-    """Return a benchmark by its name; what it is measured beside must be installed."""
+    """Return a benchmark by name; packages it compares with must be installed."""
     try:
         found: Benchmark = import_module(f".{BENCHMARKS[name]}", __package__).BENCHMARK
     except ModuleNotFoundError as error:

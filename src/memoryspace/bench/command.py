@@ -33,8 +33,8 @@ from .running import Outcome, run_experiment
 OUT = "results/bench"
 MEASURED = "results/benchmarks"
 _ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
-_SHARED = {  # options of several experiments that make sense for all
-    "--embedder": "who makes vectors where there are any",
+_SHARED = {  # experiment options that ``all`` accepts too
+    "--embedder": "the embedder, where vectors are used",
     "--model-url": "an OpenAI-compatible server that answers questions",
     "--model": "the chat model there; its key is in MEMORYSPACE_MODEL_KEY",
 }
@@ -75,20 +75,22 @@ def main_of(experiment: Experiment) -> None:
 def _named(name: str, arguments: Sequence[str]) -> None:
     if name in catalogue.BENCHMARKS:
         for variable in _ONE_THREAD:
-            os.environ.setdefault(variable, "1")  # before numpy is loaded
+            os.environ.setdefault(variable, "1")  # must happen before numpy is imported
         _benchmark(catalogue.benchmark(name), arguments)
     else:
         _one(catalogue.experiment(name), f"memoryspace bench {name}", arguments)
 
 
 def _benchmark(benchmark: Benchmark, arguments: Sequence[str]) -> None:
-    """Run a benchmark. What a quick run measures is kept only where ``--out`` says."""
+    """Run a benchmark. A quick run is saved only if ``--out`` is given."""
     parser = argparse.ArgumentParser(
         prog=f"memoryspace bench {benchmark.name}", description=benchmark.about
     )
-    parser.add_argument("--data-path", type=Path, help="the file or the folder of data it reads")
-    parser.add_argument("--quick", action="store_true", help="a smaller run, to see that it works")
-    parser.add_argument("--out", type=Path, help=f"a folder (default: {MEASURED})")
+    parser.add_argument("--data-path", type=Path, help="file or folder of data")
+    parser.add_argument(
+        "--quick", action="store_true", help="a smaller run, to check that it works"
+    )
+    parser.add_argument("--out", type=Path, help=f"output folder (default: {MEASURED})")
     add_flags(parser, benchmark.options)
     given = parser.parse_args(arguments)
     options = chosen(benchmark.options, given, quick=given.quick)
@@ -100,18 +102,20 @@ def _benchmark(benchmark: Benchmark, arguments: Sequence[str]) -> None:
         if grid.rows:
             print(tables.plain(grid), end="\n\n")
     if given.out is None and (given.quick or getattr(given, "only", None)):
-        print("nothing was saved: a part, or a quick run; pass --out FOLDER to keep it")
+        print("nothing was saved: this was a quick or partial run; pass --out FOLDER to save it")
         return
     for path in save_benchmark(benchmark, document_of(benchmark, options, raw), out):
         print(f"  {path}")
 
 
 def _pages(arguments: Sequence[str]) -> None:
-    """Make documents, plots and pages of figures again; nothing is run."""
+    """Rebuild documents, plots and pages from saved figures; nothing is run."""
     parser = argparse.ArgumentParser(prog="memoryspace bench pages", description=_pages.__doc__)
     parser.add_argument("names", nargs="*", help="experiments and benchmarks (default: all)")
-    parser.add_argument("--out", type=Path, default=Path(OUT), help=f"experiments (default: {OUT})")
-    parser.add_argument("--measured", type=Path, default=Path(MEASURED), help="benchmarks")
+    parser.add_argument(
+        "--out", type=Path, default=Path(OUT), help=f"experiment results (default: {OUT})"
+    )
+    parser.add_argument("--measured", type=Path, default=Path(MEASURED), help="benchmark results")
     given = parser.parse_args(arguments)
     for name in catalogue.MODULES:
         is_there = (given.out / name / f"{name}.json").is_file()
@@ -139,7 +143,7 @@ def _benchmark_pages(name: str, document: Mapping[str, Any], folder: Path) -> It
 def _one(experiment: Experiment, program: str, arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog=program, description=experiment.about)
     _add_common(parser)
-    parser.add_argument("--output", type=Path, help="write the CSV here as well")
+    parser.add_argument("--output", type=Path, help="also write the CSV here")
     add_flags(parser, experiment.options)
     given = parser.parse_args(arguments)
     warning = _stand_in(experiment, given)
@@ -157,7 +161,7 @@ def _one(experiment: Experiment, program: str, arguments: Sequence[str]) -> None
 
 
 def _stand_in(experiment: Experiment, given: argparse.Namespace) -> str:
-    """Return a warning if a sample stands in for data, louder if a data set was asked for."""
+    """Return a warning if a sample replaces the data; louder if a data set was requested."""
     files = experiment.files(chosen(experiment.options, given, quick=given.quick))
     if given.data_path is not None or not files:
         return ""
@@ -181,14 +185,16 @@ def _run(experiment: Experiment, given: argparse.Namespace, *, full: bool = Fals
 
 
 def _all(arguments: Sequence[str]) -> None:
-    """Run every experiment; one that fails does not keep the others from running."""
-    parser = argparse.ArgumentParser(prog="memoryspace bench all", description="Run everything.")
+    """Run every experiment; if one fails, the others still run."""
+    parser = argparse.ArgumentParser(
+        prog="memoryspace bench all", description="Run every experiment."
+    )
     _add_common(parser)
     parser.add_argument("--seeds", nargs="+", type=int, default=argparse.SUPPRESS)
     for flag, help in _SHARED.items():
         parser.add_argument(flag, default=argparse.SUPPRESS, help=help)
     parser.add_argument(
-        "--cache", type=Path, default=argparse.SUPPRESS, help="a folder that keeps vectors"
+        "--cache", type=Path, default=argparse.SUPPRESS, help="folder that caches vectors"
     )
     given = parser.parse_args(arguments)
     failed: list[str] = []
@@ -224,7 +230,7 @@ def _fetch(arguments: Sequence[str]) -> None:
         prog="memoryspace bench fetch", description="Download public data; checksums are verified."
     )
     parser.add_argument("name", choices=sorted(SOURCES), help="the data set")
-    parser.add_argument("--to", type=Path, default=Path("data"), help="the folder to put it in")
+    parser.add_argument("--to", type=Path, default=Path("data"), help="target folder")
     given = parser.parse_args(arguments)
     for path in fetch(SOURCES[given.name], given.to, lambda line: print(line, file=sys.stderr)):
         print(path)
@@ -232,9 +238,11 @@ def _fetch(arguments: Sequence[str]) -> None:
 
 def _quote(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(
-        prog="memoryspace bench quote", description="Bring the results in a document up to date."
+        prog="memoryspace bench quote", description="Update the results quoted in documents."
     )
-    parser.add_argument("documents", nargs="+", type=Path, help="with <!-- bench NAME: TITLE -->")
+    parser.add_argument(
+        "documents", nargs="+", type=Path, help="files with <!-- bench NAME: TITLE -->"
+    )
     parser.add_argument("--out", type=Path, default=Path(OUT), help=f"results (default: {OUT})")
     given = parser.parse_args(arguments)
     for document in given.documents:
@@ -258,11 +266,17 @@ def _show(outcome: Outcome) -> None:
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--data-path", type=Path, help="the file or the folder of data (default: a small sample)"
+        "--data-path", type=Path, help="file or folder of data (default: a small sample)"
     )
-    parser.add_argument("--quick", action="store_true", help="a smaller run, to see that it works")
-    parser.add_argument("--out", type=Path, default=Path(OUT), help=f"a folder (default: {OUT})")
-    parser.add_argument("--fresh", action="store_true", help="forget the cells that were done")
+    parser.add_argument(
+        "--quick", action="store_true", help="a smaller run, to check that it works"
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path(OUT), help=f"output folder (default: {OUT})"
+    )
+    parser.add_argument(
+        "--fresh", action="store_true", help="discard finished cells and start over"
+    )
 
 
 def _top_parser() -> argparse.ArgumentParser:

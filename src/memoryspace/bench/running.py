@@ -1,4 +1,4 @@
-"""Running an experiment: the cells that are not done yet, then everything that is made of them."""
+"""The runner of experiments: it runs unfinished cells, then writes all results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .report.saving import save
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run came to, and the files that say so."""
+    """The outcome of a run, and the files it wrote."""
 
     findings: Findings
     files: tuple[Path, ...]
@@ -42,15 +42,15 @@ def run_experiment(
     fresh: bool = False,
     progress: Progress | None = None,
 ) -> Outcome:
-    """Run the cells that are not in ``out/NAME/cells.jsonl`` yet, and write all results there.
+    """Run the cells missing from ``out/NAME/cells.jsonl``, and write all results there.
 
-    One run at a time: another one on the same folder is told so.
+    A folder allows one run at a time; a second one is refused.
     """
     with open_data(experiment, options, data_path) as data, FolderLock(out / experiment.name):
         data.folder = out / experiment.name
         path = data.folder / "cells.jsonl"
         if fresh:
-            path.unlink(missing_ok=True)  # before it is read: it may be what is wrong
+            path.unlink(missing_ok=True)  # before the file is read: it may be what is corrupt
         kept = CellFile(path)
         found = _run_cells(experiment, data, kept, progress)
         return _saved(found, data, data.folder)
@@ -65,7 +65,7 @@ def _saved(found: Findings, data: Data, folder: Path) -> Outcome:
 
 @contextmanager
 def open_data(experiment: Experiment, options: Options, path: Path | None) -> Iterator[Data]:
-    """Open the files an experiment reads; without a path, samples in a temporary folder."""
+    """Open an experiment's data files; without a path, samples in a temporary folder."""
     names = experiment.files(options)
     if path is not None:
         files, label = find_files(path, names) if names else ({}, SAMPLE)
@@ -105,7 +105,7 @@ def _run_cells(
 
 
 def _keys(experiment: Experiment, data: Data) -> dict[str, Cell]:
-    """Return the cells by their keys, in their order; two that are the same are a mistake."""
+    """Return the cells by key, in order; raise if two are the same."""
     package = installed("memoryspace") or ""
     cells: Sequence[Cell] = experiment.cells(data.options, data)
     keys = {key_of(experiment, cell, data.checksums, package): cell for cell in cells}
@@ -117,7 +117,7 @@ def _keys(experiment: Experiment, data: Data) -> dict[str, Cell]:
 
 
 def _check(experiment: Experiment, cell: Cell, result: CellResult) -> None:
-    """A figure that is no number would be read back as nothing."""
+    """Raise if a figure is not a number, because it would be read back as missing."""
     everything: list[Mapping[str, float]] = [result.figures, result.timings]
     wrong = [
         name for part in everything for name, value in part.items() if not math.isfinite(value)
@@ -127,6 +127,6 @@ def _check(experiment: Experiment, cell: Cell, result: CellResult) -> None:
 
 
 def shown(cell: Cell) -> str:
-    """Return a cell as a line."""
+    """Return a cell as one line."""
     rest = [f"{name} {value}" for name, value in cell.items() if name != SEED]
     return ", ".join([*rest, *([f"seed {cell[SEED]}"] if SEED in cell else [])])

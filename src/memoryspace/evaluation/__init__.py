@@ -1,4 +1,4 @@
-"""Evaluation: public data sets as plain values, and the metrics that say what recall is worth."""
+"""Public data sets as plain values, and the metrics that score recall and answers on them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""How good an answer is, beside gold ones: the same (``exact_match``), or how much of it (``f1``).
+"""Scores of an answer against gold answers: ``exact_match`` and word-level ``f1``.
 
-Texts are normalised as SQuAD does: lower case, without punctuation, without "a", "an" and "the".
-Chinese, Japanese and Korean have no spaces between words, so their characters count one by one.
-Of several gold answers the one counts that fits best.
+Texts are normalised as in SQuAD: lower case, no punctuation, no "a", "an" or "the". Chinese,
+Japanese and Korean have no spaces between words, so each character counts as a word. With several
+gold answers, the best match counts.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ _PIECE = re.compile(
 
 
 def exact_match(answer: str, gold: Collection[str]) -> float:
-    """1 if the answer is a gold one once both are normalised, else 0."""
+    """Return 1 if the answer equals a gold answer after normalisation, else 0."""
     said = pieces(answer)
     return float(any(said == pieces(each) for each in _checked(gold)))
 
 
 def f1(answer: str, gold: Collection[str]) -> float:
-    """The harmonic mean of precision and recall of words, for the gold answer that fits best."""
+    """Return the harmonic mean of word precision and recall against the closest gold answer."""
     said = Counter(pieces(answer))
     return max(_f1(said, Counter(pieces(each))) for each in _checked(gold))
 
 
 def pieces(text: str) -> list[str]:
-    """Return the words of a text, normalised, or its characters where there are no words."""
+    """Return the normalised words of a text, or its characters in scripts without spaces."""
     plain = "".join(
         sign
         for sign in unicodedata.normalize("NFKC", text).lower()

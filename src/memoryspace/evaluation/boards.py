@@ -1,7 +1,7 @@
-"""The boards: public data sets on which recall is measured, through the public API as shipped.
+"""Boards: public data sets on which recall is measured through the public API, as shipped.
 
-Every question is put to a ``Recall`` that holds its corpus and nothing else. Where a data set does
-not say when a question is asked, it is asked when the last thing was said.
+Each question is put to a ``Recall`` that holds only its own corpus. If a data set does not say when
+a question is asked, it is asked at the time of the last item.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from . import datasets
 from .datasets import Corpus, Item, Question
 from .metrics import all_at, any_at, fraction_at, ndcg_at, reciprocal_rank
 
-DEPTH = 50  # places that are kept of a ranking
-SHOWN = 10  # how many a caller asks for; the metrics look no deeper
-RERANKED = "fused + rerank"  # the arm in which a reranker has the last word
+DEPTH = 50  # ranks stored per question
+SHOWN = 10  # results a caller asks for; the metrics look no deeper
+RERANKED = "fused + rerank"  # the arm that ends with a reranker
 
-Progress = Callable[[str, int, int], None]  # what, how many are done, of how many
+Progress = Callable[[str, int, int], None]  # corpus, questions done, questions in total
 
 METRICS: Mapping[str, Callable[[Sequence[str], frozenset[str]], float]] = {
     "any@1": lambda ranked, gold: any_at(1, ranked, gold),
@@ -40,7 +40,7 @@ METRICS: Mapping[str, Callable[[Sequence[str], frozenset[str]], float]] = {
 
 @dataclass(frozen=True)
 class Board:
-    """A data set: what is measured on it, and how it is loaded from a folder."""
+    """A data set: its name, its metrics, and how to load it from a folder."""
 
     name: str
     about: str
@@ -96,7 +96,7 @@ BOARDS: Mapping[str, tuple[Board, ...]] = {
 
 @dataclass(frozen=True)
 class Answer:
-    """How one question was ranked by one arm."""
+    """The ranking that one arm returned for one question."""
 
     corpus: str
     question: str
@@ -108,23 +108,23 @@ class Answer:
 
 @dataclass
 class Result:
-    """All answers to a board's questions."""
+    """The rankings of every arm for every question of a board."""
 
     board: Board
     embedder: str | None
     answers: list[Answer] = field(default_factory=list)
-    seconds: dict[str, float] = field(default_factory=dict)  # that each arm took for all questions
+    seconds: dict[str, float] = field(default_factory=dict)  # seconds per arm, in all
 
     def arms(self) -> list[str]:
-        """Return the arms in the order in which they ran."""
+        """Return the arms in the order they ran."""
         return list(dict.fromkeys(answer.arm for answer in self.answers))
 
     def categories(self) -> list[str]:
-        """Return the categories of the questions, sorted."""
+        """Return the question categories, sorted."""
         return sorted({answer.category for answer in self.answers})
 
     def means(self, arm: str, category: str | None = None) -> dict[str, float]:
-        """Return ``n`` and the mean of each metric, over all questions or those of a category."""
+        """Return ``n`` and the mean of each metric, over all questions or one category."""
         chosen = [
             answer
             for answer in self.answers
@@ -138,7 +138,7 @@ class Result:
 
 
 def arms_of(embedder: Embedder | None) -> dict[str, Ranking]:
-    """Return what is measured: each arm alone, and everything together."""
+    """Return the arms to measure: each signal alone, and all of them fused."""
     default = default_ranking()
     arms = {"words": default.only("words")}
     if embedder is not None:
@@ -174,13 +174,13 @@ def run(
 
 
 def filled(corpus: Corpus, recall: Recall) -> Recall:
-    """Return the recall with everything that there is to remember."""
+    """Return a recall that holds every item of the corpus."""
     recall.add(map(_entry, corpus.items))
     return recall
 
 
 def asked_at(question: Question, corpus: Corpus) -> float | None:
-    """Return when a question is asked: if nothing is said of it, when the last thing was said."""
+    """Return when a question is asked; by default, the time of the last item."""
     if question.time is not None:
         return question.time
     return max((item.time for item in corpus.items if item.time is not None), default=None)
@@ -198,7 +198,7 @@ def _answer(
     for question in corpus.questions:
         gold = tuple(sorted(question.gold))
         recall.reranker = None
-        recall.search(question.text, 1)  # whoever embeds and looks up the question first is slow
+        recall.search(question.text, 1)  # the first call embeds the question, so it is slower
         for arm, (ranking, reads) in arms.items():
             recall.reranker = reads
             began = time.perf_counter()
@@ -211,13 +211,13 @@ def _answer(
 
 
 def ranked_by(recall: Recall, corpus: Corpus, question: Question, ranking: Ranking) -> list[str]:
-    """Return the ids that answer a question, of items or of sessions, the best first."""
+    """Return the ranked ids for a question, of items or of sessions, best first."""
     now = asked_at(question, corpus)
     if corpus.gold == "session":
         sessions = recall.sessions(question.text, DEPTH, now=now, ranking=ranking)
         return [hit.session for hit in sessions]
-    # An overview is chosen for as many as are asked for and comes in order of time: the first ten
-    # of fifty are not what a caller who asks for ten gets. What a deeper search adds comes behind.
+    # An overview is chosen for the number of hits asked for and sorted by time, so the first ten
+    # of fifty differ from the result of asking for ten. Deeper hits are appended behind those ten.
     depths = (SHOWN, DEPTH) if wants_overview(question.text) else (DEPTH,)
     found = (recall.search(question.text, most, now=now, ranking=ranking) for most in depths)
     return list(dict.fromkeys(hit.id for hits in found for hit in hits))[:DEPTH]

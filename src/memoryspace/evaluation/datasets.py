@@ -1,9 +1,9 @@
-"""Public data sets as plain values: what there is to remember, what is asked, what answers it.
+"""Loaders for public data sets: items to remember, questions, and the ids that answer them.
 
-Each loader reads JSON Lines (gzip) from the paths it is given and returns one ``Corpus`` for each
-memory that is searched on its own: a conversation, a question's haystack, a pool of paragraphs.
-Nothing is downloaded. Questions without evidence are left out: no ranking of them is right or
-wrong. Dates have no zone in these sets and are read as UTC.
+Each loader reads JSON Lines (gzip) from the given paths and returns one ``Corpus`` per memory that
+is searched on its own: a conversation, a question's haystack, a pool of paragraphs. Nothing is
+downloaded. Questions without evidence are left out, because no ranking of them is right or wrong.
+Dates without a time zone are read as UTC.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ADVERSARIAL = 5
 
 @dataclass(frozen=True)
 class Item:
-    """One thing to remember. ``time`` is in seconds since the epoch."""
+    """One item to remember. ``time`` is in seconds since the epoch."""
 
     id: str
     text: str
@@ -33,10 +33,10 @@ class Item:
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked, when, and the ids that hold the evidence.
+    """A question, when it is asked, and the ids that hold the evidence.
 
-    ``answers`` are gold answers, any of which is right; ``rubric`` what a good answer does. A data
-    set may have neither.
+    ``answers`` are gold answers, any of which is correct; ``rubric`` describes a good answer. A
+    data set may have neither.
     """
 
     id: str
@@ -50,9 +50,9 @@ class Question:
 
 @dataclass(frozen=True)
 class Corpus:
-    """One memory: items in the order they came in, and the questions asked of it.
+    """One memory: items in arrival order, and the questions asked of it.
 
-    ``gold`` says what the gold ids of the questions name: items, or sessions of items.
+    ``gold`` says what the gold ids refer to: items, or sessions of items.
     """
 
     name: str
@@ -64,9 +64,9 @@ class Corpus:
 def load_locomo(
     path: str | Path, *, captions: bool = True, adversarial: bool = False
 ) -> tuple[Corpus, ...]:
-    """LoCoMo: turns of two speakers; categories 1 to 4, or 5 as well if ``adversarial``.
+    """Load LoCoMo: turns of two speakers; categories 1 to 4, plus 5 if ``adversarial``.
 
-    With ``captions`` the text of a turn ends with the caption of its image in brackets.
+    With ``captions``, the text of a turn ends with the caption of its image in brackets.
     """
     return tuple(
         Corpus(
@@ -92,10 +92,10 @@ def load_locomo(
 def load_longmemeval(
     questions_path: str | Path, sessions_path: str | Path, *, abstention: bool = False
 ) -> tuple[Corpus, ...]:
-    """LongMemEval: a haystack of sessions for each question; gold are sessions.
+    """Load LongMemEval: a haystack of sessions per question; gold ids are sessions.
 
-    Sessions stand in the order of their dates. Questions that the haystack does not answer
-    are left out, unless ``abstention``.
+    Sessions are sorted by date. Questions that the haystack does not answer are left out, unless
+    ``abstention`` is set.
     """
     sessions = {session.id: session for session in raw.read(sessions_path, raw.ChatSession)}
     return tuple(
@@ -120,7 +120,7 @@ def load_longmemeval(
 
 
 def load_hotpot_pool(path: str | Path, *, first: int = 500) -> tuple[Corpus, ...]:
-    """HotpotQA: the paragraphs of the first so many questions, pooled into one corpus."""
+    """Load HotpotQA: the paragraphs of the first questions, pooled into one corpus."""
     asked = raw.read(path, raw.HopQuestion)[:first]
     items: dict[str, Item] = {}
     questions = [_hop_question(one, _add_paragraphs(items, one)) for one in asked]
@@ -128,7 +128,7 @@ def load_hotpot_pool(path: str | Path, *, first: int = 500) -> tuple[Corpus, ...
 
 
 def load_hotpot_own(path: str | Path) -> tuple[Corpus, ...]:
-    """HotpotQA: for each question a corpus of its own paragraphs, mostly ten."""
+    """Load HotpotQA with one corpus per question: its own paragraphs, usually ten."""
 
     def alone(asked: raw.HopQuestion) -> Corpus:
         items: dict[str, Item] = {}
@@ -139,7 +139,7 @@ def load_hotpot_own(path: str | Path) -> tuple[Corpus, ...]:
 
 
 def load_beam(path: str | Path) -> tuple[Corpus, ...]:
-    """BEAM: messages of one long chat; a message without a date has that of the one before it."""
+    """Load BEAM: messages of one long chat; an undated message takes the date before it."""
     return tuple(
         Corpus(
             chat.id,
@@ -162,7 +162,7 @@ def load_beam(path: str | Path) -> tuple[Corpus, ...]:
 
 
 def load_cmrc(path: str | Path) -> tuple[Corpus, ...]:
-    """CMRC 2018: Chinese paragraphs in one pool; gold is the paragraph a question was made for."""
+    """Load CMRC 2018: one pool of Chinese paragraphs; gold is the question's own paragraph."""
     pages = raw.read(path, raw.Page)
     items = tuple(Item(page.id, page.context, title=page.title) for page in pages)
     questions = tuple(
@@ -190,12 +190,12 @@ def _turns_of(talk: raw.Talk, captions: bool) -> Iterator[Item]:
 
 
 def _answers(answer: str | float | None) -> tuple[str, ...]:
-    """A year may stand there as a number."""
+    """Return the gold answers as text; some years are stored as numbers."""
     return () if answer is None else (str(answer),)
 
 
 def _evidence(entries: Iterable[str]) -> frozenset[str]:
-    """An entry may hold several ids: "D8:6; D9:17"."""
+    """Return the evidence ids; one entry may hold several: "D8:6; D9:17"."""
     return frozenset(id for entry in entries for id in entry.replace(";", " ").split())
 
 
@@ -211,10 +211,10 @@ def _haystack(
 
 
 def _add_paragraphs(items: dict[str, Item], asked: raw.HopQuestion) -> dict[str, str]:
-    """Add what is not there yet; return the ids of the question's paragraphs by title.
+    """Add paragraphs that are new; return the ids of the question's paragraphs by title.
 
-    The title is the id. Where two questions have different texts under one title, the second
-    gets a number.
+    The title is the id. If two questions have different texts under one title, the second id gets a
+    number.
     """
     ids: dict[str, str] = {}
     for paragraph in asked.paragraphs:

@@ -1,9 +1,9 @@
-"""Ways to keep a growing history within a budget, and what of the past each still has.
+"""Strategies that keep a growing history within a token budget, and a judge of what they retain.
 
-Each is asked before every step of a run for what the model would be shown. A fact that the step
-needs (see ``needs``) is *resident* if it stands in that; it is *reachable* if it stands in what a
-handle leads to that is named there, or in what a search of the memory would find. A prompt that is
-over the budget would be refused, so nothing in it counts.
+Before every step of a run, each strategy returns what the model would see. A fact that the step
+needs (see ``needs``) is *resident* if it appears there. It is *reachable* if it is behind a handle
+named there, or if a search of the memory would find it. A prompt over the budget would be refused,
+so nothing in it counts.
 """
 
 from __future__ import annotations
@@ -16,56 +16,56 @@ from ..context import Compactor, Limits, Pages, RAMArchive
 from ..context.limits import big_result
 from ..message import Msg, groups_of, repair
 from ..token import estimate_tokens
-from .needs import Step, steps_of, text_of
+from .needs import StepNeeds, steps_of, text_of
 from .trajectories import Trajectory
 
 CLEARED = "[cleared]"
-KEPT_RESULTS = 3  # newest tool results that clearing leaves alone
-TOLERANCE = 1.05  # ways to count differ by so much
+KEPT_RESULTS = 3  # newest tool results that clearing leaves untouched
+TOLERANCE = 1.05  # tolerance between token counters
 
 
 @dataclass(frozen=True)
 class View:
-    """What a model would be shown, and what it could get from there."""
+    """What a model would see, and what it could reach from there."""
 
     resident: str
     tokens: int
-    named: str = ""  # behind handles that the resident text names
-    stored: str = ""  # everything that a search would go through
+    named: str = ""  # texts behind handles that the resident text names
+    stored: str = ""  # every text that a search would cover
 
 
 class Keeper(ABC):
-    """A way to keep one run's history. Asked with a history that only grows."""
+    """A strategy for one run's history. Histories passed to it only ever grow."""
 
     def __init__(self, budget: int) -> None:
         self.budget = budget
 
     @abstractmethod
     async def view(self, history: Sequence[Msg]) -> View:
-        """Return what is shown of a history."""
+        """Return what the model would see of a history."""
 
 
 class Everything(Keeper):
-    """No limit at all: what there is to lose."""
+    """No limit: the upper bound."""
 
     async def view(self, history: Sequence[Msg]) -> View:
-        """Return all of it."""
+        """Return the whole history."""
         return shown(history)
 
 
 class Sliding(Keeper):
-    """The newest whole groups that fit."""
+    """A sliding window: the newest whole groups that fit."""
 
     async def view(self, history: Sequence[Msg]) -> View:
-        """Return the newest ones."""
+        """Return the newest groups."""
         return shown(newest(history, self.budget))
 
 
 class Clearing(Keeper):
-    """Tool results but the newest few are emptied once the history does not fit; then it slides."""
+    """Empties all but the newest tool results when the history does not fit, then slides."""
 
     async def view(self, history: Sequence[Msg]) -> View:
-        """Return the history with fewer results, or the newest of it."""
+        """Return the history with results cleared, or its newest part."""
         if sum(map(_tokens, history)) <= self.budget:
             return shown(history)
         old = [msg for msg in history if msg.has_content_blocks("tool_result")][:-KEPT_RESULTS]
@@ -75,17 +75,17 @@ class Clearing(Keeper):
 
 
 class Compacting(Keeper):
-    """This package's context as shipped: what leaves stays within reach."""
+    """This package's context as shipped: evicted messages stay reachable."""
 
     def __init__(self, budget: int) -> None:
         super().__init__(budget)
         self._archive = RAMArchive()
-        limits = Limits(budget=budget, tool_result=big_result(budget))  # as agents have it
+        limits = Limits(budget=budget, tool_result=big_result(budget))  # the default of agents
         self._compactor = Compactor(limits, archive=self._archive)
         self._pages: Pages | None = None
 
     async def view(self, history: Sequence[Msg]) -> View:
-        """Return the resident messages, and what their handles lead to."""
+        """Return the resident messages and the contents behind their handles."""
         found = await self._compactor.compact(history, pages=self._pages)
         self._pages = found.pages
         resident = shown(found.messages)
@@ -107,20 +107,20 @@ KEEPERS: dict[str, type[Keeper]] = {
 
 @dataclass(frozen=True)
 class Judged:
-    """One fact that a step needed: how old it was, and who still had it."""
+    """One fact that a step needed: its age, and whether it was resident or reachable."""
 
     run: str
     at: int
     age: int
-    tokens: int  # shown to the model before this step
-    is_refused: bool  # they are too many
+    tokens: int  # tokens shown to the model before this step
+    is_refused: bool  # the prompt is over the budget
     is_resident: bool
     is_named: bool
     is_stored: bool
 
 
 async def judge(run: Trajectory, keeper: Keeper) -> list[Judged]:
-    """Go through a run step by step; only steps whose history is over the budget count."""
+    """Replay a run step by step; only steps whose history is over the budget count."""
     steps = {step.at: step for step in steps_of(run.messages, run.instructions)}
     found: list[Judged] = []
     total = 0
@@ -133,7 +133,7 @@ async def judge(run: Trajectory, keeper: Keeper) -> list[Judged]:
 
 
 def shown(messages: Sequence[Msg]) -> View:
-    """Return a view of messages and nothing else."""
+    """Return a view of these messages alone."""
     text = "\n".join(map(text_of, messages))
     return View(text, sum(map(_tokens, messages)))
 
@@ -150,7 +150,7 @@ def newest(history: Sequence[Msg], budget: int) -> list[Msg]:
     return [msg for group in reversed(kept) for msg in group]
 
 
-def _judged(run: str, step: Step | None, view: View, budget: int) -> list[Judged]:
+def _judged(run: str, step: StepNeeds | None, view: View, budget: int) -> list[Judged]:
     if step is None:
         return []
     is_refused = view.tokens > budget * TOLERANCE

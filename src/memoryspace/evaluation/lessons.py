@@ -1,9 +1,9 @@
-"""Whether task and tool memory hands over what earlier runs have taught; no model judges anything.
+"""Metrics for task and tool memory: does it return what earlier runs taught? No model judges.
 
-The data are families of tasks: scored runs, the insights that separate good ones from bad ones, and
-new tasks that need an insight. An insight is known by strings of which one must be in what is
-handed over. Beside them stand tasks and tools never seen, of which nothing must come, and tools
-with their calls.
+The data are task families: scored runs, insights that separate good runs from bad ones, and new
+tasks that need an insight. An insight is recognised by strings, one of which must appear in the
+returned lesson. The data also hold tools with their calls, and unseen tasks and tools for which
+nothing must be returned.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from msgspec import Struct
 from ..errors import CorruptData
 from ..service import MemoryHit, MemoryItem, ServiceSettings, TaskMemoryService, ToolMemoryService
 
-MOST = 3  # lessons that are handed over
-USES = 5  # after which a lesson has moved, and may be forgotten
+MOST = 3  # lessons returned
+USES = 5  # uses after which a lesson's utility has moved and it may be pruned
 
 _AGENT = "agent"
-_PAGE = 1000  # lessons that are looked at
-_RATE_ROOM, _SECONDS_ROOM = 0.02, 0.2  # how far a figure may be off; of seconds the share
+_PAGE = 1000  # lessons read
+_RATE_ROOM, _SECONDS_ROOM = 0.02, 0.2  # tolerances: absolute for rates, relative for seconds
 _WARNS = re.compile(r"fail|avoid|did not work|instead of|失败|不要|避免", re.IGNORECASE)
 _WARNING_TYPES = ("failure", "comparison")
 
 
 class Insight(Struct, frozen=True):
-    """What separates good runs from bad ones. ``misleading`` is the way that works no longer."""
+    """What separates good runs from bad ones. ``misleading`` is a method that no longer works."""
 
     id: str
     kind: str
@@ -40,7 +40,7 @@ class Insight(Struct, frozen=True):
     misleading: list[str] = []
 
     def is_in(self, text: str) -> bool:
-        """Tell whether a text shows it."""
+        """Return whether a text contains the insight."""
         return holds(text, [*self.gold, *self.also])
 
 
@@ -61,7 +61,7 @@ class NewTask(Struct, frozen=True):
 
 
 class Family(Struct, frozen=True, tag_field="type", tag="family"):
-    """Tasks of one kind."""
+    """Tasks of one kind, with their runs and insights."""
 
     id: str
     insights: list[Insight]
@@ -70,14 +70,14 @@ class Family(Struct, frozen=True, tag_field="type", tag="family"):
 
 
 class Unseen(Struct, frozen=True, tag_field="type", tag="abstain"):
-    """A task of no family."""
+    """A task that belongs to no family."""
 
     id: str
     query: str
 
 
 class ToolQuestion(Struct, frozen=True):
-    """What is to be known of a tool: a cause or a use is to be found, a figure to be told."""
+    """A question about a tool: a cause or use to find, or a figure to report."""
 
     id: str
     category: str
@@ -94,7 +94,7 @@ class Tool(Struct, frozen=True, tag_field="type", tag="tool"):
 
 
 class UnseenTool(Struct, frozen=True, tag_field="type", tag="abstain_tool"):
-    """A question about a tool that was never called."""
+    """A question about a tool without any calls."""
 
     id: str
     query: str
@@ -105,7 +105,7 @@ Row = Family | Unseen | Tool | UnseenTool
 
 @dataclass(frozen=True)
 class Value:
-    """What one case came to in one measure; ``cluster`` is the family, the tool or the question."""
+    """One case's value in one measure; ``cluster`` is its family, tool or question."""
 
     measure: str
     cluster: str
@@ -113,7 +113,7 @@ class Value:
 
 
 def read_lessons(content: bytes) -> list[Row]:
-    """Read rows from JSON Lines."""
+    """Read the rows from JSON Lines."""
     try:
         rows: list[Row] = msgspec.json.Decoder(Row).decode_lines(content)
     except msgspec.MsgspecError as error:
@@ -122,7 +122,7 @@ def read_lessons(content: bytes) -> list[Row]:
 
 
 async def judge(rows: Sequence[Row], settings: ServiceSettings) -> list[Value]:
-    """Return every measure of task and tool memory with these settings."""
+    """Return every measure of task and tool memory under these settings."""
     async with TaskMemoryService(settings=settings) as tasks:
         values = await _judge_tasks(rows, tasks)
     async with ToolMemoryService(settings=settings) as tools:
@@ -130,7 +130,7 @@ async def judge(rows: Sequence[Row], settings: ServiceSettings) -> list[Value]:
 
 
 def holds(text: str, strings: Iterable[str]) -> bool:
-    """Tell whether a text has one of some strings, white space and case aside."""
+    """Return whether a text contains one of the strings, ignoring white space and case."""
     flat = _flat(text)
     return any(_flat(each) in flat for each in strings)
 
@@ -143,7 +143,7 @@ def _flat(text: str) -> str:
 
 
 async def _judge_tasks(rows: Sequence[Row], tasks: TaskMemoryService) -> list[Value]:
-    """All families share one memory, in their order."""
+    """Measure task memory; all families share one memory, in their order."""
     families = [row for row in rows if isinstance(row, Family)]
     for run in (run for family in families for run in family.trajectories):
         await tasks.add_trajectory(_AGENT, run.messages, score=run.score)
@@ -166,7 +166,7 @@ async def _stored(tasks: TaskMemoryService) -> list[MemoryItem]:
 
 
 def _kept(family: Family, stored: Sequence[MemoryItem]) -> Iterator[Value]:
-    """Yield whether each insight stands in a lesson, and in more than one."""
+    """Yield whether each insight is in a lesson, and whether it is in more than one."""
     for insight in family.insights:
         copies = sum(insight.is_in(each.text) for each in stored)
         yield Value("stored", family.id, copies > 0)
@@ -177,7 +177,7 @@ def _kept(family: Family, stored: Sequence[MemoryItem]) -> Iterator[Value]:
 def _handed_over(
     family: str, task: NewTask, insight: Insight, hits: Sequence[MemoryHit]
 ) -> Iterator[Value]:
-    """Yield where the insight came, also by category, and whether the first lesson misleads."""
+    """Yield the insight's rank, overall and by category, and whether the first lesson misleads."""
     right = [insight.is_in(hit.memory.text) for hit in hits]
     for name in ("", f" [{task.category}]"):
         yield Value(f"first{name}", family, any(right[:1]))
@@ -190,12 +190,12 @@ def _handed_over(
 
 
 def _warns(lesson: MemoryItem) -> bool:
-    advice = lesson.text.partition("\n")[2]  # the first line is what it is for
+    advice = lesson.text.partition("\n")[2]  # the first line describes the lesson's purpose
     return lesson.details.get("type") in _WARNING_TYPES or bool(_WARNS.search(advice))
 
 
 async def _judge_uses(families: Sequence[Family], tasks: TaskMemoryService) -> list[Value]:
-    """Use first lessons, every other one without help; then forget what did not help."""
+    """Report uses of the first lessons, every other one as unhelpful; then prune."""
     same = [(each.id, q.query) for each in families for q in each.questions if q.category == "same"]
     used: dict[str, tuple[str, bool]] = {}
     values: list[Value] = []
@@ -250,7 +250,7 @@ async def _about(tools: ToolMemoryService, name: str, question: ToolQuestion) ->
 
 
 def _is_near(known: MemoryItem, question: ToolQuestion) -> bool:
-    """Tell whether a success rate or a median is about what it should be."""
+    """Return whether a success rate or median is within tolerance."""
     wanted = question.gold
     assert not isinstance(wanted, list)
     is_rate = question.category == "rate"

@@ -1,8 +1,8 @@
-"""How good one ranking is. Every function takes ranked ids, best first, and the gold ids.
+"""Metrics of one ranking. Every function takes ranked ids, best first, and the gold ids.
 
 "Recall at k" means three things in the literature, so none of these is called recall: ``any_at`` is
-a hit rate, ``fraction_at`` counts each gold id, ``all_at`` wants every one. The mean over questions
-is the caller's. A ranking may be shorter than k: what it does not hold is not found.
+a hit rate, ``fraction_at`` counts each gold id, ``all_at`` requires all of them. Callers average
+over questions. A ranking may be shorter than k; ids it does not hold count as not found.
 """
 
 from __future__ import annotations
@@ -14,32 +14,32 @@ from ..errors import InvalidInput
 
 
 def any_at(k: int, ranked: Sequence[str], gold: Collection[str]) -> float:
-    """1 if at least one gold id is among the first ``k``, else 0."""
+    """Return 1 if at least one gold id is among the first ``k``, else 0."""
     return float(_found(k, ranked, gold) > 0)
 
 
 def all_at(k: int, ranked: Sequence[str], gold: Collection[str]) -> float:
-    """1 if every gold id is among the first ``k``, else 0; so 0 where there are more than k."""
+    """Return 1 if all gold ids are among the first ``k``, else 0; always 0 for more than k ids."""
     return float(_found(k, ranked, gold) == len(set(gold)))
 
 
 def fraction_at(k: int, ranked: Sequence[str], gold: Collection[str]) -> float:
-    """The share of the gold ids that is among the first ``k``."""
+    """Return the share of the gold ids that are among the first ``k``."""
     return _found(k, ranked, gold) / len(set(gold))
 
 
 def reciprocal_rank(ranked: Sequence[str], gold: Collection[str]) -> float:
-    """1 / rank of the first gold id (the first place has rank 1), 0 if there is none."""
+    """Return 1 / rank of the first gold id (ranks start at 1), or 0 if none is ranked."""
     _check(ranked, gold)
     wanted = frozenset(gold)
     return next((1 / rank for rank, id in enumerate(ranked, 1) if id in wanted), 0.0)
 
 
 def ndcg_at(k: int, ranked: Sequence[str], gold: Collection[str]) -> float:
-    """Normalised discounted cumulative gain of the first ``k``, gold ids counting 1, others 0.
+    """Return the normalised discounted cumulative gain of the first ``k``, with binary gains.
 
-    A gold id at rank r gains 1 / log2(r + 1); the sum is divided by that of the best ranking there
-    could be, which has all gold ids (or k of them) in front.
+    A gold id at rank r gains 1 / log2(r + 1). The sum is divided by that of the ideal ranking,
+    which has all gold ids (or k of them) first.
     """
     _check(ranked, gold)
     wanted = frozenset(gold)
@@ -63,7 +63,7 @@ def _positive(k: int) -> int:
 
 
 def _check(ranked: Sequence[str], gold: Collection[str]) -> None:
-    """A string would pass for a sequence of ids, and a doubled id would be counted twice."""
+    """Reject a plain string, which is a sequence of ids by accident, and duplicate ids."""
     if isinstance(ranked, str) or isinstance(gold, str):
         raise TypeError("ranked and gold must be collections of ids, not one string")
     if not gold:

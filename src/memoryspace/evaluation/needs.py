@@ -1,10 +1,10 @@
-"""What a step of an agent needed of the past, judged without a model.
+"""The facts from the past that an agent's step needed, found without a model.
 
-A step that calls a tool shows in the arguments what it had to know: ids, paths, names, amounts.
-Those that stand word for word in an earlier message are *facts* that the step needed; a context in
-which one of them does not stand any more cannot have led to this call. What the instructions say is
-left out: they never leave. Facts that were inferred rather than copied are not seen, so this is a
-lower bound of what was needed, the same for every way to keep a context.
+The arguments of a tool call show what the step had to know: ids, paths, names, amounts. Those that
+appear verbatim in an earlier message are the *facts* that the step needed; a context that lacks one
+of them cannot have led to this call. Facts in the system prompt are left out, because it is always
+present. Facts that were inferred rather than copied go unnoticed, so this is a lower bound, the
+same for every strategy.
 """
 
 from __future__ import annotations
@@ -19,43 +19,43 @@ from ..message import Msg
 from ..message.msg import peek_content
 
 SHORT = 80  # characters up to which a whole argument is one fact
-LEAST = 4  # characters; shorter ones stand everywhere by chance
+LEAST = 4  # characters; shorter strings match by chance
 
-# A word that was hardly said by chance: it holds a digit, or a sign within, or a hump.
+# A distinctive word: it contains a digit, an inner symbol, or an inner capital.
 _SPECIFIC = re.compile(r"[A-Za-z0-9_]+(?:[./@#:_-][A-Za-z0-9_]+)+|\w*\d\w*|[A-Za-z]*[a-z][A-Z]\w*")
 
 
 @dataclass(frozen=True)
 class Need:
-    """A fact, and how many messages before the step it was said for the last time."""
+    """A fact, and how many messages before the step it last appeared."""
 
     fact: str
     age: int
 
 
 @dataclass(frozen=True)
-class Step:
-    """A call of tools: how many messages came before it, and what of them it needed."""
+class StepNeeds:
+    """A tool call: the number of messages before it, and the facts it needed from them."""
 
     at: int
     needs: tuple[Need, ...]
 
 
-def steps_of(messages: Sequence[Msg], instructions: str = "") -> list[Step]:
-    """Return the steps of a run that needed anything."""
+def steps_of(messages: Sequence[Msg], instructions: str = "") -> list[StepNeeds]:
+    """Return the steps of a run that needed any fact."""
     texts = [text_of(msg) for msg in messages]
     steps = [_step(at, msg, texts, instructions) for at, msg in enumerate(messages)]
     return [step for step in steps if step.needs]
 
 
 def text_of(msg: Msg) -> str:
-    """Return everything that a message says to a model, as one text."""
+    """Return all text of a message that a model sees."""
     content = peek_content(msg)
     return content if isinstance(content, str) else "\n".join(_texts_in(content))
 
 
 def facts_in(arguments: Any) -> list[str]:
-    """Return what a call's arguments name, each once."""
+    """Return the facts in a call's arguments, without duplicates."""
     facts: dict[str, None] = {}
     for leaf in _leaves(arguments):
         if len(leaf) <= SHORT:
@@ -64,12 +64,12 @@ def facts_in(arguments: Any) -> list[str]:
     return [fact for fact in facts if len(fact) >= LEAST]
 
 
-def _step(at: int, msg: Msg, texts: Sequence[str], instructions: str) -> Step:
+def _step(at: int, msg: Msg, texts: Sequence[str], instructions: str) -> StepNeeds:
     content = peek_content(msg)
     calls = [] if isinstance(content, str) else [b for b in content if b["type"] == "tool_use"]
     facts = dict.fromkeys(fact for call in calls for fact in facts_in(call["input"]))
     found = [(fact, _last(fact, texts[:at])) for fact in facts if fact not in instructions]
-    return Step(at, tuple(Need(fact, at - last) for fact, last in found if last is not None))
+    return StepNeeds(at, tuple(Need(fact, at - last) for fact, last in found if last is not None))
 
 
 def _last(fact: str, texts: Sequence[str]) -> int | None:
@@ -90,7 +90,7 @@ def _leaves(value: Any) -> Iterator[str]:
 
 
 def _texts_in(value: Any) -> Iterator[str]:
-    """Yield the texts of blocks; arguments as they are written, for facts to stand in."""
+    """Yield the texts of blocks; tool arguments verbatim, so that facts can be found in them."""
     for block in value:
         match block.get("type"):
             case "text":

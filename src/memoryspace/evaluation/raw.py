@@ -1,4 +1,4 @@
-"""The data sets as they stand in their files: the fields that are read, and how to read them."""
+"""The file formats of the data sets: typed rows, and a reader for JSON Lines."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ class Page(msgspec.Struct, frozen=True):
 
 
 def read(path: str | Path, line_type: type[Line]) -> list[Line]:
-    """Return the lines of a JSON Lines file, gzipped or plain; a malformed one is an error."""
+    """Return the rows of a JSON Lines file, gzipped or plain; raise on a malformed line."""
     decoder = msgspec.json.Decoder(line_type)
     return [
         _decode(decoder, line, number, path)
@@ -163,7 +163,7 @@ def read(path: str | Path, line_type: type[Line]) -> list[Line]:
 
 
 def seconds(date: str) -> float:
-    """Return the seconds since the epoch of a date in any of the sets' spellings."""
+    """Return a date in any of the data sets' formats as seconds since the epoch."""
     for spelling in _DATES:
         try:
             return datetime.strptime(date, spelling).replace(tzinfo=UTC).timestamp()
@@ -173,7 +173,7 @@ def seconds(date: str) -> float:
 
 
 def lacking(path: str | Path, what: str) -> CorruptData:
-    """Return the error for a reference that leads nowhere."""
+    """Return the error for a dangling reference."""
     return CorruptData(f"{path} lacks {what}: the two files must be of the same data set")
 
 
@@ -188,7 +188,7 @@ def _lines(path: str | Path) -> list[bytes]:
 
 
 def _unpacked(path: Path) -> bytes:
-    """Return the content of a file; a plain file will do where a gzipped one is asked for."""
+    """Return the unpacked content of a file; a plain file may stand in for a gzipped one."""
     plain = path.with_suffix("")
     if path.suffix == ".gz" and not path.exists() and plain.exists():
         return plain.read_bytes()

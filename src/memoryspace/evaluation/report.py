@@ -1,4 +1,4 @@
-"""What a run on a board comes to: a table to read, a file of figures, a file of raw ranks."""
+"""Reports of a board run: a table as text, a file of figures, a file of raw ranks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def table(result: Result) -> str:
 
 
 def save(result: Result, folder: Path) -> list[Path]:
-    """Write figures and raw ranks; return the files."""
+    """Write figures and raw ranks; return the paths."""
     folder.mkdir(parents=True, exist_ok=True)
     kind = "words" if result.embedder is None else _plain(result.embedder)
     figures = folder / f"{result.board.name}.{kind}.json"
@@ -41,7 +41,7 @@ def save(result: Result, folder: Path) -> list[Path]:
 
 
 def summary(result: Result) -> dict[str, object]:
-    """Return all figures, and what they were measured with."""
+    """Return all figures with the environment they were measured in."""
     return {
         "board": result.board.name,
         "about": result.board.about,
@@ -62,7 +62,7 @@ def _lines(result: Result) -> Iterator[str]:
 
 
 def overview(folder: Path) -> str:
-    """Return the fused figures of all runs that were saved in a folder, as a table in Markdown."""
+    """Return the fused figures of every run saved in a folder, as a Markdown table."""
     lines = [
         f"| data set | embedder | n | {' | '.join(METRICS)} |",
         f"|---|---|---|{'---|' * len(METRICS)}",

@@ -1,10 +1,10 @@
-"""Two rerankers that need nothing but what is installed; ``Recall`` takes either as ``reranker``.
+"""Two rerankers without extra dependencies; ``Recall`` accepts either as ``reranker``.
 
-No model that was trained to rerank comes with a package. ``TokenReranker`` makes do with a sentence
-embedder: every token of the question looks for the token most like it (late interaction, after
-ColBERT, but nobody trained these vectors for it). ``WordReranker`` counts words. Neither knows all
-that the sum of signals knows, so neither may overrule it: both place and score count, as
-reciprocal ranks.
+Neither uses a model trained to rerank. ``TokenReranker`` uses a sentence embedder: each token of
+the question is matched to its most similar token in the text (late interaction as in ColBERT, but
+with vectors that were not trained for it). ``WordReranker`` counts words. Neither sees all signals
+of the first ranking, so neither overrules it: the original rank and the new score are combined by
+reciprocal rank fusion.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from ..embedding import Embedder, MiniLMEmbedder
 from ..retrieval import Reranker
 from ..retrieval.text.words import words
 
-PLACES = 10  # added to a rank: how little the first place counts more than the second
-_KEPT = 64 << 20  # bytes of token vectors
+PLACES = 10  # added to a rank; dampens the lead of the first place over the second
+_KEPT = 64 << 20  # bytes of cached token vectors
 
 
 def reranker_for(embedder: Embedder | None) -> tuple[str, Reranker]:
-    """Return the reranker that goes with an embedder, and what it is called."""
+    """Return the reranker for an embedder, and its name."""
     if isinstance(embedder, MiniLMEmbedder):
         return "MiniLM tokens, max-sim, with place", TokenReranker(embedder)
     return "shared words, with place", WordReranker()
 
 
 class TokenReranker:
-    """The mean over the question's tokens of the best cosine in a text, and the text's place."""
+    """Scores a text by its best cosine per question token, averaged, and by its original rank."""
 
     def __init__(self, embedder: MiniLMEmbedder) -> None:
         self._embedder = embedder
@@ -52,7 +52,7 @@ class TokenReranker:
         return blended(scores)
 
     def _tokens(self, texts: Sequence[str]) -> list[NDArray[np.float16]]:
-        """Return the vectors of each text; those used last are kept for the next question."""
+        """Return the token vectors of each text; recent ones are cached for the next question."""
         new = [text for text in dict.fromkeys(texts) if text not in self._kept]
         for text, rows in zip(new, self._embedder.embed_tokens(new), strict=True):
             self._kept[text] = rows.astype(np.float16)
@@ -67,7 +67,7 @@ class TokenReranker:
 
 
 class WordReranker:
-    """The share of the question's words that a text has, rare ones counting more, and its place."""
+    """Scores a text by its share of the question's words, weighted by rarity, and its rank."""
 
     def __call__(self, question: str, texts: Sequence[str]) -> list[float]:
         """Return a score for each text."""
@@ -79,7 +79,7 @@ class WordReranker:
 
 
 def blended(scores: Sequence[float]) -> list[float]:
-    """Return sums of reciprocal ranks: by score, and by the place where a text stood."""
-    order = sorted(range(len(scores)), key=lambda place: -scores[place])  # of equals, the first
+    """Return sums of reciprocal ranks: by score, and by original position."""
+    order = sorted(range(len(scores)), key=lambda place: -scores[place])  # ties keep their order
     by_score = {place: rank for rank, place in enumerate(order)}
     return [1 / (PLACES + by_score[place]) + 1 / (PLACES + place) for place in range(len(scores))]

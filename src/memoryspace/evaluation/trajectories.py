@@ -1,4 +1,4 @@
-"""Recorded runs of agents, as the messages that an agent of this package would have."""
+"""Recorded agent runs, converted to this package's messages."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _Call(msgspec.Struct, frozen=True):
     function: _Function
 
 
-class _Said(msgspec.Struct, frozen=True):
+class _ChatMessage(msgspec.Struct, frozen=True):
     role: str
     content: str | None = None
     tool_calls: list[_Call] | None = None
@@ -34,12 +34,12 @@ class _Said(msgspec.Struct, frozen=True):
 
 class _Run(msgspec.Struct, frozen=True):
     id: str
-    messages: list[_Said]
+    messages: list[_ChatMessage]
 
 
 @dataclass(frozen=True)
 class Trajectory:
-    """One run: what the agent was told to be, and everything that was said and done."""
+    """One run: the agent's instructions and all its messages."""
 
     id: str
     instructions: str
@@ -47,7 +47,7 @@ class Trajectory:
 
 
 def load_trajectories(path: str | Path) -> list[Trajectory]:
-    """Read runs from gzipped JSON Lines of OpenAI chat messages; empty ones are left out."""
+    """Read runs from gzipped JSON Lines of OpenAI chat messages; skip empty ones."""
     runs = [run for run in raw.read(path, _Run) if run.messages]
     return [
         Trajectory(run.id, _instructions(run.messages), _spoken(run.id, run.messages))
@@ -56,7 +56,7 @@ def load_trajectories(path: str | Path) -> list[Trajectory]:
 
 
 def joined(runs: Sequence[Trajectory], by: int, most: int) -> list[Trajectory]:
-    """Join short runs, so many each, into at most so many long ones, taken from all of them."""
+    """Join every ``by`` short runs into a long one; return at most ``most``, evenly spaced."""
     apart = max(by, len(runs) // most)
     starts = range(0, len(runs) - by + 1, apart)
     return [_one_of(runs[start : start + by]) for start in starts][:most]
@@ -71,11 +71,11 @@ def _one_of(runs: Sequence[Trajectory]) -> Trajectory:
     )
 
 
-def _instructions(said: Sequence[_Said]) -> str:
+def _instructions(said: Sequence[_ChatMessage]) -> str:
     return "\n".join(each.content or "" for each in said if each.role == "system")
 
 
-def _spoken(run: str, said: Sequence[_Said]) -> list[Msg]:
+def _spoken(run: str, said: Sequence[_ChatMessage]) -> list[Msg]:
     messages = [_msg(each) for each in said if each.role != "system"]
     for number, msg in enumerate(messages):
         msg.id = f"{run}-{number}"  # the same in every run of a benchmark
@@ -83,7 +83,7 @@ def _spoken(run: str, said: Sequence[_Said]) -> list[Msg]:
     return messages
 
 
-def _msg(said: _Said) -> Msg:
+def _msg(said: _ChatMessage) -> Msg:
     if said.role == "tool":
         result: Any = {
             "type": "tool_result",

@@ -1,1 +1,1 @@
-"""Recall, and answers from it, on public data sets."""
+"""Boards: recall, and answers based on it, on public data sets."""

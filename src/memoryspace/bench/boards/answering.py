@@ -1,10 +1,10 @@
-"""Answers of a chat model that sees of a data set only what the memory under test has found.
+"""Questions answered by a chat model that sees only what the memory under test retrieved.
 
-Each question is searched for, what was found goes into a prompt as data, and the answer is judged:
-EM and F1 beside the gold answers, and success, which a model decides that sees question, gold
-answers and answer, not the memory. ``nothing`` is the same model without a memory: what it knows
-already. Every answer is kept in ``answers.jsonl`` as soon as it is there: an interrupted run asks
-no question twice.
+Each question is searched for, the hits go into a prompt as data, and the answer is scored: EM and
+F1 against the gold answers, and success, decided by a model that sees question, gold answers and
+answer but not the memory. ``nothing`` is the same model without a memory, a baseline for what it
+already knows. Every answer is written to ``answers.jsonl`` as soon as it arrives, so an interrupted
+run asks no question twice.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from ...model import ChatModel, ask, prompt_messages, read_prompt
 from ...retrieval import Entry
 from ..harness.experiment import Asked, CannotRun, CellResult
 from ..streams.asking import Measured, measured
-from .said import SaidBefore
+from .answer_cache import AnswerCache
 
-AT_ONCE = 4  # questions that a model is asked at the same time
+AT_ONCE = 4  # questions in flight at once
 NOT_CONFIGURED = (
     "no chat model is configured, so no answers were judged; pass --model-url URL --model NAME, "
     "and the key, if there is one, in MEMORYSPACE_MODEL_KEY"
@@ -39,20 +39,20 @@ _PACKAGE = __package__ or ""
 
 
 class Said(msgspec.Struct, frozen=True):
-    """What a model answers."""
+    """A model's answer."""
 
     answer: str
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """What a judge says."""
+    """A judge's verdict."""
 
     passes: bool
 
 
 @dataclass(frozen=True)
 class Task:
-    """A question, when it is asked, and what a memory found for it; ``None`` if there is none."""
+    """A question, when it is asked, and the retrieved texts; ``None`` without a memory."""
 
     question: Question
     now: float | None
@@ -60,25 +60,25 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Marked:
-    """What came of a task."""
+class JudgedAnswer:
+    """A task with its answer and scores."""
 
     question: Question
     answer: str
     success: float
-    trouble: str = ""  # why there is no answer
+    trouble: str = ""  # the error, if there is no answer
 
 
 class Examiner:
-    """Puts tasks to a model and lets another, or the same, mark the answers."""
+    """Puts tasks to a model and has the same or another model judge the answers."""
 
-    def __init__(self, model: ChatModel, judge: ChatModel, before: SaidBefore) -> None:
+    def __init__(self, model: ChatModel, judge: ChatModel, before: AnswerCache) -> None:
         self._model = model
         self._judge = judge
         self._before = before
 
     def examine(self, tasks: Sequence[Task], tick: Tick) -> CellResult:
-        """Return figures over all tasks; ``CannotRun`` if the model is out of reach."""
+        """Return figures over all tasks; raise ``CannotRun`` if the model cannot be reached."""
         try:
             marked = asyncio.run(self._all(tasks, tick))
         except ModelUnavailable as error:
@@ -90,13 +90,13 @@ class Examiner:
             )
         return result_of(marked)
 
-    async def _all(self, tasks: Sequence[Task], tick: Tick) -> list[Marked]:
+    async def _all(self, tasks: Sequence[Task], tick: Tick) -> list[JudgedAnswer]:
         turn, done = asyncio.Semaphore(AT_ONCE), 0
 
-        async def one(task: Task) -> Marked:
+        async def one(task: Task) -> JudgedAnswer:
             nonlocal done
             async with turn:
-                marked = await self._marked(task)
+                marked = await self._judged(task)
             done += 1
             tick(done, len(tasks))
             return marked
@@ -108,15 +108,15 @@ class Examiner:
             raise errors.exceptions[0] from None
         return [each.result() for each in waiting]
 
-    async def _marked(self, task: Task) -> Marked:
+    async def _judged(self, task: Task) -> JudgedAnswer:
         try:
             said = await self._asked(self._model, prompt_of(task), Said)
             success = await self._success(task.question, said.answer)
         except ModelUnavailable:
             raise
         except ModelFailed as error:
-            return Marked(task.question, "", 0.0, str(error))
-        return Marked(task.question, said.answer, success)
+            return JudgedAnswer(task.question, "", 0.0, str(error))
+        return JudgedAnswer(task.question, said.answer, success)
 
     async def _success(self, question: Question, answer: str) -> float:
         if question.answers and not question.rubric and exact_match(answer, question.answers):
@@ -142,7 +142,7 @@ class Examiner:
 
 
 def prompt_of(task: Task) -> Sequence[Mapping[str, str]]:
-    """Return what a model is asked: nothing of the data set but the question and what was found."""
+    """Return the prompt. It holds nothing of the data set but the question and the hits."""
     asked: dict[str, Any] = {"text": task.question.text}
     if task.now is not None:
         asked["date"] = _date(task.now)
@@ -152,8 +152,8 @@ def prompt_of(task: Task) -> Sequence[Mapping[str, str]]:
     return prompt_messages(read_prompt(_PACKAGE, "answer.md"), {"found": found, "question": asked})
 
 
-def result_of(marked: Sequence[Marked]) -> CellResult:
-    """Return the means, over all and by category, with what was answered beside what is right."""
+def result_of(marked: Sequence[JudgedAnswer]) -> CellResult:
+    """Return the means, overall and by category, with each answer beside the gold answers."""
     asked = [
         Asked(each.question.id, each.question.answers, (each.answer,), each.question.category)
         for each in marked
@@ -167,8 +167,8 @@ def result_of(marked: Sequence[Marked]) -> CellResult:
     return CellResult(figures, intervals=result.intervals, ranks=asked)
 
 
-def _overlap(each: Marked) -> dict[str, float]:
-    """Where a data set says only what an answer does, there is nothing to overlap with."""
+def _overlap(each: JudgedAnswer) -> dict[str, float]:
+    """Return EM and F1; none where a data set has a rubric instead of gold answers."""
     gold = each.question.answers
     return {"EM": exact_match(each.answer, gold), "F1": f1(each.answer, gold)} if gold else {}
 

@@ -1,4 +1,4 @@
-"""Recall, and answers from it, on BEAM-100K."""
+"""The BEAM-100K board: recall, and answers based on it."""
 
 from __future__ import annotations
 

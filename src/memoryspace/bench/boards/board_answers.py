@@ -1,4 +1,4 @@
-"""A board as an experiment: recall on it, and answers from what was recalled."""
+"""A board as an experiment: recall on it, and answers based on the hits."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from ...model import ChatModel, OpenAICompatibleModel
 from ...retrieval import Entry, Recall, default_ranking
 from ..harness.data import Data
 from ..harness.experiment import CannotRun, Cell, CellResult, Experiment, Plot, Table, integer
+from .answer_cache import AnswerCache
 from .answering import NOT_CONFIGURED, Examiner, Task
 from .recall_boards import (
     ARMS,
@@ -26,7 +27,6 @@ from .recall_boards import (
     reranker_of,
     run_board,
 )
-from .said import SaidBefore
 
 KEY = "MEMORYSPACE_MODEL_KEY"
 KEPT = "answers.jsonl"
@@ -49,12 +49,12 @@ def board_experiment(board: RecallBoard) -> Experiment:
 
 
 def run_either(board: RecallBoard, cell: Cell, data: Data) -> CellResult:
-    """Run a cell of recall or of answers."""
+    """Run a recall cell or an answer cell."""
     return (run_board if cell["task"] == "recall" else run_answers)(board, cell, data)
 
 
 def answer_cells(board: RecallBoard, options: BoardOptions) -> list[Cell]:
-    """Return a cell for each thing that a model is told; without a model one that says so."""
+    """Return a cell per prompt setting; without a model, one cell that reports so."""
     kept = {"task": "answers", "board": board.name}
     if not (options.model and options.model_url):
         return [{**kept, "model": None}]
@@ -76,13 +76,13 @@ def answer_cells(board: RecallBoard, options: BoardOptions) -> list[Cell]:
 
 
 def run_answers(board: RecallBoard, cell: Cell, data: Data) -> CellResult:
-    """Let a model answer from what one arm finds, and judge the answers."""
+    """Have a model answer from what one arm retrieves, and judge the answers."""
     if cell["model"] is None:
         raise CannotRun(NOT_CONFIGURED)
     options = options_of(data)
     kept = None if data.folder is None else data.folder / KEPT
     examiner = Examiner(
-        _model(str(cell["model"]), options), _model(str(cell["judge"]), options), SaidBefore(kept)
+        _model(str(cell["model"]), options), _model(str(cell["judge"]), options), AnswerCache(kept)
     )
     tasks = [
         task
@@ -97,7 +97,7 @@ def run_answers(board: RecallBoard, cell: Cell, data: Data) -> CellResult:
 def chosen_questions(
     corpora: Sequence[Corpus], most: int
 ) -> Iterator[tuple[Corpus, list[Question]]]:
-    """Yield the questions that can be judged by corpus; of too many, equally spaced ones."""
+    """Yield the questions that can be judged, by corpus; if too many, evenly spaced ones."""
     everything = [
         (place, question)
         for place, corpus in enumerate(corpora)
@@ -113,7 +113,7 @@ def chosen_questions(
 
 
 def answer_tables(board: RecallBoard) -> tuple[Table, ...]:
-    """Return its tables: all questions, and by category."""
+    """Return the answer tables: all questions, and by category."""
     where = {"board": board.name, "task": "answers"}
     return (
         Table(
@@ -136,7 +136,7 @@ def answer_tables(board: RecallBoard) -> tuple[Table, ...]:
 
 
 def answer_plots(board: RecallBoard) -> tuple[Plot, ...]:
-    """Return its plot: what a memory is worth to a model, by category."""
+    """Return the answer plot: success by category, with and without a memory."""
     return (
         Plot(
             f"{board.name}-answers", f"{board.about}: answers that are right", "bars", "success",
@@ -168,7 +168,7 @@ def _tasks(
 
 
 class _Asking:
-    """A recall that is asked by one arm."""
+    """A recall restricted to one arm."""
 
     def __init__(self, recall: Recall, embedder: Embedder | None, arm: str, most: int) -> None:
         self._recall = recall

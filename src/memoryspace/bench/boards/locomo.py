@@ -1,4 +1,4 @@
-"""Recall, and answers from it, on LoCoMo."""
+"""The LoCoMo board: recall, and answers based on it."""
 
 from __future__ import annotations
 

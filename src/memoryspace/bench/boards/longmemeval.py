@@ -1,4 +1,4 @@
-"""Recall, and answers from it, on LongMemEval-S."""
+"""The LongMemEval-S board: recall, and answers based on it."""
 
 from __future__ import annotations
 

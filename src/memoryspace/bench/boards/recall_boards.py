@@ -1,7 +1,7 @@
 """Recall on public data sets as experiments: each arm alone and all together, by category.
 
-The arms: ``sparse`` is words (BM25) alone, ``dense`` vectors alone, ``fused`` the shipped ranking
-with all its signals, ``fused + rerank`` the same with a reranker on its first fifty.
+The arms: ``sparse`` is words (BM25) alone, ``dense`` is vectors alone, ``fused`` is the shipped
+ranking with all its signals, and ``fused + rerank`` adds a reranker for the first fifty.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..harness.options import Options, option
 from ..streams.asking import judged
 
 EMBEDDERS = ("best", "e5", "minilm", "static", "none")
-ARMS: Mapping[str, str] = {  # as they are called here, and where they are measured
+ARMS: Mapping[str, str] = {  # metric names here, and the depth at which each is measured
     "sparse": "words",
     "dense": "vectors",
     "fused": "fused",
@@ -39,33 +39,33 @@ Load = Callable[[Sequence[Path]], tuple[Corpus, ...]]
 
 @dataclass(frozen=True)
 class BoardOptions(Options):
-    """Who makes the vectors, who answers, and how much of what was found it is told."""
+    """The embedder, the chat model, and how many hits the model sees."""
 
-    seeds: tuple[int, ...] = option((1,), "not used: nothing here is drawn at random")
-    embedder: str = option("best", "who makes the vectors", quick="none", choices=EMBEDDERS)
+    seeds: tuple[int, ...] = option((1,), "unused: nothing here is random")
+    embedder: str = option("best", "the embedder", quick="none", choices=EMBEDDERS)
     cache: Path | None = option(  # noqa: RUF009  # it is a field
-        None, "a folder that keeps vectors for the next time", private=True
+        None, "folder that caches vectors", private=True
     )
     model_url: str = option("", "an OpenAI-compatible server that answers questions", private=True)
     model: str = option("", "the chat model there; its key is in MEMORYSPACE_MODEL_KEY")
-    judge: str = option("", "the model that judges answers; by default the same")
-    temperature: float = option(0.0, "of the models; below 0 it is not sent")
+    judge: str = option("", "the model that judges answers (default: the same model)")
+    temperature: float = option(0.0, "of the models; a negative value is not sent")
     answered: int = option(200, "questions of a board that are answered", quick=20)
     answers_from: tuple[str, ...] = option(
-        ("nothing", "fused"), "what the model is told", choices=("nothing", *ARMS)
+        ("nothing", "fused"), "arms whose hits the model sees", choices=("nothing", *ARMS)
     )
-    context: int = option(10, "entries that the model is told")
+    context: int = option(10, "number of hits that the model sees")
 
 
 @dataclass(frozen=True)
 class RecallBoard:
-    """A data set of which recall is measured: its files, and how they are read."""
+    """A data set for which recall is measured: its files, and how to read them."""
 
     name: str
     about: str
     files: tuple[str, ...]
     load: Load
-    chinese: bool = False  # MiniLM cannot read it, so words must rerank
+    chinese: bool = False  # MiniLM cannot read its language, so words must rerank
 
 
 def cells_of(board: RecallBoard, options: BoardOptions) -> list[Cell]:
@@ -81,7 +81,7 @@ def cells_of(board: RecallBoard, options: BoardOptions) -> list[Cell]:
 
 
 def run_board(board: RecallBoard, cell: Cell, data: Data) -> CellResult:
-    """Judge the answers of one arm; those of all arms are found together, once."""
+    """Score one arm. The rankings of all arms are computed together, once."""
     result = data.once((board.name, "answers"), lambda: _result(board, data))
     arm = ARMS[str(cell["arm"])]
     found = judged([_asked(each) for each in result.answers if each.arm == arm], METRICS)
@@ -90,7 +90,7 @@ def run_board(board: RecallBoard, cell: Cell, data: Data) -> CellResult:
 
 
 def board_tables(board: RecallBoard) -> tuple[Table, ...]:
-    """Return its tables: each arm, and each arm by category."""
+    """Return the recall tables: each arm, and each arm by category."""
     where = {"board": board.name, "task": "recall"}
     return (
         Table(
@@ -111,7 +111,7 @@ def board_tables(board: RecallBoard) -> tuple[Table, ...]:
 
 
 def board_plots(board: RecallBoard) -> tuple[Plot, ...]:
-    """Return its plots: each arm by category."""
+    """Return the recall plots: each arm by category."""
     where = {"board": board.name, "task": "recall"}
     return (
         Plot(
@@ -126,7 +126,7 @@ def board_plots(board: RecallBoard) -> tuple[Plot, ...]:
 
 
 def embedder_of(name: str, cache: Path | None) -> Embedder | None:
-    """Return the embedder of this name, with a cache if there is a folder for it."""
+    """Return the embedder of this name, cached if there is a cache folder."""
     from ...embedding import (
         CachedEmbedder,
         E5Embedder,
@@ -150,18 +150,18 @@ def embedder_of(name: str, cache: Path | None) -> Embedder | None:
 
 
 def reranker_of(board: RecallBoard, embedder: Embedder | None) -> tuple[str, Reranker]:
-    """Return the reranker of a board, and what it is called."""
+    """Return the reranker of a board, and its name."""
     return reranker_for(None if board.chinese else embedder)
 
 
 def options_of(data: Data) -> BoardOptions:
-    """Return the options of a run on boards."""
+    """Return the options of a board run."""
     assert isinstance(data.options, BoardOptions)
     return data.options
 
 
 def corpora_of(board: RecallBoard, data: Data) -> tuple[Corpus, ...]:
-    """Return what there is to remember and to ask."""
+    """Return the corpora of a board."""
     paths = [data.path_of(name) for name in board.files]
     return data.once((board.name, "corpora"), lambda: board.load(paths))
 

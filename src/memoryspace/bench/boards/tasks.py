@@ -1,7 +1,7 @@
-"""Whether the next run gets the lesson it needs: task and tool memory on families of agent work.
+"""Task and tool memory on families of agent work: does the next run get the lesson it needs?
 
-Of every new task it is asked whether the insight that earlier runs held is handed over, first or
-among three; of tasks and tools never seen, whether nothing comes. Strings decide, no model does.
+For every new task: is the insight from earlier runs returned, first or among three? For unseen
+tasks and tools: is nothing returned? Results are judged by string matching, without a model.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .recall_boards import EMBEDDERS, embedder_of
 
 FILE = "task.jsonl"
 WORDS = "none"
-GOALS: Mapping[bool, Mapping[str, float]] = {  # whether there are vectors → the least of each
+GOALS: Mapping[bool, Mapping[str, float]] = {  # with vectors or not → the target of each measure
     True: {"first": 0.75, "in_3": 0.92, "stored": 0.97, "silent": 0.90},
     False: {"first": 0.60, "in_3": 0.82, "stored": 0.97, "silent": 0.80},
 }
@@ -32,12 +32,12 @@ GOALS: Mapping[bool, Mapping[str, float]] = {  # whether there are vectors → t
 
 @dataclass(frozen=True)
 class TasksOptions(Options):
-    """Who makes the vectors; words alone are always measured beside them."""
+    """The embedder; words alone are always measured as well."""
 
-    seeds: tuple[int, ...] = option((1,), "not used: nothing here is drawn at random")
-    embedder: str = option("best", "who makes the vectors", quick=WORDS, choices=EMBEDDERS)
+    seeds: tuple[int, ...] = option((1,), "unused: nothing here is random")
+    embedder: str = option("best", "the embedder", quick=WORDS, choices=EMBEDDERS)
     cache: Path | None = option(  # noqa: RUF009  # it is a field
-        None, "a folder that keeps vectors for the next time", private=True
+        None, "folder that caches vectors", private=True
     )
 
 
@@ -49,7 +49,7 @@ def cells(options: TasksOptions, data: Data) -> list[Cell]:
 
 
 def run(cell: Cell, data: Data) -> CellResult:
-    """Put all runs into one memory, and ask."""
+    """Add all runs to one memory, then search it."""
     assert isinstance(data.options, TasksOptions)
     rows: list[Row] = data.once("rows", lambda: read_lessons(data.bytes_of(FILE)))
     chosen = WORDS if cell["embedder"] == WORDS else data.options.embedder
@@ -84,7 +84,7 @@ def _reaches(found: Findings) -> bool:
 
 
 def _beside_goals(found: Findings) -> str:
-    """Return what was reached, and in brackets what was aimed at."""
+    """Return the measured value, with the target in brackets."""
     return "; ".join(
         f"{group.cell['embedder']}: "
         + ", ".join(f"{name} {_mean(group, name):.2f} ({least})" for name, least in goals.items())

@@ -1,4 +1,4 @@
-"""Recall, and answers from it, on CMRC 2018."""
+"""The CMRC 2018 board: recall, and answers based on it."""
 
 from __future__ import annotations
 

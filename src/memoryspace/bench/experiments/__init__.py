@@ -1,1 +1,1 @@
-"""The prototype's experiments, each with a fair setting beside its own, and compaction."""
+"""The prototype's experiments, each in its own setting and a fair one, and compaction."""

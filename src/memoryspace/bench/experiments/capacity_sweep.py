@@ -1,12 +1,12 @@
-"""How much a memory finds again of a long text, by how much it may keep.
+"""Recall over a long text by memory capacity.
 
-``seed``: the prototype's own setting. Chunks come in random order; capacities are of declared
-sizes (64 to 192 a chunk), every chunk is a root until 30 newer ones are; every 60 chunks there is
-a collection; every ``query_interval`` chunks a random word of the newest chunk is asked for, with
-"scene" after it, and the top result is right if the word occurs in it. Baselines hold 60 chunks.
+``seed``: the prototype's own setting. Chunks arrive in random order; capacities count declared
+sizes (64 to 192 per chunk), and the newest 30 chunks are roots. A collection runs every 60 chunks.
+Every ``query_interval`` chunks the query is a random word of the newest chunk followed by "scene";
+the top result is right if it contains the word. Baselines hold 60 chunks.
 
-``fair``: every system has the same bytes, four words of any chunk of the whole history are asked
-for (``streams`` says which), and only that chunk is right.
+``fair``: every system has the same bytes. Queries are four words of any chunk of the whole history
+(``streams`` defines which), and only that chunk is right.
 """
 
 from __future__ import annotations
@@ -51,24 +51,27 @@ ASKED_WORDS = 4
 
 @dataclass(frozen=True)
 class SweepOptions(Options):
-    """The prototype's flags, and those of the fair version."""
+    """The prototype's flags, and those of the fair setting."""
 
     settings: tuple[str, ...] = option(
-        ("seed",), "which; bench all runs both", choices=("seed", "fair"), full=("seed", "fair")
+        ("seed",),
+        "settings to run; bench all runs both",
+        choices=("seed", "fair"),
+        full=("seed", "fair"),
     )
-    dataset: str = option("novels", "which file of a folder", choices=tuple(FILES))
+    dataset: str = option("novels", "which file of the data folder", choices=tuple(FILES))
     chunk_size: int = option(512, "characters of a chunk")
     limit: int = option(80_000, "chunks in the seed's setting", quick=600)
     capacities: tuple[int, ...] = option((4096, 8192), "declared bytes in the seed's setting")
     query_interval: int = option(10, "chunks between two queries")
     baselines: tuple[str, ...] = option(
-        ("sliding", "reservoir"), "in the seed's setting", choices=("sliding", "reservoir")
+        ("sliding", "reservoir"), "used in the seed's setting", choices=("sliding", "reservoir")
     )
     collector_variants: tuple[str, ...] = option(
-        ("ttl_mark", "ttl_mark_gen"), "in the seed's setting", choices=tuple(COLLECTORS)
+        ("ttl_mark", "ttl_mark_gen"), "used in the seed's setting", choices=tuple(COLLECTORS)
     )
     indexes: tuple[str, ...] = option(
-        ("word counts",), "in the seed's setting; word counts are the seed's own",
+        ("word counts",), "used in the seed's setting; the seed's own uses word counts",
         choices=tuple(INDEXES), full=tuple(INDEXES),
     )  # fmt: skip
     fair_limit: int = option(10_000, "chunks in the fair setting", quick=600)
@@ -76,7 +79,7 @@ class SweepOptions(Options):
         (65_536, 262_144, 1_048_576), "bytes in the fair setting", quick=(16_384, 65_536)
     )
     systems: tuple[str, ...] = option(
-        tuple(SYSTEMS), "in the fair setting", choices=tuple(SYSTEMS),
+        tuple(SYSTEMS), "used in the fair setting", choices=tuple(SYSTEMS),
         quick=QUICK,
     )  # fmt: skip
 
@@ -155,7 +158,7 @@ def _published(
 
 
 def _no_worse(found: Findings) -> bool:
-    """Every manager reaches what was published for its capacity, or its interval does."""
+    """Return whether every manager, or its interval, reaches the published figure."""
     groups = found.where({"setting": "seed", "system": "manager"})
     compared = [group for group in groups if group.published]
     if not compared:
@@ -168,16 +171,16 @@ def _no_worse(found: Findings) -> bool:
 
 @dataclass(frozen=True)
 class Fall:
-    """By how much hit@1 falls from the smallest capacity to the largest, beside its errors."""
+    """How far hit@1 falls from the smallest capacity to the largest, with standard errors."""
 
     variant: str
     by: float
-    of_one: float  # standard error of one mean, all queries of all seeds taken together
-    of_both: float  # of the difference of two such means
+    of_one: float  # standard error of one mean, over all queries of all seeds
+    of_both: float  # standard error of the difference of two such means
 
 
 def falls(found: Findings) -> list[Fall]:
-    """Return the falls with the prototype's index, one for each set of collectors."""
+    """Return the falls with the prototype's index, one per set of collectors."""
     ours = found.where({"setting": "seed", "system": "manager", "index": "word counts"})
     made = []
     for variant in dict.fromkeys(str(group.cell.get("collectors")) for group in ours):

@@ -1,9 +1,9 @@
-"""What each way to keep a context within a budget still knows, on recorded runs of agents.
+"""Facts retained by each way to keep a context within a budget, on recorded agent runs.
 
-A step that calls a tool shows in its arguments what it had to know (``evaluation.needs``). Before
-each step whose history is over the budget, every way is asked for what the model would be shown:
-is the fact in it, or behind a handle that is named in it, or would a search of what was kept find
-it. A prompt that is over the budget itself would be refused, and knows nothing.
+The arguments of a tool call show what the step had to know (``evaluation.needs``). Before each step
+whose history is over the budget, every strategy returns what the model would see. Is the fact
+there, behind a handle named there, or found by a search of the memory? A prompt that is itself over
+the budget would be refused, so nothing in it counts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..harness.intervals import share, share_interval
 from ..harness.options import Options, option
 
 FILE = "agent_trajectories.jsonl.gz"
-OLD = 10  # messages after which a fact is old
+OLD = 10  # messages after which a fact counts as old
 ALL = 1 << 30  # runs
 
 WAYS: dict[str, Callable[[Judged], bool]] = {
@@ -36,16 +36,16 @@ AGES = ((5, "1 to 5"), (10, "6 to 10"), (20, "11 to 20"), (50, "21 to 50"), (ALL
 
 @dataclass(frozen=True)
 class CompactionOptions(Options):
-    """Which ways, with how much room."""
+    """The strategies and their budgets."""
 
-    seeds: tuple[int, ...] = option((1,), "not used: nothing here is drawn at random")
-    keepers: tuple[str, ...] = option(tuple(KEEPERS), "ways to keep", choices=tuple(KEEPERS))
+    seeds: tuple[int, ...] = option((1,), "unused: nothing here is random")
+    keepers: tuple[str, ...] = option(tuple(KEEPERS), "strategies", choices=tuple(KEEPERS))
     budgets: tuple[int, ...] = option((1000, 2000, 4000, 8000), "tokens", quick=(1000, 2000))
-    runs: int = option(ALL, "at most", quick=4)
+    runs: int = option(ALL, "maximum number of runs", quick=4)
 
 
 def cells(options: CompactionOptions, data: Data) -> list[Cell]:
-    """Return a cell for each way and budget."""
+    """Return a cell for each strategy and budget."""
     return [
         {"data": data.label, "runs": options.runs, "keeper": keeper, "budget": budget}
         for budget in options.budgets
@@ -54,7 +54,7 @@ def cells(options: CompactionOptions, data: Data) -> list[Cell]:
 
 
 def run(cell: Cell, data: Data) -> CellResult:
-    """Go through all runs, step by step."""
+    """Replay all runs, step by step."""
     runs = data.once("runs", lambda: load_trajectories(data.path_of(FILE)))
     started = time.perf_counter()
     facts = asyncio.run(_judged(cell, runs[: integer(cell, "runs")], data))
@@ -71,7 +71,7 @@ async def _judged(cell: Cell, runs: Sequence[Trajectory], data: Data) -> list[li
 
 
 def _result(runs: Sequence[Sequence[Judged]], seconds: float) -> CellResult:
-    """Return shares of the facts with intervals over runs, of which no two are about the same."""
+    """Return shares of the facts, with intervals over runs."""
     facts = [fact for run in runs for fact in run]
     steps = {(fact.run, fact.at): fact.tokens for fact in facts}
     figures: dict[str, float] = {"runs": len(runs), "steps": len(steps), "n": len(facts)}
@@ -117,7 +117,7 @@ def _nothing_is_lost(found: Findings) -> bool:
 
 
 def _ahead(figure: str) -> Callable[[Findings], bool]:
-    """Tell whether, at each budget, ours has more of a figure than any other way."""
+    """Return whether ours has the highest figure at every budget."""
 
     def holds(found: Findings) -> bool:
         for budget in dict.fromkeys(group.cell["budget"] for group in found.groups):
@@ -136,7 +136,7 @@ def _ahead(figure: str) -> Callable[[Findings], bool]:
 
 
 def _both(found: Findings) -> str:
-    """Say how many old facts are in the prompt, and how many within reach."""
+    """Return how many old facts are in the prompt, and how many are within reach."""
     groups = [group for group in found.where({"keeper": OURS}) if "old_named" in group.figures]
     return "; ".join(
         f"{group.cell['budget']:,} tokens: {group.figures['old_resident'].mean:.3f} in the prompt, "

@@ -1,11 +1,11 @@
-"""What each collector is good for.
+"""The contribution of each garbage collector.
 
-``seed``: the prototype's ablation. Reports come into 16 kB, the newest 10 are roots, a
-collection runs every 50; every 10 reports the newest is asked for. What no collector frees when
-there is no room is freed by hand, the oldest first.
+``seed``: the prototype's ablation. Reports go into 16 kB, the newest 10 are roots, and a collection
+runs every 50 reports. Every 10 reports the query asks for the newest. If no collector frees enough
+space, the oldest reports are freed by hand.
 
-``fair``: any report of the whole history is asked for, under the same bytes, and what was used is
-kept longest (or what is newest).
+``fair``: queries ask for any report of the whole history, all systems have the same bytes, and the
+most recently used (or newest) reports are kept longest.
 """
 
 from __future__ import annotations
@@ -43,10 +43,13 @@ ASK_EVERY = 10
 
 @dataclass(frozen=True)
 class AblationOptions(Options):
-    """How much, and which collectors."""
+    """Sizes, and which collectors."""
 
     settings: tuple[str, ...] = option(
-        ("seed",), "which; bench all runs both", choices=("seed", "fair"), full=("seed", "fair")
+        ("seed",),
+        "settings to run; bench all runs both",
+        choices=("seed", "fair"),
+        full=("seed", "fair"),
     )
     limit: int = option(600, "reports in the seed's setting")
     collector_variants: tuple[str, ...] = option(VARIANTS, "which", choices=VARIANTS)
@@ -108,7 +111,7 @@ def run(cell: Cell, data: Data) -> CellResult:
 
 
 def _with_pauses(result: CellResult, memory: ManagerMemory) -> CellResult:
-    """Add how long collections stopped the program."""
+    """Add how long collections paused the program."""
     pauses = sorted(event.pause_duration * 1e3 for event in memory.manager.gc_events)
     timings = dict(result.timings)
     if pauses:

@@ -1,14 +1,15 @@
-"""HotpotQA: whether the paragraphs that answer a question are found again.
+"""HotpotQA: recall of the paragraphs that answer a question.
 
-``seed``: the prototype's benchmark. The ten paragraphs of a question are stored, then it is asked;
-hit@k is any supporting paragraph among the first k. The manager has a heap of ``hot_capacity``
-bytes, the window holds ``sliding_window`` paragraphs, so it has more to confuse them with.
+``seed``: the prototype's benchmark. The ten paragraphs of a question are stored, then the question
+is asked; hit@k is any supporting paragraph among the first k. The manager has a heap of
+``hot_capacity`` bytes; the window holds ``sliding_window`` paragraphs, so the manager has more
+distractors.
 
-``fair``: the same bytes for all; after each question's paragraphs one of all questions so far is
-asked; all of its supporting paragraphs are wanted (all@k).
+``fair``: the same bytes for all systems. After each question's paragraphs, one of all questions so
+far is asked; all of its supporting paragraphs must be found (all@k).
 
-``recall``: the public recall API on a pool of paragraphs, and on each question's own; and answers
-from what it finds, when there is a chat model.
+``recall``: the public recall API on a pool of paragraphs and on each question's own; and answers
+based on the hits, if a chat model is configured.
 """
 
 from __future__ import annotations
@@ -77,30 +78,32 @@ BOARDS = {
 
 @dataclass(frozen=True)
 class HotpotOptions(BoardOptions):
-    """The prototype's flags, those of the fair version, and those of recall."""
+    """The prototype's flags, those of the fair setting, and those of recall."""
 
-    seeds: tuple[int, ...] = option((1, 2, 3), "how many seeds, or which", quick=(1, 2))
-    settings: tuple[str, ...] = option(
-        ("seed",), "which; bench all runs every one", choices=SETTINGS, full=SETTINGS
+    seeds: tuple[int, ...] = option(
+        (1, 2, 3), "number of seeds, or the seeds themselves", quick=(1, 2)
     )
-    dataset_split: str = option("", "as in train[:5000]: only the number counts")
-    max_samples: int = option(5000, "questions, at most", quick=50)
+    settings: tuple[str, ...] = option(
+        ("seed",), "settings to run; bench all runs every one", choices=SETTINGS, full=SETTINGS
+    )
+    dataset_split: str = option("", "such as train[:5000]; only the number matters")
+    max_samples: int = option(5000, "maximum number of questions", quick=50)
     hot_capacity: int = option(32_768, "bytes of the manager in the seed's setting")
     sliding_window: int = option(4096, "paragraphs of the window in the seed's setting")
     indexes: tuple[str, ...] = option(
-        ("word counts",), "in the seed's setting; word counts are the seed's own",
+        ("word counts",), "used in the seed's setting; the seed's own uses word counts",
         choices=tuple(INDEXES), full=tuple(INDEXES),
     )  # fmt: skip
     budgets: tuple[int, ...] = option(
         (65_536, 262_144, 1_048_576), "bytes in the fair setting", quick=(32_768,)
     )
     systems: tuple[str, ...] = option(
-        tuple(SYSTEMS), "in the fair setting", choices=tuple(SYSTEMS), quick=QUICK
+        tuple(SYSTEMS), "used in the fair setting", choices=tuple(SYSTEMS), quick=QUICK
     )
 
 
 def samples_of(options: HotpotOptions) -> int:
-    """Return how many questions there may be."""
+    """Return the maximum number of questions."""
     split = _SPLIT.fullmatch(options.dataset_split)
     if split is None:
         raise InvalidInput(f"--dataset-split is {options.dataset_split!r}; write train[:5000]")
@@ -158,10 +161,10 @@ def _seed_memory(cell: Cell) -> Memory:
 
 
 class _Window(SlidingMemory):
-    """So many paragraphs, whatever their size."""
+    """A fixed number of paragraphs, regardless of size."""
 
     def store(self, text: str) -> None:
-        """Store a paragraph in place of the oldest."""
+        """Store a paragraph, replacing the oldest."""
         while len(self._sizes) >= self.budget:
             number, freed = self._sizes.popleft()
             self._remove(number)
@@ -173,7 +176,7 @@ class _Window(SlidingMemory):
 
 
 def _history(questions: Sequence[raw.HopQuestion], seed: int) -> Stream:
-    """All paragraphs in their order; after those of a question, one of all so far is asked."""
+    """Stream all paragraphs in order; after each question's, ask one of all so far."""
     draw = random.Random(f"hotpot {seed}")
     targets = Targets(len(questions), draw)
     texts: list[str] = []

@@ -1,10 +1,11 @@
-"""What a memory finds of a session, and of all sessions.
+"""Recall within one session, and over all sessions.
 
-``seed``: the prototype's study. Sessions of 60 reports; at the end of each, 8 of them are asked for
-by shape and city, and the top result is right if it names both. A window of 45 reports beside it.
+``seed``: the prototype's study. Sessions of 60 reports; at the end of each, 8 of them are queried
+by shape and city, and the top result is right if it names both. The baseline is a window of 45
+reports.
 
-``fair``: the same bytes for all, any report of the whole history, asked for by all that tells it
-from others; only the report itself is right.
+``fair``: the same bytes for all systems. Queries ask for any report of the whole history by
+everything that distinguishes it; only the report itself is right.
 """
 
 from __future__ import annotations
@@ -43,17 +44,20 @@ ROOMY = 1 << 22
 
 @dataclass(frozen=True)
 class LongContextOptions(Options):
-    """The prototype's numbers, and those of the fair version."""
+    """The prototype's numbers, and those of the fair setting."""
 
     settings: tuple[str, ...] = option(
-        ("seed",), "which; bench all runs both", choices=("seed", "fair"), full=("seed", "fair")
+        ("seed",),
+        "settings to run; bench all runs both",
+        choices=("seed", "fair"),
+        full=("seed", "fair"),
     )
-    sessions: int = option(34, "in the seed's setting", quick=10)
+    sessions: int = option(34, "sessions in the seed's setting", quick=10)
     session_length: int = option(60, "reports of a session")
-    queries: int = option(8, "after each session")
+    queries: int = option(8, "queries after each session")
     window: int = option(45, "reports that the sliding window holds")
     indexes: tuple[str, ...] = option(
-        ("word counts",), "in the seed's setting; word counts are the seed's own",
+        ("word counts",), "used in the seed's setting; the seed's own uses word counts",
         choices=tuple(INDEXES), full=tuple(INDEXES),
     )  # fmt: skip
     fair_limit: int = option(20_000, "reports in the fair setting", quick=1000)
@@ -62,7 +66,7 @@ class LongContextOptions(Options):
         (32_768, 131_072, 524_288), "bytes in the fair setting", quick=(8_192, 32_768)
     )
     systems: tuple[str, ...] = option(
-        tuple(SYSTEMS), "in the fair setting", choices=tuple(SYSTEMS), quick=QUICK
+        tuple(SYSTEMS), "used in the fair setting", choices=tuple(SYSTEMS), quick=QUICK
     )
 
 
@@ -121,7 +125,7 @@ def _run_seed(cell: Cell, events: Sequence[Sighting]) -> CellResult:
 
 
 def _remembering(cell: Cell, session: Sequence[Sighting]) -> Callable[[str], str | None]:
-    """Remember a session as the system does; return how its top result is got."""
+    """Store a session as the system does; return a function that finds its top result."""
     index = INDEXES[str(cell["index"])]()
     if cell["system"] == "sliding":
         texts = texts_of(session[-integer(cell, "window") :])

@@ -1,11 +1,11 @@
-"""Two tiers: which strategy and write policy costs what, and whether anything is lost.
+"""Two tiers: the cost of each paging strategy and write policy, and whether data is lost.
 
-``seed``: the prototype's benchmark. Reports are stored; every ``query_interval`` of them the one
-just stored is asked for, so the cold tier is never needed. At most 256 reports are hot.
+``seed``: the prototype's benchmark. Reports are stored; every ``query_interval`` reports the query
+asks for the newest, so the cold tier is never needed. At most 256 reports are hot.
 
-``fair``: delayed recall. Any report of the whole history is asked for, through a hot tier that
-holds a small part; only the report itself is right, and a flat memory with room for everything is
-the measure.
+``fair``: delayed recall. Queries ask for any report of the whole history, through a hot tier that
+holds a small part of it. Only the report itself is right; the reference is a flat memory that holds
+everything.
 """
 
 from __future__ import annotations
@@ -45,20 +45,23 @@ STRATEGIES = tuple(POLICIES)
 
 @dataclass(frozen=True)
 class TieredOptions(Options):
-    """The prototype's flags, and those of the fair version."""
+    """The prototype's flags, and those of the fair setting."""
 
     settings: tuple[str, ...] = option(
-        ("seed",), "which; bench all runs both", choices=("seed", "fair"), full=("seed", "fair")
+        ("seed",),
+        "settings to run; bench all runs both",
+        choices=("seed", "fair"),
+        full=("seed", "fair"),
     )
     limit: int = option(600, "reports in the seed's setting")
     query_interval: int = option(15, "reports between two queries")
-    fragmentation_threshold: float = option(0.4, "when to collect")
+    fragmentation_threshold: float = option(0.4, "fragmentation at which to collect")
     root_capacity: int = option(10, "reports that are roots")
     paging_strategy: tuple[str, ...] = option(
-        STRATEGIES, "who is demoted", choices=STRATEGIES, quick=("arc", "lru", "lfu")
+        STRATEGIES, "demotion policies", choices=STRATEGIES, quick=("arc", "lru", "lfu")
     )
     write_policy: tuple[str, ...] = option(WRITES, "when cold copies are written", choices=WRITES)
-    promotion_batch: int = option(2, "reports promoted at once")
+    promotion_batch: int = option(2, "reports promoted together")
     fair_limit: int = option(5_000, "reports in the fair setting", quick=1000)
     budgets: tuple[int, ...] = option(
         (32_768, 131_072), "bytes of the hot tier in the fair setting", quick=(16_384,)
@@ -120,7 +123,7 @@ def _memory(cell: Cell) -> tuple[Memory, int | None]:
 
 
 def _newest(cell: Cell, data: Data) -> Stream:
-    """The one just stored is asked for by shape and city; any report of both is right."""
+    """Ask for the newest report by shape and city; any report with both is right."""
     events = shuffled(data, integer(cell, "seed"), integer(cell, "limit"))
     texts, every = texts_of(events), integer(cell, "every")
     asked = {}

@@ -1,1 +1,1 @@
-"""How an experiment is declared, run cell by cell, timed and resumed."""
+"""The harness: declares, runs, times and resumes experiments."""

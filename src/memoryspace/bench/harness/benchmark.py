@@ -1,7 +1,7 @@
-"""A benchmark: one process measures what something costs, and tables show it.
+"""Benchmarks: one process measures what calls cost, and tables show it.
 
-An experiment asks what a memory finds, cell by cell; a benchmark asks what a call costs beside
-something else on the same machine. Both are run, saved and shown by the same command.
+An experiment measures what a memory finds, cell by cell. A benchmark measures what a call costs,
+next to an alternative on the same machine. The same command runs, saves and shows both.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any, TypeAlias
 
 from .options import Flags
 
-Raw: TypeAlias = dict[str, Any]  # everything measured: plain values
+Raw: TypeAlias = dict[str, Any]  # all raw figures, as plain values
 
 
 @dataclass
 class Run:
-    """What a benchmark is given besides its options.
+    """What a benchmark receives besides its options.
 
-    ``before`` is what the last run measured, for a benchmark of parts to keep those it leaves out.
+    ``before`` holds the figures of the last run, so that a partial run can keep the rest.
     """
 
     data_path: Path | None = None
@@ -31,7 +31,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Grid:
-    """A title, the head of each column, rows of text; the first ``names`` columns are names."""
+    """A title, column heads and rows of text; the first ``names`` columns are names."""
 
     title: str
     names: int
@@ -42,20 +42,20 @@ class Grid:
 
 @dataclass(frozen=True)
 class Chart:
-    """Bars or curves of a benchmark: a panel for each title, a colour for each series.
+    """Bars or curves of a benchmark: one panel per title, one colour per series.
 
-    ``bars``: one value for each of ``names``; ``curves``: a list of values over ``x``, of which
-    those of the same name are runs of one thing.
+    ``bars``: one value for each of ``names``. ``curves``: a list of values over ``x``; curves of
+    the same name are repeated runs.
     """
 
     name: str
     title: str
     panels: Mapping[str, Mapping[str, Sequence[float]]]
-    names: Sequence[str] = ()  # of the bars
+    names: Sequence[str] = ()  # names of the bars
     x: Sequence[float] = ()
     x_label: str = ""
     y_label: str = ""
-    diagonal: bool = False  # the line on which both axes are equal
+    diagonal: bool = False  # draw the diagonal on which both axes are equal
 
 
 @dataclass(frozen=True)
@@ -69,13 +69,13 @@ class Benchmark:
     tables: Callable[[Mapping[str, Any]], Sequence[Grid]]
     charts: Callable[[Mapping[str, Any]], Sequence[Chart]] = lambda raw: ()
     notes: str = ""
-    packages: tuple[str, ...] = ()  # whose versions decide the figures
+    packages: tuple[str, ...] = ()  # packages whose versions affect the figures
 
 
 def compared_grid(
     title: str, rows: Sequence[Mapping[str, Any]], theirs: str, ours: str, note: str = ""
 ) -> Grid:
-    """Return the table of cases that two packages did side by side."""
+    """Return the table of cases that two packages ran side by side."""
     from statistics import median
 
     from .timing import duration

@@ -1,4 +1,4 @@
-"""The cells that are done, in a file that outlives a crash: one line each, appended and synced."""
+"""A crash-safe file of finished cells: one line each, appended and synced."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .experiment import Cell, CellResult, Experiment, Parameter
 
 @dataclass(frozen=True)
 class Finished:
-    """A cell that was run: by which key it is found again, what came of it, how long it took."""
+    """A finished cell: its key, its result, and how long it took."""
 
     key: str
     cell: dict[str, Parameter]
@@ -27,13 +27,13 @@ class Finished:
 
 
 def key_of(experiment: Experiment, cell: Cell, checksums: Mapping[str, str], package: str) -> str:
-    """Return what tells a cell from all others: what is run, on what, by what."""
+    """Return the key of a cell: experiment, versions, data, parameters."""
     said = [experiment.name, experiment.version, package, dict(checksums), dict(cell)]
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:32]
 
 
 class CellFile:
-    """The file of finished cells. A line that a crash cut off is dropped; others must be whole."""
+    """The file of finished cells. A truncated last line is dropped; all others must be valid."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -41,7 +41,7 @@ class CellFile:
         self.finished = {each.key: each for each in self._read()}
 
     def append(self, finished: Finished) -> None:
-        """Keep a cell; when this returns, a power cut does not lose it."""
+        """Append a cell durably: once this returns, a power cut does not lose it."""
         with self.path.open("ab") as file:
             file.write(msgspec.json.encode(finished) + b"\n")
             file.flush()
@@ -54,7 +54,7 @@ class CellFile:
         content = self.path.read_bytes()
         whole = content.rfind(b"\n") + 1
         if whole < len(content):
-            os.truncate(self.path, whole)  # what follows would be appended to half a line
+            os.truncate(self.path, whole)  # else the next append would continue it
         lines = enumerate(content[:whole].splitlines(), 1)
         return [self._decoded(line, number) for number, line in lines]
 

@@ -1,4 +1,4 @@
-"""The files an experiment reads: the user's, or a generated sample of the same form."""
+"""The data files of an experiment: the user's, or a generated sample of the same format."""
 
 from __future__ import annotations
 
@@ -28,27 +28,27 @@ _UNPACKERS: Mapping[str, Callable[[bytes], bytes]] = {
 
 
 class Data:
-    """The files of one run by name, their checksums, and what was made of them."""
+    """The files of one run by name, their checksums, and values derived from them."""
 
     def __init__(self, files: Mapping[str, Path], label: str, options: Options) -> None:
         self.files = dict(files)
-        self.label = label  # "sample", or what the files are called
+        self.label = label  # "sample", or the name of the data set
         self.options = options
         self.checksums = {name: _sha256(path) for name, path in self.files.items()}
-        self.tick: Callable[[int, int], None] = _ignore  # a long cell may say how far it is
-        self.folder: Path | None = None  # where results go, and what may be kept beside them
+        self.tick: Callable[[int, int], None] = _ignore  # lets a long cell report its progress
+        self.folder: Path | None = None  # where results go, and what may be cached beside them
         self._made: dict[Hashable, Any] = {}
 
     def path_of(self, name: str) -> Path:
-        """Return where a file is that the experiment has named."""
+        """Return the path of a file that the experiment declares."""
         return self.files[name]
 
     def bytes_of(self, name: str) -> bytes:
-        """Return a file's content, unpacked by the ending of its name."""
+        """Return a file's content, decompressed according to its suffix."""
         return unpacked(self.files[name])
 
     def once(self, key: Hashable, make: Callable[[], _Made]) -> _Made:
-        """Return what ``make`` returned the first time it was asked for by this key."""
+        """Return ``make()``, computed once per key."""
         if key not in self._made:
             self._made[key] = make()
         found: _Made = self._made[key]
@@ -56,12 +56,12 @@ class Data:
 
 
 def find_files(path: Path, names: Sequence[str]) -> tuple[dict[str, Path], str]:
-    """Return where each file is, in a folder or, when there is only one, as the path itself."""
+    """Return the path of each file, in a folder or, if there is only one, as the path itself."""
     if path.is_dir():
         files = {name: _in_folder(path, name) for name in names}
         return files, "+".join(_label(file.name) for file in files.values())
     if not path.exists():
-        raise InvalidInput(f"there is no file or folder {path}; check --data-path")
+        raise InvalidInput(f"no such file or folder: {path}; check --data-path")
     if len(names) != 1:
         wanted = ", ".join(names) or "no file at all"
         raise InvalidInput(f"{path} is one file; pass a folder that holds {wanted}")
@@ -69,7 +69,7 @@ def find_files(path: Path, names: Sequence[str]) -> tuple[dict[str, Path], str]:
 
 
 def unpacked(path: Path) -> bytes:
-    """Return the content of a file, unpacked by the ending of its name."""
+    """Return the content of a file, decompressed according to its suffix."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -84,20 +84,20 @@ def unpacked(path: Path) -> bytes:
 
 
 def _in_folder(folder: Path, name: str) -> Path:
-    """Return a file of a folder, packed or plain; a development part, with ``_dev``, will do."""
+    """Return a file of a folder, packed or plain; accept its development part, ``_dev``."""
     stem, dot, rest = name.partition(".")
     for whole in (name, f"{stem}_dev{dot}{rest}"):
         for candidate in (folder / whole, (folder / whole).with_suffix("")):
             if candidate.is_file():
                 return candidate
-    raise InvalidInput(f"there is no {name} in {folder}; pass the folder or the file that holds it")
+    raise InvalidInput(f"{folder} has no file {name}; pass the folder or the file that holds it")
 
 
 def _only_member(packed: bytes) -> bytes:
     with zipfile.ZipFile(io.BytesIO(packed)) as archive:
         members = [each for each in archive.infolist() if not each.is_dir()]
         if len(members) != 1:
-            raise zipfile.BadZipFile(f"it holds {len(members)} files, not one")
+            raise zipfile.BadZipFile(f"expected one file, found {len(members)}")
         return archive.read(members[0])
 
 

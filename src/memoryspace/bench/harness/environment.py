@@ -1,4 +1,4 @@
-"""What figures were measured with: the machine, Python, the packages, the code."""
+"""The environment of a measurement: machine, Python, packages, commit."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PACKAGES = (
 
 
 def environment(packages: Sequence[str] = PACKAGES) -> dict[str, object]:
-    """Return what to say beside every figure; packages that are not installed are left out."""
+    """Return the environment to report with every figure; omit packages not installed."""
     return {
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
         "cpu": _cpu(),
@@ -43,7 +43,7 @@ def environment(packages: Sequence[str] = PACKAGES) -> dict[str, object]:
 
 
 def installed(package: str) -> str | None:
-    """Return the version of a package, if it is there."""
+    """Return the version of a package, if it is installed."""
     try:
         return version(package)
     except PackageNotFoundError:
@@ -51,10 +51,10 @@ def installed(package: str) -> str | None:
 
 
 def commit() -> str | None:
-    """Return the commit of this package's source, with a ``+`` if it was changed since."""
+    """Return the commit of this package's source, with a ``+`` if the source has changed."""
     folder = Path(__file__).parents[2]
     if _git(folder, "ls-files", "--error-unmatch", "errors.py") is None:
-        return None  # installed, or inside somebody else's repository
+        return None  # installed, or inside an unrelated repository
     head = _git(folder, "rev-parse", "HEAD")
     if head is None:
         return None

@@ -1,4 +1,4 @@
-"""What an experiment is: values that say what to run, and what to make of the figures."""
+"""The declaration of an experiment: what to run, and how to present the figures."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ if TYPE_CHECKING:
     from .findings import Findings
 
 Parameter: TypeAlias = str | int | float | bool | None
-Cell: TypeAlias = Mapping[str, Parameter]  # one run, by everything its result depends on
-Where: TypeAlias = Mapping[str, Parameter | tuple[Parameter, ...]]  # of several, any will do
+Cell: TypeAlias = Mapping[str, Parameter]  # all parameters a result depends on
+Where: TypeAlias = Mapping[str, Parameter | tuple[Parameter, ...]]  # of several, any matches
 PlotKind: TypeAlias = Literal["bars", "lines", "series", "cdf", "heat"]
 
 SEED = "seed"
 
 
 class CannotRun(MemorySpaceError):
-    """A cell needs something that is not here: a package, a model, a server."""
+    """A cell needs something that is missing here: a package, a model, a server."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """One query: what would have been right, and what was found, the best first.
+    """One query: the right answers, and what was found, best first.
 
-    Where a result is judged by what it says, ``right`` are those of the found that were right.
+    Where results are judged by content, ``right`` lists the found results that were right.
     """
 
     question: str
@@ -40,9 +40,9 @@ class Asked:
 
 @dataclass(frozen=True)
 class CellResult:
-    """What a cell came to. ``figures`` are the same each time; ``timings`` are this machine's.
+    """The result of a cell. ``figures`` are reproducible; ``timings`` depend on the machine.
 
-    ``intervals`` are of figures that are means over many queries, when there is only one seed.
+    ``intervals`` belong to figures that are means over many queries, for runs with one seed.
     """
 
     figures: Mapping[str, float]
@@ -55,9 +55,9 @@ class CellResult:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of the groups that ``where`` chooses: ``rows`` are parameters, ``columns`` figures.
+    """A table of the groups that ``where`` selects: ``rows`` are parameters, ``columns`` figures.
 
-    Without rows, they are the parameters in which these groups differ; without columns, all.
+    The default rows are the parameters in which these groups differ; the default columns are all.
     With ``parts``, there is a row for each part: see ``Findings.in_parts``.
     """
 
@@ -71,14 +71,14 @@ class Table:
 
 @dataclass(frozen=True)
 class Plot:
-    """A picture of the groups that ``where`` chooses, a panel for each value of ``facet``.
+    """A plot of the groups that ``where`` selects, one panel per value of ``facet``.
 
     ``bars`` and ``lines``: the figure ``y`` over the parameter ``x``, coloured by ``group``.
-    ``series``: the series ``y`` over its steps, or over the series ``x``; ``cdf``: how its values
-    are distributed. ``heat``: the figure ``y`` for each ``x`` (across) and ``group`` (down).
-    With ``parts``, the parts are a parameter of that name: see ``Findings.in_parts``.
-    ``beside`` are other figures, each a panel of its own: names and titles; ``y`` is among them.
-    ``better`` says which way is better, ``caption`` what else a reader should know.
+    ``series``: the series ``y`` over its steps, or over the series ``x``. ``cdf``: the distribution
+    of the series' values. ``heat``: the figure ``y`` for each ``x`` (across) and ``group`` (down).
+    With ``parts``, the parts are a parameter of that name: see ``Findings.in_parts``. ``beside``
+    maps further figures, ``y`` among them, to panel titles. ``better`` says which direction is
+    better; ``caption`` adds what else a reader should know.
     """
 
     name: str
@@ -101,7 +101,7 @@ class Plot:
 
 @dataclass(frozen=True)
 class Published:
-    """What somebody else has published for the groups that ``where`` chooses."""
+    """Figures published elsewhere for the groups that ``where`` selects."""
 
     where: Where
     figures: Mapping[str, float]
@@ -110,7 +110,7 @@ class Published:
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence, and whether the findings bear it out. What was not measured is not claimed.
+    """A statement, and whether the findings support it. It is omitted if not measured.
 
     ``because`` returns the figures that decide it.
     """
@@ -143,7 +143,7 @@ class Experiment:
 
 
 def chosen_by(where: Where, cell: Cell) -> bool:
-    """Tell whether a cell has the parameters asked for; one it does not have is ``None``."""
+    """Return whether a cell has these parameters; a missing parameter counts as ``None``."""
     return all(
         cell.get(name) in wanted if isinstance(wanted, tuple) else cell.get(name) == wanted
         for name, wanted in where.items()
@@ -151,7 +151,7 @@ def chosen_by(where: Where, cell: Cell) -> bool:
 
 
 def integer(cell: Cell, name: str) -> int:
-    """Return a parameter that is a whole number."""
+    """Return a parameter that must be an integer."""
     value = cell[name]
     if not isinstance(value, int):
         raise TypeError(f"{name} must be an int, got {value!r}")

@@ -1,6 +1,6 @@
-"""Public data from where it is published: checked against a known checksum, then put in our form.
+"""Downloads of public data: verified against a known checksum, then converted to our format.
 
-Nothing is downloaded unless it is asked for. A file appears whole or not at all.
+Nothing is downloaded unless requested. A file appears whole or not at all.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _TIMEOUT = 60.0  # seconds without a byte
 
 
 class CannotFetch(MemorySpaceError):
-    """A server did not give what was asked for."""
+    """A server did not return the requested file."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """A file that somebody publishes, and the form in which the experiments read it."""
+    """A published file, and the format in which experiments read it."""
 
     about: str
     licence: str
@@ -48,7 +48,7 @@ SOURCES: Mapping[str, Source] = _read_sources()
 
 
 def fetch(source: Source, folder: Path, say: Callable[[str], None]) -> list[Path]:
-    """Download a file, verify it and write it in our form; return the files that were written."""
+    """Download a file, verify it and write it in our format; return the written paths."""
     say(f"{source.about} ({source.licence}) from {source.url}")
     content = download(source.url, source.sha256, say)
     folder.mkdir(parents=True, exist_ok=True)
@@ -60,14 +60,14 @@ def fetch(source: Source, folder: Path, say: Callable[[str], None]) -> list[Path
 
 
 def download(url: str, sha256: str, say: Callable[[str], None]) -> bytes:
-    """Return what stands at an address, if it is what it should be."""
+    """Return the content at a URL, if its checksum matches."""
     if urlsplit(url).scheme not in ("http", "https"):
-        raise InvalidInput(f"only http:// and https:// are fetched, not {url}")
+        raise InvalidInput(f"only http:// and https:// URLs can be fetched, got {url}")
     content = _read(url, say)
     found = hashlib.sha256(content).hexdigest()
     if found != sha256:
         raise CorruptData(
-            f"{url} has the checksum {found}, not {sha256}: it was changed, or cut on the way. "
+            f"{url} has the checksum {found}, not {sha256}: it was changed or truncated. "
             f"Nothing was written"
         )
     return content
@@ -79,7 +79,9 @@ def _read(url: str, say: Callable[[str], None]) -> bytes:
         request = Request(url, headers={"User-Agent": "memoryspace"})
         with urlopen(request, timeout=_TIMEOUT) as answer:
             if urlsplit(answer.url).scheme not in ("http", "https"):
-                raise InvalidInput(f"{url} leads to {answer.url}, which is not fetched")
+                raise InvalidInput(
+                    f"{url} redirects to {answer.url}, which is not http:// or https://"
+                )
             total = int(answer.headers.get("Content-Length") or 0)
             while piece := answer.read(_PIECE):
                 pieces.append(piece)

@@ -1,4 +1,4 @@
-"""Findings: cells that differ only in their seed, taken together."""
+"""Findings: the results of cells, grouped over seeds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .intervals import interval
 
 
 class NotMeasured(MemorySpaceError):
-    """No group, or more than one, has the parameters asked for."""
+    """No group, or more than one, has the requested parameters."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Estimate:
 
     @property
     def n(self) -> int:
-        """How many seeds."""
+        """Return the number of seeds."""
         return len(self.values)
 
 
@@ -54,7 +54,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Findings:
-    """All groups of an experiment, in the order of its cells, and what could not be run."""
+    """All groups of an experiment, in cell order, and the cells that could not run."""
 
     experiment: Experiment
     groups: tuple[Group, ...]
@@ -65,10 +65,10 @@ class Findings:
         return [group for group in self.groups if chosen_by(where, group.cell)]
 
     def in_parts(self, parameter: str, where: Where) -> list[Group]:
-        """Return the groups divided: ``hit@1 [old]`` is ``hit@1`` of the part ``old``.
+        """Return the groups split into parts: ``hit@1 [old]`` is ``hit@1`` of the part ``old``.
 
-        The part is a parameter of this name. Without a name, nothing is divided, and figures of
-        parts are left out.
+        The part becomes a parameter of this name. Without a name, nothing is split, and the figures
+        of parts are left out.
         """
         divided = [part for group in self.groups for part in _parts(group, parameter)]
         return [group for group in divided if chosen_by(where, group.cell)]
@@ -88,7 +88,7 @@ class Findings:
 def findings(
     experiment: Experiment, finished: Iterable[Finished], skipped: Sequence[tuple[Cell, str]] = ()
 ) -> Findings:
-    """Take the cells together that differ only in their seed."""
+    """Group cells that differ only in their seed."""
     groups: dict[tuple[tuple[str, Parameter], ...], list[Finished]] = {}
     for each in finished:
         rest = tuple((name, value) for name, value in each.cell.items() if name != SEED)
@@ -98,7 +98,7 @@ def findings(
 
 
 def part_name(figure: str, part: str) -> str:
-    """Return what the figure of a part is called."""
+    """Return the name of a part's figure."""
     return f"{figure} [{part}]"
 
 
@@ -152,6 +152,6 @@ def _estimates(
 
 
 def estimate_of(name: str, values: tuple[float, ...], own: tuple[float, float] | None) -> Estimate:
-    """Return the mean of a figure; ``own`` is the interval that a single run gave."""
+    """Return the estimate of a figure; ``own`` is the interval that a single run supplied."""
     low, high = interval(name, values) or (own if len(values) == 1 else None) or (None, None)
     return Estimate(statistics.fmean(values), low, high, values)

@@ -1,4 +1,4 @@
-"""Published data sets put into the form in which the experiments read them: JSON Lines, gzipped."""
+"""Converters from published data sets to the format that experiments read: gzipped JSON Lines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from ...errors import CorruptData
 
-Written: TypeAlias = Iterator[tuple[str, bytes]]  # names and contents of files
+Written: TypeAlias = Iterator[tuple[str, bytes]]  # file names and contents
 
 _LOCOMO_CATEGORIES = {
     1: "multi-hop",
@@ -23,7 +23,7 @@ _SESSION = re.compile(r"session_(\d+)")
 
 
 def packed(lines: Iterable[Mapping[str, Any]]) -> bytes:
-    """Return JSON Lines, gzipped, the same bytes each time."""
+    """Return gzipped JSON Lines; the bytes are reproducible."""
     text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
     return gzip.compress(text.encode(), mtime=0)
 
@@ -120,7 +120,7 @@ def _rows(name: str, content: bytes) -> list[Mapping[str, Any]]:
     try:
         rows: list[Mapping[str, Any]] = json.loads(content)
     except ValueError as error:
-        raise CorruptData(f"what should become {name} is no JSON: {error}") from error
+        raise CorruptData(f"the source of {name} is not valid JSON: {error}") from error
     return rows
 
 

@@ -1,4 +1,4 @@
-"""How sure a mean is: Student's interval over seeds, a bootstrap over queries or clusters."""
+"""Confidence intervals: Student's over seeds, bootstrap over queries or clusters."""
 
 from __future__ import annotations
 
@@ -16,24 +16,25 @@ _T = (
     2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
 )  # fmt: skip
 _NORMAL = 1.959964
-_DRAWN = 100  # rounds of a bootstrap at once
-ROUNDS = 1000  # of a bootstrap over clusters
-LEAST = 3  # seeds of which an interval is told
+_DRAWN = 100  # bootstrap rounds computed at once
+ROUNDS = 1000  # rounds of a bootstrap over clusters
+LEAST = 3  # fewest seeds for which an interval is reported
 
 
 _SHARE = re.compile(r"@|MRR|\bEM\b|\bF1\b|success|rate\b|share|resident|named|found")
 
 
 def is_share(name: str) -> bool:
-    """Tell by its name whether a figure lies between 0 and 1."""
+    """Return whether a figure's name says that it lies between 0 and 1."""
     return _SHARE.search(name) is not None
 
 
 def interval(name: str, values: Sequence[float]) -> tuple[float, float] | None:
-    """Return the 95 % interval of the mean of a figure over seeds, if it makes sense.
+    """Return the 95 % interval of a figure's mean over seeds, if it is meaningful.
 
-    Two seeds have none: Student's t of one degree of freedom says nothing. Nor has a figure that
-    is never negative an interval that begins below 0, or a share one that ends above 1.
+    Two seeds have none, because Student's t with one degree of freedom says nothing. Nor does a
+    non-negative figure whose interval would start below 0, or a share whose interval would end
+    above 1.
     """
     found = student(values) if len(values) >= LEAST else None
     if found is None or (found[0] < 0 <= min(values)):
@@ -42,7 +43,7 @@ def interval(name: str, values: Sequence[float]) -> tuple[float, float] | None:
 
 
 def student(values: Sequence[float]) -> tuple[float, float] | None:
-    """Return the 95 % interval of the mean of these; one value has none."""
+    """Return Student's 95 % interval of the mean; a single value has none."""
     if len(values) < 2:
         return None
     mean = statistics.fmean(values)
@@ -51,9 +52,9 @@ def student(values: Sequence[float]) -> tuple[float, float] | None:
 
 
 def bootstrap(values: Sequence[float], *, rounds: int = 1000, seed: int = 0) -> tuple[float, float]:
-    """Return the 95 % percentile interval of the mean, drawing as many with replacement."""
+    """Return the 95 % percentile interval of the mean, resampling with replacement."""
     if not values:
-        raise InvalidInput("there is nothing to draw from")
+        raise InvalidInput("a bootstrap needs at least one value")
     import numpy as np
 
     array, rng = np.asarray(values, np.float64), np.random.default_rng(seed)
@@ -66,12 +67,12 @@ def bootstrap(values: Sequence[float], *, rounds: int = 1000, seed: int = 0) -> 
 
 
 def share(counts: Sequence[tuple[float, int]]) -> float:
-    """Return how many of all there were, from counts by cluster: how many of how many."""
+    """Return the overall share, from (hits, total) counts by cluster."""
     return sum(had for had, _ in counts) / sum(of for _, of in counts)
 
 
 def share_interval(counts: Sequence[tuple[float, int]], seed: int = 0) -> tuple[float, float]:
-    """Return the 95 % interval of a share: whole clusters are drawn, with replacement."""
+    """Return the 95 % interval of a share, resampling whole clusters with replacement."""
     import numpy as np
 
     rng = np.random.default_rng(seed)
@@ -84,8 +85,8 @@ def share_interval(counts: Sequence[tuple[float, int]], seed: int = 0) -> tuple[
 def over_queries(values: Sequence[float]) -> tuple[float, float]:
     """Return the 95 % interval of the mean over queries.
 
-    Where all were hits, or none was, a bootstrap would find no doubt: then it is the exact
-    interval of Clopper and Pearson.
+    If all or none were hits, a bootstrap would show no uncertainty; then this is the exact interval
+    of Clopper and Pearson.
     """
     bound = 0.025 ** (1 / max(1, len(values)))
     if set(values) == {1.0}:
@@ -96,4 +97,4 @@ def over_queries(values: Sequence[float]) -> tuple[float, float]:
 def _t(freedom: int) -> float:
     if freedom <= len(_T):
         return _T[freedom - 1]
-    return _NORMAL + (_NORMAL**3 + _NORMAL) / (4 * freedom)  # Cornish and Fisher's first term
+    return _NORMAL + (_NORMAL**3 + _NORMAL) / (4 * freedom)  # first Cornish-Fisher term

@@ -1,4 +1,4 @@
-"""What a run took: percentiles of times, rates, bytes in memory and on disk."""
+"""Measurements of a run: percentiles of times, rates, bytes in memory and on disk."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _IO = Path("/proc/self/io")
 
 
 def percentile(ordered: Sequence[float], percent: float) -> float:
-    """Return the smallest value of a sorted list that so many percent of all are not above."""
+    """Return the smallest value of a sorted list that covers this percentage of all values."""
     return ordered[max(1, math.ceil(len(ordered) * percent / 100)) - 1]
 
 
 def spread(name: str, seconds: Iterable[float], *, unit: str = "us") -> dict[str, float]:
-    """Return the median, the 99th percentile and the longest of times, named after what took it."""
+    """Return the median, 99th percentile and maximum of times, under names with this prefix."""
     scale = {"us": 1e6, "ms": 1e3, "s": 1.0}[unit]
     ordered = sorted(seconds)
     if not ordered:
@@ -31,7 +31,7 @@ def spread(name: str, seconds: Iterable[float], *, unit: str = "us") -> dict[str
 
 
 def histogram(values: Iterable[float]) -> tuple[list[float], list[float]]:
-    """Return the upper bounds of bins, four to each doubling, and how many are in each."""
+    """Return the upper bounds of bins, four per doubling, and the count in each."""
     bins = Counter(math.ceil(math.log2(value) * 4) for value in values if value > 0)
     if not bins:
         return [], []
@@ -40,7 +40,7 @@ def histogram(values: Iterable[float]) -> tuple[list[float], list[float]]:
 
 
 def resident_bytes() -> int:
-    """Return how much memory this process holds; where nobody tells, the most it ever held."""
+    """Return this process's resident memory; where unavailable, its peak."""
     if _STATM.exists():
         return int(_STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     import resource
@@ -49,12 +49,12 @@ def resident_bytes() -> int:
 
 
 def disk_bytes(folder: Path) -> int:
-    """Return how long the files of a folder are, all together."""
+    """Return the total length of the files in a folder."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def device_bytes() -> int:
-    """Return how much this process has sent to disks; 0 where nobody tells."""
+    """Return the bytes this process has written to disk; 0 where unavailable."""
     try:
         lines = _IO.read_text().splitlines()
     except OSError:

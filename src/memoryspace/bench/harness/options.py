@@ -1,4 +1,4 @@
-"""The options of an experiment: a frozen dataclass, whose fields are the flags of its command."""
+"""Options of an experiment: a frozen dataclass whose fields become command-line flags."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar, get_args, get_type_hints
 from ...errors import InvalidInput
 
 _Value = TypeVar("_Value")
-_SAME = object()  # a quick run takes the default, too
+_SAME = object()  # a quick run uses the default too
 
 
 def option(
@@ -24,9 +24,9 @@ def option(
     flags: Sequence[str] = (),
     private: bool = False,
 ) -> _Value:
-    """Return a field: what it is, what a quick or full run has instead, other names of its flag.
+    """Return a field with its help text, values for quick and full runs, and flag aliases.
 
-    What is ``private`` says where somebody's things are: no result mentions it.
+    A ``private`` option names a place on the user's machine; results never mention it.
     """
     metadata = {
         "help": help,
@@ -42,24 +42,26 @@ def option(
 
 @dataclass(frozen=True)
 class Flags:
-    """Options as a frozen dataclass. A field's type says what its flag takes: a tuple, several."""
+    """Options as a frozen dataclass. A field's type sets what its flag takes; a tuple, several."""
 
     @classmethod
     def quick(cls) -> Self:
-        """Return the smaller set: enough to see whether it works."""
+        """Return the smaller set: enough to check that it works."""
         return cls(**_varied(cls, "quick"))
 
     @classmethod
     def full(cls) -> Self:
-        """Return the larger set: what ``memoryspace bench all`` runs."""
+        """Return the larger set, which ``memoryspace bench all`` runs."""
         return cls(**_varied(cls, "full"))
 
 
 @dataclass(frozen=True)
 class Options(Flags):
-    """What every experiment takes."""
+    """The options that every experiment has."""
 
-    seeds: tuple[int, ...] = option((1, 2, 3), "how many seeds, or which", quick=(1, 2))
+    seeds: tuple[int, ...] = option(
+        (1, 2, 3), "number of seeds, or the seeds themselves", quick=(1, 2)
+    )
 
 
 _Options = TypeVar("_Options", bound=Flags)
@@ -74,13 +76,13 @@ def _varied(kind: type[Flags], how: str) -> dict[str, Any]:
 
 
 def public(options: Flags) -> dict[str, Any]:
-    """Return the options that results may tell."""
+    """Return the options that results may mention."""
     shown = [each.name for each in fields(options) if not each.metadata.get("private")]
     return {name: getattr(options, name) for name in shown}
 
 
 def add_flags(parser: argparse.ArgumentParser, kind: type[Flags]) -> None:
-    """Give a parser one flag a field. What is not given is left out, for ``chosen`` to fill in."""
+    """Add one flag per field. Flags not given are omitted, and ``chosen`` fills them in."""
     hints = get_type_hints(kind)
     for each in fields(kind):
         shown = f"{each.metadata['help']} (default: {_shown(each.default)})"
@@ -94,7 +96,7 @@ def add_flags(parser: argparse.ArgumentParser, kind: type[Flags]) -> None:
 def chosen(
     kind: type[_Options], given: argparse.Namespace, *, quick: bool, full: bool = False
 ) -> _Options:
-    """Return the options: the defaults, those of a quick or a full run, and what was given."""
+    """Return the options: defaults, then quick or full values, then flags."""
     said = {each.name: getattr(given, each.name) for each in fields(kind) if each.name in given}
     for name, value in said.items():
         if isinstance(value, list):
@@ -106,18 +108,18 @@ def chosen(
 
 
 def seeds_of(given: Sequence[int]) -> tuple[int, ...]:
-    """Return the seeds: one number is how many, several are which."""
+    """Return the seeds: one number is a count, several are the seeds themselves."""
     if len(given) == 1:
         if given[0] < 1:
-            raise InvalidInput(f"there must be at least one seed, got {given[0]}")
+            raise InvalidInput(f"the number of seeds must be at least 1, got {given[0]}")
         return tuple(range(1, given[0] + 1))
     if len(set(given)) != len(given):
-        raise InvalidInput("a seed was given twice: its figures would count double")
+        raise InvalidInput("a seed was given twice; pass each seed once")
     return tuple(given)
 
 
 def _taking(hint: Any) -> dict[str, Any]:
-    """Return what an argument of this type takes."""
+    """Return the argparse settings for an argument of this type."""
     if hint is bool:
         return {"action": argparse.BooleanOptionalAction}
     parts = [part for part in get_args(hint) if part not in (type(None), Ellipsis)]

@@ -1,4 +1,4 @@
-"""How far a run is, and how long it will take: a bar on a terminal, a line a cell elsewhere."""
+"""Progress of a run with the time left: a bar on a terminal, else one line per cell."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _BAR = 30  # characters
 
 
 class Progress:
-    """Tells a stream how many cells are done. Cells that were done before cost no time."""
+    """Reports finished cells to a stream. Cells from earlier runs take no time."""
 
     def __init__(
         self, stream: TextIO, label: str, clock: Callable[[], float] = time.monotonic
@@ -24,19 +24,19 @@ class Progress:
         self._shown = -1.0
 
     def start(self, total: int, already: int) -> None:
-        """Begin: so many cells in all, of which some were done in an earlier run."""
+        """Start with this many cells in all, some of them done in an earlier run."""
         self._total, self._done, self._old = total, already, already
         self._started = self._clock()
         if already:
             self._line(f"{self._label}: {already} of {total} cells were done before")
 
     def tick(self, done: int, of: int) -> None:
-        """A cell says how far it is."""
+        """Show how far the current cell is."""
         if self._bar and self._clock() - self._shown > 0.2:
             self._draw(min(1.0, done / of) if of else 0.0)
 
     def finish_cell(self, what: str, seconds: float) -> None:
-        """A cell is done, or was skipped."""
+        """Count a cell as done or skipped."""
         self._done += 1
         if self._bar:
             self._draw(0.0)
@@ -47,14 +47,14 @@ class Progress:
             )
 
     def left(self, part: float) -> float:
-        """Return how many seconds the rest will take if it goes on like this."""
+        """Return the estimated seconds left."""
         worked = self._done - self._old + part
         if not worked:
             return 0.0
         return (self._clock() - self._started) / worked * (self._total - self._done - part)
 
     def end(self) -> None:
-        """Leave the bar standing."""
+        """Finish the output and keep the bar visible."""
         if self._bar and self._total:
             self._stream.write("\n")
             self._stream.flush()

@@ -1,7 +1,7 @@
-"""Small data sets, generated: the same bytes each time, in the form of the real ones.
+"""Generated sample data: small, reproducible, in the format of the real data sets.
 
-They let every experiment run anywhere. Their words are invented, so no figure on them says
-anything about language; what it says is that the experiment works.
+Samples let every experiment run anywhere. Their words are invented, so figures on them show that an
+experiment works and say nothing about language.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _COLOURS = ("", "RED", "GREEN", "BLUE", "ORANGE")
 _STATES = ("NY", "CA", "TX", "OR", "FL", "KS")
 _MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August")
 _HANZI = "天地玄黄宇宙洪荒日月盈昃辰宿列张寒来暑往秋收冬藏闰余成岁律吕调阳云腾致雨"
-_SENTENCES = 6000  # of the text: about 400 kB
+_SENTENCES = 6000  # words of the text: about 400 kB
 
 
 def write(names: Sequence[str], folder: Path) -> dict[str, Path]:
-    """Write samples of these files; return where each is."""
+    """Write samples of these files; return the paths."""
     paths = {}
     for name in names:
         if name not in MAKERS:
@@ -43,7 +43,7 @@ def write(names: Sequence[str], folder: Path) -> dict[str, Path]:
 
 
 class Words:
-    """Invented words, a few of them common and most of them rare, as in a language."""
+    """Invented words: a few common and most rare, as in a language."""
 
     def __init__(self, seed: int, count: int = 8000) -> None:
         self.random = random.Random(seed)
@@ -55,7 +55,7 @@ class Words:
         self._names = iter(self.words[::-1])  # rare ones
 
     def some(self, count: int) -> list[str]:
-        """Return so many words as they come in a text."""
+        """Return this many words with natural frequencies."""
         return self.random.choices(self.words, cum_weights=self._weights, k=count)
 
     def sentence(self) -> str:
@@ -63,7 +63,7 @@ class Words:
         return " ".join(self.some(self.random.randint(6, 16))).capitalize() + "."
 
     def name(self) -> str:
-        """Return a name that was not given yet."""
+        """Return a name that has not been used yet."""
         return next(self._names).capitalize()
 
 
@@ -92,7 +92,7 @@ def sightings(seed: int = 2, rows: int = 4000) -> bytes:
 
 
 def hops(seed: int = 3, questions: int = 60) -> bytes:
-    """Return questions that take two of ten paragraphs each."""
+    """Return questions that each need two of ten paragraphs."""
     words = Words(seed)
 
     def paragraph(title: str, fact: str) -> dict[str, Any]:
@@ -124,7 +124,7 @@ def hops(seed: int = 3, questions: int = 60) -> bytes:
 
 
 def talks(seed: int = 4, count: int = 2) -> bytes:
-    """Return conversations of two, with questions about what was said."""
+    """Return two-speaker conversations, with questions about them."""
     words = Words(seed)
 
     def talk(number: int) -> dict[str, Any]:
@@ -212,7 +212,7 @@ def pages(seed: int = 7, count: int = 80) -> bytes:
 
 
 def runs(seed: int = 8, count: int = 4) -> bytes:
-    """Return runs of an agent that looks orders up, and ships them much later by what it saw."""
+    """Return runs of an agent that looks up orders and ships them much later."""
     words = Words(seed)
 
     def call(id: str, name: str, arguments: dict[str, str]) -> dict[str, Any]:
@@ -239,7 +239,7 @@ def runs(seed: int = 8, count: int = 4) -> bytes:
 
 
 def families(seed: int = 9, count: int = 8) -> bytes:
-    """Return kinds of tasks with scored runs, tools with their calls, and what was never seen."""
+    """Return task families with scored runs, tools with calls, and unseen tasks and tools."""
     words = Words(seed)
 
     def run(task: str, tool: str, way: str, answer: str, score: float) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""One way to time: a call, calls in turns, two packages doing the same work side by side.
+"""Timing: a single call, calls in turns, two packages side by side.
 
 CPU time is for work in RAM, which waits for nothing but other programs; wall time is for work that
-waits for a disk or a server. A ratio is theirs over ours, and the median of the rounds counts.
+waits for a disk or a server. A ratio is theirs over ours; the median of the rounds counts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 Clock: TypeAlias = Callable[[], float]
 Call: TypeAlias = Callable[[], object]
 AsyncCall: TypeAlias = Callable[[], Awaitable[object]]
-Timed: TypeAlias = Callable[[Any], Awaitable[float]]  # the seconds of one call, for a side
+Timed: TypeAlias = Callable[[Any], Awaitable[float]]  # returns the seconds of one call, for a side
 
 CPU: Clock = time.process_time
 WALL: Clock = time.perf_counter
@@ -32,10 +32,10 @@ def seconds(call: Call, clock: Clock = CPU) -> float:
 def in_turns(
     calls: Mapping[str, Call], rounds: int, *, repeats: int = 1, clock: Clock = CPU
 ) -> dict[str, list[float]]:
-    """Return the seconds of each call in each round; a slow moment hits all of them.
+    """Return the seconds of each call per round; interleaving spreads slow moments over all.
 
-    A call is made ``repeats`` times in a row, of which the median counts: the first ones find
-    their memory in no cache.
+    Each call is made ``repeats`` times in a row and the median counts, because the first ones run
+    with cold CPU caches.
     """
     times: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(rounds):
@@ -45,7 +45,7 @@ def in_turns(
 
 
 async def per_call(calls: Sequence[AsyncCall], clock: Clock = WALL) -> float:
-    """Return the mean seconds of awaited calls; what others left behind is collected first."""
+    """Return the mean seconds of awaited calls, after a garbage collection."""
     gc.collect()
     began = clock()
     for call in calls:
@@ -54,7 +54,7 @@ async def per_call(calls: Sequence[AsyncCall], clock: Clock = WALL) -> float:
 
 
 async def median_call(calls: Sequence[AsyncCall], clock: Clock = WALL) -> float:
-    """Return the median seconds of an awaited call, after one that warms up."""
+    """Return the median seconds of an awaited call, after one warm-up call."""
     await calls[0]()
     times = []
     for call in calls:
@@ -66,10 +66,10 @@ async def median_call(calls: Sequence[AsyncCall], clock: Clock = WALL) -> float:
 
 @dataclass(frozen=True)
 class Case:
-    """A piece of work for two packages: ``run`` returns the seconds of one call for a side."""
+    """A task for two packages: ``run`` returns the seconds of one call for a side."""
 
     name: str
-    target: float | None  # the ratio that is aimed at
+    target: float | None  # the target ratio
     run: Timed
 
 
@@ -83,18 +83,18 @@ async def side_by_side(case: Case, theirs: Any, ours: Any, rounds: int) -> dict[
 
 
 def compared(times: Mapping[str, Sequence[float]], theirs: str, ours: str) -> dict[str, Any]:
-    """Return the times of two sides with the ratio of each round, and its median."""
+    """Return the times of two sides, the ratio of each round, and the median ratio."""
     ratios = [a / b for a, b in zip(times[theirs], times[ours], strict=True)]
     return {"ratio": statistics.median(ratios), "ratios": ratios, "seconds": dict(times)}
 
 
 def duration(seconds: float) -> str:
-    """Return a time as it is read."""
+    """Return a time as readable text."""
     if seconds >= 1:
         return f"{seconds:.2f} s"
     return f"{seconds * 1e6:.1f} µs" if seconds < 1e-3 else f"{seconds * 1e3:.2f} ms"
 
 
 def rounded(value: float) -> float:
-    """Return a number with three digits."""
+    """Return a number with three significant digits."""
     return float(f"{value:.3g}")

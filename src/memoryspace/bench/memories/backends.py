@@ -1,7 +1,8 @@
-"""Every backend that records can stand on, by name, and how it is opened.
+"""Record backends by name, and how to open each.
 
-A server is one that you name in the environment: ``MEMORYSPACE_BENCH_POSTGRES``, ``…_MARIADB``,
-``…_REDIS``. Addresses hold passwords, so they are no options, which are written into the results.
+Servers are configured in the environment: ``MEMORYSPACE_BENCH_POSTGRES``, ``…_MARIADB``,
+``…_REDIS``. Addresses hold passwords, so they are not options: options are written into the
+results.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ VARIABLE = "MEMORYSPACE_BENCH_"
 
 @dataclass(frozen=True)
 class Backend:
-    """How a backend is opened at an address, or in a folder; ``shared``: by several processes."""
+    """How to open a backend at an address or in a folder; ``shared``: by several processes."""
 
     open: Callable[[str], Store]
     server: bool = False
@@ -61,7 +62,7 @@ STORE_BACKENDS: Mapping[str, Backend] = {
 
 
 def place_of(name: str, folder: str) -> str:
-    """Return where a backend stands: the folder, or the address of its server."""
+    """Return a backend's location: the folder, or the address of its server."""
     if not STORE_BACKENDS[name].server:
         return folder
     variable = VARIABLE + name.upper()
@@ -73,13 +74,13 @@ def place_of(name: str, folder: str) -> str:
 
 def open_backend(name: str, place: str) -> Store:
     """Open a backend; the caller closes it."""
-    with missing_said(name):
+    with skip_if_missing(name):
         return STORE_BACKENDS[name].open(place)
 
 
 @contextmanager
-def missing_said(name: str) -> Iterator[None]:
-    """Turn a package that is missing into a cell that cannot be run."""
+def skip_if_missing(name: str) -> Iterator[None]:
+    """Turn a missing package into ``CannotRun``."""
     try:
         yield
     except (MissingExtra, ImportError) as error:

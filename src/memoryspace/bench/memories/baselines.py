@@ -1,4 +1,4 @@
-"""What a memory has to beat, under a budget of bytes: the newest, a sample, a bag of words."""
+"""Baselines under a byte budget: the newest texts, a random sample, a bag of words."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WORD = re.compile(r"[a-z0-9]+")
 
 
 class OldestFirst(ABC):
-    """Texts in a budget of bytes; for a new one, the oldest go. Subclasses say how to find."""
+    """Texts within a byte budget; the oldest are dropped for a new one. Subclasses search."""
 
     def __init__(self, budget: int) -> None:
         self.budget = budget
@@ -28,7 +28,7 @@ class OldestFirst(ABC):
         self._stored = 0
 
     def store(self, text: str) -> None:
-        """Remember a text."""
+        """Store a text."""
         size = len(text.encode())
         if size > self.budget:
             raise InvalidInput(f"a text of {size} bytes does not fit into {self.budget}")
@@ -43,35 +43,35 @@ class OldestFirst(ABC):
 
     @abstractmethod
     def retrieve(self, query: str, k: int) -> list[str]:
-        """Return at most ``k`` texts, the best first."""
+        """Return at most ``k`` texts, best first."""
 
     @property
     def bytes_used(self) -> int:
-        """The bytes of the texts."""
+        """Return the bytes of the texts."""
         return self._used
 
     def figures(self) -> Mapping[str, float]:
-        """Return how many texts are kept."""
+        """Return how many texts are stored."""
         return {"kept": len(self._sizes)}
 
     def footprint(self) -> Footprint:
-        """Return what it takes: the objects that it consists of."""
+        """Return the memory footprint of its objects."""
         return Footprint(reachable_bytes(self))
 
     def close(self) -> None:  # noqa: B027  # most have nothing to close
-        """Give everything back."""
+        """Release all resources."""
 
     @abstractmethod
     def _add(self, number: int, text: str) -> None:
-        """Remember a text under its number."""
+        """Index a text under its number."""
 
     @abstractmethod
     def _remove(self, number: int) -> None:
-        """Forget it."""
+        """Remove a text from the index."""
 
 
 class SlidingMemory(OldestFirst):
-    """The newest texts, found by the same index as ours, or another."""
+    """The newest texts, searched with our index or another one."""
 
     def __init__(self, budget: int, index: Retriever | None = None) -> None:
         super().__init__(budget)
@@ -83,7 +83,7 @@ class SlidingMemory(OldestFirst):
         return [self._texts[number] for number, _ in self._index.search(query, k)]
 
     def footprint(self) -> Footprint:
-        """Return what it takes, and what of it is the index."""
+        """Return the footprint, and the index's part of it."""
         return Footprint(reachable_bytes(self), reachable_bytes(self._index))
 
     def _add(self, number: int, text: str) -> None:
@@ -96,15 +96,15 @@ class SlidingMemory(OldestFirst):
 
 
 class SampleMemory(SlidingMemory):
-    """A fair sample of all texts: each has a random number, and the highest ones go."""
+    """A uniform sample of all texts: each gets a random number, and the highest are dropped."""
 
     def __init__(self, budget: int, seed: int) -> None:
         super().__init__(budget)
         self._random = random.Random(seed)
-        self._order: list[tuple[float, int, int]] = []  # chance, number, bytes; sorted
+        self._order: list[tuple[float, int, int]] = []  # random number, number, bytes; sorted
 
     def store(self, text: str) -> None:
-        """Remember a text, if its chance is good enough."""
+        """Store a text, if its random number is low enough."""
         size = len(text.encode())
         bisect.insort(self._order, (self._random.random(), self._stored, size))
         self._add(self._stored, text)
@@ -116,15 +116,15 @@ class SampleMemory(SlidingMemory):
             self._used -= freed
 
     def figures(self) -> Mapping[str, float]:
-        """Return how many texts are kept."""
+        """Return how many texts are stored."""
         return {"kept": len(self._order)}
 
 
 class WordCounts:
-    """An index by the cosine of word counts: the retriever of the prototype.
+    """An index by the cosine of word counts: the prototype's retriever.
 
-    No weights for rare words, no stems; every text is looked at for every query. A kernel takes it
-    as its retriever.
+    It has no weights for rare words and no stemming, and every query scans every text. A kernel
+    accepts it as its retriever.
     """
 
     def __init__(self) -> None:
@@ -139,13 +139,13 @@ class WordCounts:
         self._bags[key] = (bag, math.sqrt(sum(count * count for count in bag.values())))
 
     def remove(self, key: int) -> bool:
-        """Forget a text."""
+        """Remove a text."""
         return self._bags.pop(key, None) is not None
 
     def search(
         self, text: str, top_k: int = 5, *, allow: Callable[[int], bool] | None = None
     ) -> list[tuple[int, float]]:
-        """Look at every text; of equals the newest comes first."""
+        """Scan every text; ties go to the newest."""
         wanted = Counter(_WORD.findall(text.lower()))
         scored = [
             (score / length, key)

@@ -1,11 +1,11 @@
-"""What a memory really takes, beside the budget that is enforced.
+"""The real footprint of a memory, next to the enforced budget.
 
-``resident_bytes`` adds up every object that can be reached from the memory: texts, indexes, tables,
-whatever belongs to Python and numpy, and of a heap what is used. Code, classes, modules and what
-all indexes of a process share (4 MB of tables that cut texts into words) are left out, and so is
-what lives outside Python, such as an engine's own cache.
-``index_bytes`` is the part of it that the index holds, where there is one that can be told apart;
-``disk_bytes`` is what files occupy. They depend on the interpreter, so they count as measurements.
+``resident_bytes`` adds up every object reachable from the memory: texts, indexes, tables,
+everything owned by Python and numpy, and the used part of a heap. Code, classes, modules and data
+that all indexes of a process share (4 MB of tokeniser tables) are left out, and so is memory
+outside Python, such as an engine's own cache. ``index_bytes`` is the index's part, where it can be
+separated; ``disk_bytes`` is what files occupy. All depend on the interpreter, so they count as
+timings, not figures.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ _NOT_OURS = (
     threading.Thread,
     logging.Logger,
 )
-_BLOCK = 512  # bytes, what st_blocks counts in
+_BLOCK = 512  # bytes; the unit of st_blocks
 
 
 @dataclass(frozen=True)
 class Footprint:
-    """Bytes in memory, those of them that are an index (if known), and bytes on a disk."""
+    """Bytes in memory, the index's part of them (if known), and bytes on disk."""
 
     resident: int
     index: int | None = None
     disk: int = 0
 
     def timings(self) -> dict[str, float]:
-        """Return them by the names that tables use."""
+        """Return them under the names that tables use."""
         found = {"resident_bytes": self.resident, "disk_bytes": self.disk}
         if self.index is not None:
             found["index_bytes"] = self.index
@@ -55,23 +55,23 @@ class Footprint:
 
 
 def reachable_bytes(thing: Any, without: Iterable[Any] = ()) -> int:
-    """Return the bytes of all objects that can be reached from a thing, each counted once.
+    """Return the bytes of all objects reachable from an object, each counted once.
 
-    A memory map counts for nothing: how much of it is used only its owner knows.
+    A memory map counts as zero: only its owner knows how much of it is used.
     """
     seen = {id(each) for each in (*without, *_shared())}
     return sum(map(_size, _reached(thing, seen)))
 
 
 def folder_bytes(folder: str | Path) -> int:
-    """Return what the files of a folder occupy on their disk."""
+    """Return the disk space that the files of a folder occupy."""
     found = [path.stat() for path in Path(folder).rglob("*") if path.is_file()]
     return sum(getattr(each, "st_blocks", -(-each.st_size // _BLOCK)) * _BLOCK for each in found)
 
 
 @cache
 def _shared() -> tuple[Any, ...]:
-    """Return what two indexes have in common: it is there once, however many there are."""
+    """Return the objects that two indexes share: they exist once per process."""
     one, other = SparseIndex(), SparseIndex()
     for index in (one, other):
         index.add(0, "text")
@@ -90,7 +90,7 @@ def _reached(thing: Any, seen: set[int]) -> Iterator[Any]:
         yield each
         waiting += gc.get_referents(each)
         base = getattr(each, "base", None) if type(each).__module__ == "numpy" else None
-        if base is not None:  # a view of an array that numpy does not tell the collector of
+        if base is not None:  # a view of an array that numpy does not report to the collector
             waiting.append(base)
 
 

@@ -1,9 +1,9 @@
-"""The memories that are compared, behind one small protocol; ours are here.
+"""The protocol of the compared memories, and the implementations on our managers.
 
-``budget`` bounds the bytes of what is remembered: the UTF-8 of the texts, for everybody. What a
-system adds to a text, and its indexes, are not counted, for nobody; only the hot tier of two is
-charged with the bytes of its heap, which is more. ``footprint`` says what each really takes.
-``retrieve`` returns texts that the memory gave back; nothing else is judged.
+``budget`` bounds the bytes of the stored texts in UTF-8, for every system. Metadata and indexes are
+not counted, for any system; only the hot tier of two is charged with the bytes of its heap, which
+is more. ``footprint`` reports what each really takes. ``retrieve`` returns texts that the memory
+gave back; nothing else is judged.
 """
 
 from __future__ import annotations
@@ -35,37 +35,37 @@ from .footprint import Footprint, folder_bytes, reachable_bytes
 
 Keeping = Literal["used", "newest"]
 
-ROOM = 1 / 32  # of the objects lose their root at once when there is no room
-ROOMY = 4  # bytes of the heap for each byte of the budget, which is what binds
+ROOM = 1 / 32  # share of the objects that lose their root at once when space runs out
+ROOMY = 4  # heap bytes per budget byte, so that the budget is what limits
 UNBOUNDED = 1 << 30
-YOUNG = 2000.0  # stores, as the clock of these memories counts
+YOUNG = 2000.0  # stores; the clock of these memories counts stores
 
 
 class Memory(Protocol):
-    """Something that remembers texts."""
+    """A memory for texts."""
 
     def store(self, text: str) -> None:
-        """Remember a text, and forget what must go for it."""
+        """Store a text, and drop others if needed."""
 
     def retrieve(self, query: str, k: int) -> list[str]:
-        """Return at most ``k`` texts, the best first."""
+        """Return at most ``k`` texts, best first."""
 
     @property
     def bytes_used(self) -> int:
-        """How many bytes of the budget are used."""
+        """Return how many bytes of the budget are used."""
 
     def figures(self) -> Mapping[str, float]:
-        """Return what else it counts."""
+        """Return further counters."""
 
     def footprint(self) -> Footprint:
-        """Return what it takes, budget or not."""
+        """Return the memory footprint, regardless of the budget."""
 
     def close(self) -> None:
-        """Give everything back."""
+        """Release all resources."""
 
 
 class Steps:
-    """A clock that counts: a second a store."""
+    """A clock that advances one second per store."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -89,18 +89,18 @@ COLLECTORS: Mapping[str, Callable[[], Sequence[GarbageCollector]]] = {
 
 
 class ManagerMemory:
-    """A ``MemoryManager``: every object is a root until there is no room.
+    """A ``MemoryManager`` in which every object is a root until space runs out.
 
-    Then those that were not used (or stored) for longest lose their root, and are collected. If
-    the collectors do not free them, they are freed by hand.
+    Then the least recently used (or oldest) objects lose their root and are collected. If the
+    collectors do not free them, they are freed by hand.
     """
 
     def __init__(self, manager: MemoryManager, clock: Steps, keep: Keeping = "used") -> None:
         self.manager = manager
         self._clock = clock
         self._keep = keep
-        self._roots: dict[str, None] = {}  # ids, who goes first standing first
-        self._unrooted: dict[str, None] = {}  # no longer roots, and perhaps not freed yet
+        self._roots: dict[str, None] = {}  # ids, next to lose its root first
+        self._unrooted: dict[str, None] = {}  # no longer roots, perhaps not freed yet
         self._by_hand = 0
 
     def store(self, text: str) -> None:
@@ -126,7 +126,7 @@ class ManagerMemory:
         return [hit.object.payload["text"] for hit in hits]
 
     def keep_roots(self, count: int) -> None:
-        """Let no more than so many be roots: the others may be collected."""
+        """Limit the number of roots; the other objects may be collected."""
         while len(self._roots) > count:
             id = next(iter(self._roots))
             del self._roots[id]
@@ -136,12 +136,12 @@ class ManagerMemory:
 
     @property
     def bytes_used(self) -> int:
-        """The bytes of the texts."""
+        """Return the bytes of the texts."""
         used: int = self.manager.stats()["weight"]
         return used
 
     def figures(self) -> Mapping[str, float]:
-        """Return what the manager counts."""
+        """Return the manager's counters."""
         stats = self.manager.stats()
         return {
             "kept": stats["objects"],
@@ -151,7 +151,7 @@ class ManagerMemory:
         }
 
     def footprint(self) -> Footprint:
-        """Everything but the heap is counted by its objects, the heap by what is used of it."""
+        """Return the footprint; of the heap, only the used part counts."""
         heap: int = self.manager.stats()["heap_used"]
         return Footprint(reachable_bytes(self) + heap, _index_bytes(self.manager))
 
@@ -160,7 +160,7 @@ class ManagerMemory:
         self.manager.close()
 
     def _make_room(self) -> None:
-        """Take roots away and collect; what is still there afterwards is freed by hand."""
+        """Remove roots and collect; free by hand what is left afterwards."""
         if not self._unrooted:
             self.keep_roots(len(self._roots) - max(1, int(len(self._roots) * ROOM)))
         self.manager.run_gc("no room")
@@ -171,12 +171,12 @@ class ManagerMemory:
 
 
 class FullMemory(ManagerMemory):
-    """A ``MemoryManager`` that nobody collects: when it is full, it takes nothing more."""
+    """A ``MemoryManager`` without collectors: when it is full, it refuses new objects."""
 
     refused = 0
 
     def store(self, text: str) -> None:
-        """Store an object, if there is room."""
+        """Store an object, if it fits."""
         self._clock.now += 1
         try:
             self.manager.store({"text": text}, size=len(text.encode()), root=True)
@@ -184,12 +184,12 @@ class FullMemory(ManagerMemory):
             self.refused += 1
 
     def figures(self) -> Mapping[str, float]:
-        """Return also how often it refused."""
+        """Return the counters, with the number of refused stores."""
         return {**super().figures(), "refused": self.refused}
 
 
 class TieredMemory:
-    """A ``TieredMemoryManager``: the budget is the hot tier; the rest goes to a disk."""
+    """A ``TieredMemoryManager``: the budget is the hot tier; the rest goes to disk."""
 
     def __init__(
         self,
@@ -215,7 +215,7 @@ class TieredMemory:
                 write_policy=write_policy,
                 promotion_batch_size=promotion_batch,
                 max_hot_objects=max_hot_objects,
-                flush_interval=None,  # no thread, so that the same happens each time
+                flush_interval=None,  # no thread, for reproducible runs
             ),
             policies=policies,
             runtime=Runtime(clock=self._clock),
@@ -236,19 +236,19 @@ class TieredMemory:
 
     @property
     def bytes_used(self) -> int:
-        """The bytes of the hot tier."""
+        """Return the bytes of the hot tier."""
         used: int = self.manager.stats()["heap_used"]
         return used
 
     def figures(self) -> Mapping[str, float]:
-        """Return what the tiers count."""
+        """Return the tiers' counters."""
         stats = self.manager.stats()
         names = ("hot_hits", "cold_hits", "hit_rate", "promotions", "demotions", "page_faults",
                  "page_evictions", "page_writes", "cold_items")  # fmt: skip
         return {"kept": stats["objects"], **{name: stats[name] for name in names}}
 
     def footprint(self) -> Footprint:
-        """The hot tier, tables and index in memory; the log and the cold tier on the disk."""
+        """Return hot tier, tables and index in memory; journal and cold tier on disk."""
         return Footprint(
             reachable_bytes(self) + self.bytes_used,
             _index_bytes(self.manager),
@@ -274,7 +274,7 @@ def managed(
     keep: Keeping = "used",
     index: Retriever | None = None,
 ) -> ManagerMemory:
-    """Return a manager for so many bytes of text."""
+    """Return a manager for this many bytes of text."""
     clock = Steps()
     manager = MemoryManager(
         min(UNBOUNDED, ROOMY * budget + 65_536),
@@ -287,7 +287,7 @@ def managed(
 
 
 def uncollected(budget: int) -> FullMemory:
-    """Return a manager for so many bytes of text and no collector."""
+    """Return a manager without collectors for this many bytes of text."""
     clock = Steps()
     manager = MemoryManager(
         ROOMY * budget + 65_536,

@@ -1,7 +1,7 @@
-"""Memories of others, as they are, when their packages are installed.
+"""Other packages' memories, unmodified, if they are installed.
 
-None of them has a bound of its own, so the oldest texts are deleted through their own interface.
-Those that search by vectors get ours: WordLlama's, which come with a package and need no server.
+None of them has a size limit, so the oldest texts are deleted through their own interface. Those
+that search by vectors use our embedder, WordLlama, which ships with a package and needs no server.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class LangChainMemory(OldestFirst):
 
 
 class Mem0Memory(OldestFirst):
-    """mem0, open source, word for word (``infer=False``), on its local vector store."""
+    """mem0, open source, storing verbatim (``infer=False``), on its local vector store."""
 
     def __init__(self, budget: int) -> None:
         super().__init__(budget)
@@ -104,7 +104,7 @@ class Mem0Memory(OldestFirst):
         logging.getLogger("qdrant_client").setLevel(logging.ERROR)
 
     def retrieve(self, query: str, k: int) -> list[str]:
-        """Search as its users do."""
+        """Search through its public API."""
         whose: dict[str, Any] = {"user_id": _USER}
         if self._limit == "top_k":
             whose = {"filters": whose}
@@ -112,12 +112,12 @@ class Mem0Memory(OldestFirst):
         return [each["memory"] for each in found["results"]]
 
     def footprint(self) -> Footprint:
-        """Its objects without our embedder, and its files."""
+        """Return its objects without our embedder, and its files."""
         resident = reachable_bytes(self, without=(self._embedder,))
         return Footprint(resident, disk=folder_bytes(self._folder.name))
 
     def close(self) -> None:
-        """Close it, and remove its files."""
+        """Close it and remove its files."""
         self._close(self._memory)
         self._folder.cleanup()
 
@@ -131,7 +131,7 @@ class Mem0Memory(OldestFirst):
 
 
 class RuntimeMemory(OldestFirst):
-    """agentscope-runtime's ``InMemoryMemoryService``, a session for each text."""
+    """agentscope-runtime's ``InMemoryMemoryService``, with a session per text."""
 
     def __init__(self, budget: int) -> None:
         super().__init__(budget)
@@ -148,13 +148,13 @@ class RuntimeMemory(OldestFirst):
         self._wait(self._service.start())
 
     def retrieve(self, query: str, k: int) -> list[str]:
-        """Search by key words: it returns the newest that match, the newest last."""
+        """Search by keywords: it returns the newest matches, the newest last."""
         asked = self._service.search_memory(_USER, [self._message(query)], {"top_k": k})
         found = self._wait(asked)
         return [each.content[0].text for each in reversed(found)]
 
     def footprint(self) -> Footprint:
-        """Its objects, without the loop that runs it."""
+        """Return its objects, without the loop that runs it."""
         return Footprint(reachable_bytes(self, without=(self._loop,)))
 
     def close(self) -> None:
@@ -177,10 +177,10 @@ class RuntimeMemory(OldestFirst):
 
 
 class _NoModel:
-    """mem0 wants a chat model; with ``infer=False`` it never asks it."""
+    """A placeholder for the chat model that mem0 requires; ``infer=False`` never calls it."""
 
     name = "none"
 
     async def complete(self, messages: Any, *, schema: Any = None) -> Any:
-        """Nobody should call this."""
+        """Raise: this is never called."""
         raise AssertionError("a memory that stores word for word asked a model")

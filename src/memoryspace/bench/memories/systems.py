@@ -1,4 +1,4 @@
-"""Every system that is compared, by name: made for a budget and a seed."""
+"""Every compared system by name, created for a budget and a seed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Make = Callable[[int, int], Memory]  # budget in bytes, seed
 
 @dataclass(frozen=True)
 class System:
-    """How a system is made, and whether the budget bounds it."""
+    """How to create a system, and whether the budget bounds it."""
 
     about: str
     make: Make
@@ -67,7 +67,7 @@ SYSTEMS: Mapping[str, System] = {
 
 
 def open_system(cell: Cell) -> tuple[Memory, int | None]:
-    """Make the system of a cell; return it with the budget that bounds it, if one does."""
+    """Create the system of a cell; return it with its budget, if it has one."""
     system, budget = SYSTEMS[str(cell["system"])], integer(cell, "capacity")
     return system.make(budget, integer(cell, "seed")), budget if system.bounded else None
 
@@ -75,7 +75,7 @@ def open_system(cell: Cell) -> tuple[Memory, int | None]:
 def system_cells(
     kept: Mapping[str, Parameter], systems: Sequence[str], budgets: Sequence[int]
 ) -> list[dict[str, Parameter]]:
-    """Return a cell for each system and budget, and one for a system that none bounds."""
+    """Return a cell for each system and budget, and one for each unbounded system."""
     return [
         {**kept, "system": name, "capacity": budget}
         for name in systems

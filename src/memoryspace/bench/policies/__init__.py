@@ -1,1 +1,1 @@
-"""Paging and collection policies replayed on one recorded trace."""
+"""Paging and collection policies, replayed on one recorded trace."""

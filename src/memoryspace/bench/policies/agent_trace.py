@@ -1,10 +1,10 @@
-"""An agent at work, to be recorded: it keeps passages of a text, asks for them, and lets them go.
+"""A simulated agent for recording traces: it stores passages of a text, searches and drops them.
 
-It works in sessions. A passage that it has read is kept; seven times in ten it then asks for
-something by a few words: of a passage of this session or, three times in ten, of those it has
-kept for good, and uses the three that are found. A session is of one of two kinds: in a busy one
-half of the passages are of use only for a moment. When it is over, nine passages in ten are given
-up; the others are kept until they are four hundred.
+The agent works in sessions. It stores each passage it reads. Seven times in ten it then searches by
+a few words, for a passage of this session or, three times in ten, for one of its permanent
+passages, and uses the three hits. Sessions are of two kinds; in a busy one, half of the passages
+are needed only for a moment. At the end of a session nine passages in ten are dropped; the others
+are kept until there are four hundred.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import re
 
 from ...kernel import MemoryManager, Runtime
 from ..memories.managed import Steps
-from .traces import Step, TraceRecorder
+from .traces import TraceRecorder, TraceStep
 
 CAPACITY = 1 << 28
-PASSAGES = (30, 120)  # of a session
+PASSAGES = (30, 120)  # passages of a session
 KEPT = 400
 LENGTHS = (120, 900)  # characters of a passage
 GAP, PAUSE = 0.002, 0.05  # seconds between two passages, and between two sessions: a loaded server
@@ -25,7 +25,7 @@ _WORD = re.compile(r"[^\W\d_]{4,}")
 
 
 class Agent:
-    """The agent, its space, and what it still holds on to."""
+    """The agent, its space, and the passages it still holds."""
 
     def __init__(self, text: str, seed: int) -> None:
         self._text, self._draw = text, random.Random(f"agent {seed}")
@@ -35,7 +35,7 @@ class Agent:
         self._passages: dict[str, str] = {}
 
     def session(self) -> None:
-        """Read, ask, and let go."""
+        """Read, search, and drop."""
         draw = self._draw
         here: list[str] = []
         busy = draw.random() < 0.5
@@ -72,8 +72,8 @@ class Agent:
             del self._passages[name]
 
 
-def recorded(text: str, steps: int, seed: int) -> list[Step]:
-    """Return what happened in the memory of an agent, about so many steps of it."""
+def recorded(text: str, steps: int, seed: int) -> list[TraceStep]:
+    """Return a trace of an agent's memory with about this many steps."""
     agent = Agent(text, seed)
     with agent.space, TraceRecorder(agent.space.events) as recorder:
         while len(recorder.steps) < steps:

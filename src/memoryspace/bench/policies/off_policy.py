@@ -1,12 +1,13 @@
-"""What another policy would have earned, told from the log of the one that ran.
+"""Off-policy evaluation: what another policy would have earned, estimated from a bandit's log.
 
-A bandit listens to one arm at a time and tries the others now and then. How likely it was to choose
-as it did (the propensity) follows from its rule, ε-greedy, and from what it knew. Weighting each
-reward by the inverse gives what an arm is worth (inverse propensity); a model of the rewards, here
-the mean of those before, makes that steadier (doubly robust).
+A bandit follows one arm at a time and explores the others now and then. The probability of each
+choice (the propensity) follows from its rule, ε-greedy, and from what it knew. Weighting each
+reward by the inverse propensity estimates the value of an arm; a model of the rewards, here the
+mean of the earlier ones, reduces the variance (doubly robust).
 
-Both take what an arm earns for its own. In a heap it is not quite: what one cycle leaves is there
-for the next to free. So an estimate is worth something only beside a replay of the arm alone.
+Both estimators attribute a reward to the arm alone. In a heap that is not quite true, because one
+cycle leaves garbage for the next. So an estimate means something only beside a replay of the arm
+alone.
 """
 
 from __future__ import annotations
@@ -21,20 +22,20 @@ _NORMAL = 1.959964
 
 
 class Chosen(Protocol):
-    """What is needed of a decision: the bandit keeps more."""
+    """The fields of a decision that are needed here; the bandit stores more."""
 
     @property
     def arm(self) -> int:
-        """Which arm was listened to."""
+        """Return the arm that was followed."""
 
     @property
     def reward(self) -> float:
-        """What came of it."""
+        """Return the reward it earned."""
 
 
 @dataclass(frozen=True)
 class Weighed:
-    """A decision with how likely it was, and what was known of each arm before it."""
+    """A decision with its propensity, and what was known of each arm before it."""
 
     arm: int
     reward: float
@@ -51,12 +52,12 @@ class Value:
     high: float
 
     def holds(self, truth: float) -> bool:
-        """Tell whether the truth lies in the interval."""
+        """Return whether the true value lies in the interval."""
         return self.low <= truth <= self.high
 
 
 def weighed(decisions: Iterable[Chosen], arms: int, epsilon: float) -> list[Weighed]:
-    """Follow an ε-greedy bandit through all its decisions, from the first."""
+    """Replay all decisions of an ε-greedy bandit, from the first."""
     pulls, values = [0] * arms, [0.0] * arms
     total, found = 0.0, list[Weighed]()
     for number, each in enumerate(decisions):
@@ -72,12 +73,12 @@ def weighed(decisions: Iterable[Chosen], arms: int, epsilon: float) -> list[Weig
 
 
 def inverse_propensity(log: Sequence[Weighed], arm: int) -> Value:
-    """Estimate what an arm earns, from when it was chosen."""
+    """Estimate an arm's reward from the decisions that chose it."""
     return _value([each.reward / each.propensity * (each.arm == arm) for each in log])
 
 
 def self_normalised(log: Sequence[Weighed], arm: int) -> float:
-    """Estimate it with weights that add up to one: less spread, and a little bias."""
+    """Estimate it with weights that sum to one: less variance, slight bias."""
     weights = [(each.arm == arm) / each.propensity for each in log]
     total = sum(weights)
     earned = sum(weight * each.reward for weight, each in zip(weights, log, strict=True))
@@ -96,15 +97,15 @@ def doubly_robust(log: Sequence[Weighed], arm: int) -> Value:
 
 
 def _greedy(pulls: Sequence[int], values: Sequence[float]) -> int:
-    """The arm that an ε-greedy bandit takes when it does not explore: untried ones first."""
+    """Return the arm that an ε-greedy bandit exploits: untried ones first."""
     untried = [arm for arm, count in enumerate(pulls) if not count]
     return untried[0] if untried else max(range(len(values)), key=values.__getitem__)
 
 
 def _value(terms: Sequence[float]) -> Value:
-    """Return the mean; each term is unforeseen given those before, so their spread tells."""
+    """Return the mean; the terms are martingale differences, so their spread gives the error."""
     if len(terms) < 2:
-        raise ValueError("an estimate needs two decisions at least")
+        raise ValueError("an estimate needs at least two decisions")
     mean = statistics.fmean(terms)
     half = _NORMAL * statistics.stdev(terms) / math.sqrt(len(terms))
     return Value(mean, mean - half, mean + half)

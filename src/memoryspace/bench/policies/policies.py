@@ -1,10 +1,10 @@
-"""Policies on one recorded trace: who should be hot, and when to collect.
+"""Policies on one recorded trace: which objects should be hot, and when to collect.
 
-A trace of an agent's memory is recorded once for each seed and kept beside the results
+A trace of an agent's memory is recorded once per seed and stored beside the results
 (``trace-SEED.jsonl.gz``); ``--trace`` replays one of your own. It is replayed to every paging
-policy (``paging``), to every policy that says when to collect, alone (``gc``), and to a bandit that
-learns which of them to listen to. From the bandit's log alone it is then estimated what each of
-them would have earned (``off-policy``), and compared with what it did earn in its own replay.
+policy (``paging``), to every collection policy alone (``gc``), and to a bandit that learns which of
+them to follow. From the bandit's log alone, ``off-policy`` estimates what each policy would have
+earned and compares that with its own replay.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ from ..harness.options import Options, option
 from .agent_trace import recorded
 from .off_policy import Value, doubly_robust, inverse_propensity, self_normalised, weighed
 from .replaying import FARTHEST, GCReplay, paged, replay_paging
-from .traces import USED, Step, peak_bytes, read_trace, write_trace
+from .traces import USED, TraceStep, peak_bytes, read_trace, write_trace
 
 TEXT = "english_novels_48mb.txt.xz"
 READ = 4_000_000  # characters of it are enough
-POINTS = 40  # of a curve
-ROOM = 1.5  # bytes of heap for each byte that was there at once
-PENALTY = 1.0  # what a share of the time is worth beside the same share of the heap
-ENOUGH = 200  # decisions, for an interval that takes their mean as normal
+POINTS = 40  # points of a curve
+ROOM = 1.5  # heap bytes per peak byte of live data
+PENALTY = 1.0  # weight of a share of the time, relative to the same share of the heap
+ENOUGH = 200  # fewest decisions for a normal approximation of their mean
 BANDIT = "bandit"
 PARTS = ("paging", "gc", "off-policy")
 
@@ -64,14 +64,14 @@ ARMS: Mapping[str, Callable[[], GCPolicy]] = {
 
 @dataclass(frozen=True)
 class PolicyOptions(Options):
-    """What is recorded, and to whom it is replayed."""
+    """What is recorded, and which policies it is replayed to."""
 
     parts: tuple[str, ...] = option(PARTS, "which", choices=PARTS)
-    steps: int = option(60_000, "of the trace", quick=4000)
+    steps: int = option(60_000, "steps of the trace", quick=4000)
     hot_shares: tuple[float, ...] = option(
-        (0.05, 0.1, 0.2, 0.4), "hot bytes for each byte that was there at once", quick=(0.1, 0.4)
+        (0.05, 0.1, 0.2, 0.4), "hot bytes per byte of peak live data", quick=(0.1, 0.4)
     )
-    epsilons: tuple[float, ...] = option((0.1, 0.3), "how often the bandit tries something")
+    epsilons: tuple[float, ...] = option((0.1, 0.3), "the bandit's exploration rates")
     trace: Path | None = option(  # noqa: RUF009  # it is a field
         None, "a trace to replay instead of recording one"
     )
@@ -114,8 +114,8 @@ def run(cell: Cell, data: Data) -> CellResult:
 # -- the trace -------------------------------------------------------------------------------------
 
 
-def trace_of(cell: Cell, data: Data) -> list[Step]:
-    """Return the user's trace, the one that was kept, or a new one, which is kept."""
+def trace_of(cell: Cell, data: Data) -> list[TraceStep]:
+    """Return the user's trace, the stored one, or a new one, which is then stored."""
     options = data.options
     assert isinstance(options, PolicyOptions)
     if options.trace is not None:
@@ -145,7 +145,7 @@ def _fingerprint(path: Path) -> str:
 # -- the parts -------------------------------------------------------------------------------------
 
 
-def _paging(cell: Cell, data: Data, steps: Sequence[Step]) -> CellResult:
+def _paging(cell: Cell, data: Data, steps: Sequence[TraceStep]) -> CellResult:
     hot = int(peak_bytes(steps) * float(cell["hot_share"] or 0))
     paging = paged(str(cell["policy"]), steps, hot)
     rates = replay_paging(paging, steps, POINTS)
@@ -161,7 +161,7 @@ def _paging(cell: Cell, data: Data, steps: Sequence[Step]) -> CellResult:
     )
 
 
-def _gc(cell: Cell, data: Data, steps: Sequence[Step]) -> CellResult:
+def _gc(cell: Cell, data: Data, steps: Sequence[TraceStep]) -> CellResult:
     replay = _replayed(cell, data, steps, str(cell["policy"]))
     rewards = [each.reward for each in replay.bandit.decisions]
     fixed = [_mean_reward(_replayed(cell, data, steps, arm)) for arm in ARMS]
@@ -190,7 +190,7 @@ def _gc(cell: Cell, data: Data, steps: Sequence[Step]) -> CellResult:
     )
 
 
-def _off_policy(cell: Cell, data: Data, steps: Sequence[Step]) -> CellResult:
+def _off_policy(cell: Cell, data: Data, steps: Sequence[TraceStep]) -> CellResult:
     arm, epsilon = list(ARMS).index(str(cell["policy"])), float(cell["epsilon"] or 0)
     decisions = _replayed(cell, data, steps, BANDIT).bandit.decisions
     truth = _mean_reward(_replayed(cell, data, steps, str(cell["policy"])))
@@ -228,8 +228,8 @@ def _judged(name: str, value: Value, truth: float) -> dict[str, float]:
     }
 
 
-def _replayed(cell: Cell, data: Data, steps: Sequence[Step], policy: str) -> GCReplay:
-    """Return a replay to one policy, or to the bandit of this cell; made once."""
+def _replayed(cell: Cell, data: Data, steps: Sequence[TraceStep], policy: str) -> GCReplay:
+    """Return the replay of one policy, or of this cell's bandit; computed once."""
     seed, epsilon = integer(cell, "seed"), float(cell["epsilon"] or 0) if policy == BANDIT else 0.0
 
     def play() -> GCReplay:
@@ -260,7 +260,7 @@ def _shares(count: int) -> list[float]:
 
 
 def _learns(found: Findings) -> bool:
-    """The bandit loses less to the best policy than the mean of the policies does."""
+    """Return whether the bandit's regret is below the mean regret of the policies."""
     fixed = found.where({"part": "gc", "policy": tuple(ARMS)})
     bandits = found.where({"part": "gc", "policy": BANDIT})
     if not fixed or not bandits:

@@ -1,12 +1,12 @@
-"""A trace replayed to a paging policy, or to a policy that says when to collect.
+"""Trace replay through a paging policy, or through a collection policy.
 
-Paging: a page table of so many bytes, as the tiers have it; no bytes are moved. ``farthest`` knows
-the future: who is used again last goes first. No policy without that knowledge can be expected to
-do better, and only objects of different sizes keep it from being the very best.
+Paging: a page table of a given size in bytes, as in the tiers; no data is moved. ``farthest`` knows
+the future: the object whose next use is farthest away goes first. No online policy can be expected
+to do better; ``farthest`` is optimal except that objects differ in size.
 
-Collection: a real space, in which what the agent gave up is no longer a root and has to be found
-by the collector. Time is the trace's. What a cycle takes is reckoned, not measured, so that the
-same happens each time: so much for each object that is looked at, and for each that is freed.
+Collection: a real space, in which objects that the agent dropped are no longer roots and must be
+found by the collector. Time is the trace's. The duration of a cycle is modelled, not measured, so
+that runs are reproducible: a cost for each object visited, and for each freed.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ from ...kernel import (
     Runtime,
 )
 from ..memories.managed import Steps
-from .traces import ENDED, STORED, USED, Step
+from .traces import ENDED, STORED, USED, TraceStep
 
 PAGE = 64  # bytes
 FARTHEST = "farthest"
-LOOK, FREE = 1.5e-6, 6e-6  # seconds for each object looked at, and for each freed
-ASK_EVERY = 16  # steps between two questions whether to collect, as in a space
+LOOK, FREE = 1.5e-6, 6e-6  # seconds per object visited, and per object freed
+ASK_EVERY = 16  # steps between two decisions whether to collect, as in a space
 
 
 class Paged(ABC):
-    """Who is hot."""
+    """Decides which objects are hot."""
 
     hits = faults = evictions = writes = 0
 
     @abstractmethod
-    def stored(self, step: Step) -> None:
-        """Something new is hot, and has no cold copy."""
+    def stored(self, step: TraceStep) -> None:
+        """Add a new object: hot, without a cold copy."""
 
     @abstractmethod
-    def used(self, step: Step, size: int) -> None:
-        """Something is asked for: a hit, or a fault that brings it in."""
+    def used(self, step: TraceStep, size: int) -> None:
+        """Access an object: a hit, or a fault that brings it in."""
 
     @abstractmethod
-    def ended(self, step: Step) -> None:
-        """Something is gone for good."""
+    def ended(self, step: TraceStep) -> None:
+        """Remove an object for good."""
 
 
 class PolicyPaged(Paged):
@@ -59,14 +59,14 @@ class PolicyPaged(Paged):
         self._table = PageTable(PAGE, strategy, max_pages=max(1, hot // PAGE))
         self._cold: set[int] = set()  # too big, or evicted
 
-    def stored(self, step: Step) -> None:
-        """Make room, then add."""
+    def stored(self, step: TraceStep) -> None:
+        """Evict as needed, then add."""
         if not self._table.fits(step.size):
             return
         self._write(self._table.make_room(step.size))
         self._table.add(step.key, step.size)
 
-    def used(self, step: Step, size: int) -> None:
+    def used(self, step: TraceStep, size: int) -> None:
         """Touch it or bring it in."""
         if not self._table.fits(size):
             self.faults += 1
@@ -76,8 +76,8 @@ class PolicyPaged(Paged):
         self.faults += not hot
         self._write(self._table.ensure_resident(step.key, size))
 
-    def ended(self, step: Step) -> None:
-        """Forget it."""
+    def ended(self, step: TraceStep) -> None:
+        """Remove it."""
         if self._table.is_resident(step.key) or self._table.is_dirty(step.key):
             self._table.remove(step.key)
 
@@ -90,33 +90,33 @@ class PolicyPaged(Paged):
 
 
 class FarthestPaged(Paged):
-    """Knows the whole trace: who is used again last, or never, goes first."""
+    """Knows the whole trace: the object whose next use is last, or never, goes first."""
 
-    def __init__(self, steps: Sequence[Step], hot: int) -> None:
+    def __init__(self, steps: Sequence[TraceStep], hot: int) -> None:
         self._room = max(1, hot // PAGE)
         self._next = _next_uses(steps)
         self._at = 0  # steps so far
         self._pages: dict[int, int] = {}
         self._dirty: set[int] = set()
-        self._queue: list[tuple[float, int]] = []  # minus the next use, and who; old entries stay
+        self._queue: list[tuple[float, int]] = []  # negated next use, object; some stale
         self._when: dict[int, float] = {}
 
-    def stored(self, step: Step) -> None:
-        """It comes in dirty."""
+    def stored(self, step: TraceStep) -> None:
+        """Add it as dirty."""
         self._dirty.add(step.key)
         self._enter(step.key, step.size)
         self._at += 1
 
-    def used(self, step: Step, size: int) -> None:
-        """Its next use is another now."""
+    def used(self, step: TraceStep, size: int) -> None:
+        """Update its next use."""
         hot = step.key in self._pages
         self.hits += hot
         self.faults += not hot
         self._enter(step.key, size)
         self._at += 1
 
-    def ended(self, step: Step) -> None:
-        """Its pages are free."""
+    def ended(self, step: TraceStep) -> None:
+        """Free its pages."""
         self._room += self._pages.pop(step.key, 0)
         self._dirty.discard(step.key)
         self._when.pop(step.key, None)
@@ -134,7 +134,7 @@ class FarthestPaged(Paged):
     def _evict(self) -> None:
         use, key = heapq.heappop(self._queue)
         if key not in self._pages or self._when[key] != -use:
-            return  # an old entry
+            return  # a stale entry
         self._room += self._pages.pop(key)
         self.evictions += 1
         if key in self._dirty:
@@ -142,13 +142,13 @@ class FarthestPaged(Paged):
             self.writes += 1
 
 
-def paged(strategy: str, steps: Sequence[Step], hot: int) -> Paged:
-    """Return what decides who is hot."""
+def paged(strategy: str, steps: Sequence[TraceStep], hot: int) -> Paged:
+    """Return the pager for this policy."""
     return FarthestPaged(steps, hot) if strategy == FARTHEST else PolicyPaged(strategy, hot)
 
 
-def replay_paging(paging: Paged, steps: Sequence[Step], points: int) -> list[float]:
-    """Replay a trace; return the hit rate of each of so many equal parts."""
+def replay_paging(paging: Paged, steps: Sequence[TraceStep], points: int) -> list[float]:
+    """Replay a trace; return the hit rate of each of ``points`` equal parts."""
     sizes: dict[int, int] = {}
     rates, every = [], max(1, len(steps) // points)
     hits = faults = 0
@@ -167,8 +167,8 @@ def replay_paging(paging: Paged, steps: Sequence[Step], points: int) -> list[flo
     return rates
 
 
-def _next_uses(steps: Sequence[Step]) -> list[float]:
-    """Return for each step when its object is used next: the number of a step, or never."""
+def _next_uses(steps: Sequence[TraceStep]) -> list[float]:
+    """Return for each step when its object is used next: a step number, or never."""
     found = [math.inf] * len(steps)
     seen: dict[int, int] = {}
     for number in range(len(steps) - 1, -1, -1):
@@ -181,16 +181,16 @@ def _next_uses(steps: Sequence[Step]) -> list[float]:
 
 @dataclass(frozen=True)
 class Reckoned:
-    """A cycle as a policy is told of it."""
+    """A cycle as reported to a policy."""
 
     freed_bytes: int
     duration: float
 
 
 class GCReplay:
-    """A space that follows a trace and collects when a bandit says so.
+    """A space that follows a trace and collects when a bandit decides to.
 
-    A bandit with one arm is that arm, and keeps its decisions and rewards in the same way.
+    A bandit with a single arm is that policy; its decisions and rewards are logged in the same way.
     """
 
     def __init__(self, bandit: BanditGCPolicy, capacity: int) -> None:
@@ -205,12 +205,12 @@ class GCReplay:
         self._ids: dict[int, str] = {}
         self._sizes: dict[int, int] = {}
         self._garbage = 0
-        self.floating: list[float] = []  # bytes of garbage, each time somebody asked
+        self.floating: list[float] = []  # bytes of garbage at each decision
         self.peak = self.freed = self.under_pressure = 0
-        self.pauses: list[float] = []  # as reckoned
+        self.pauses: list[float] = []  # as modelled
         self.measured: list[float] = []
 
-    def play(self, steps: Sequence[Step]) -> None:
+    def play(self, steps: Sequence[TraceStep]) -> None:
         """Replay a trace to its end."""
         with self.space:
             for number, step in enumerate(steps, 1):
@@ -221,7 +221,7 @@ class GCReplay:
                     if self.bandit.should_trigger(self.space, "tick"):
                         self._collect()
 
-    def _follow(self, step: Step) -> None:
+    def _follow(self, step: TraceStep) -> None:
         if step.verb == STORED:
             size = MemorySpace.block_size(step.size + 64)
             if self.space.stats()["heap_free"] < 2 * size:

@@ -1,13 +1,15 @@
-"""Access traces: who was stored, used and given up, when, and how big; recorded once, in a file.
+"""Access traces: which objects were stored, used and dropped, when, and their sizes.
 
-``TraceRecorder`` listens to any ``MemoryManager``, so that your own runs can be replayed as well:
+``TraceRecorder`` listens to any ``MemoryManager``, so your own runs can be replayed too.
+
+Example::
 
     with TraceRecorder(space.events) as recorder:
         ...
     write_trace(path, recorder.steps, {"what": "my agent, one day"})
 
-The file is gzipped JSON Lines: a head that says what it is of, then a step a line:
-``[seconds, "s" | "u" | "e", number of the object, bytes]``: stored, used, ended.
+The file is gzipped JSON Lines: a header that describes the trace, then one step per line:
+``[seconds, "s" | "u" | "e", number of the object, bytes]``, for stored, used, ended.
 """
 
 from __future__ import annotations
@@ -40,8 +42,8 @@ _VERBS: Mapping[str, Verb] = {
 }
 
 
-class Step(NamedTuple):
-    """Something that happened to an object; ``size`` is told when it is stored."""
+class TraceStep(NamedTuple):
+    """An event of one object; ``size`` is set when it is stored."""
 
     at: float
     verb: Verb
@@ -55,13 +57,13 @@ class _Head(msgspec.Struct):
 
 
 class TraceRecorder(ClosingNow):
-    """Takes down what happens in a space, from now until it is closed.
+    """Records the events of a space until closed.
 
-    What was stored before is not known, and neither are its uses.
+    Objects stored earlier are unknown, and so are their uses.
     """
 
     def __init__(self, events: EventStream) -> None:
-        self.steps: list[Step] = []
+        self.steps: list[TraceStep] = []
         self._keys: dict[str, int] = {}
         self._start: float | None = None
         self._stop = events.subscribe(self._hear)
@@ -83,30 +85,30 @@ class TraceRecorder(ClosingNow):
         if self._start is None:
             self._start = event.at
         at = round(event.at - self._start, 6)
-        self.steps.append(Step(at, verb, key, event.data["size"] if verb is STORED else 0))
+        self.steps.append(TraceStep(at, verb, key, event.data["size"] if verb is STORED else 0))
 
 
-def write_trace(path: Path, steps: Sequence[Step], about: Mapping[str, Any]) -> None:
-    """Write a trace; the file is the old or the new one, never half of it."""
+def write_trace(path: Path, steps: Sequence[TraceStep], about: Mapping[str, Any]) -> None:
+    """Write a trace atomically: the file is the old or the new one, never a part."""
     lines = [_Head(FORM, dict(about)), *steps]
     write_atomic(path, gzip.compress(msgspec.json.Encoder().encode_lines(lines), mtime=0))
 
 
-def read_trace(path: Path) -> tuple[list[Step], dict[str, Any]]:
-    """Return the steps of a trace, and what it is of. A malformed line is said with its number."""
+def read_trace(path: Path) -> tuple[list[TraceStep], dict[str, Any]]:
+    """Return the steps of a trace and its header; an error names the malformed line."""
     first, *lines = unpacked(path).splitlines() or [b""]
     try:
         head = msgspec.json.decode(first, type=_Head)
     except msgspec.MsgspecError as error:
         raise CorruptData(f"{path} is no access trace: {error}") from error
     if head.form != FORM:
-        raise CorruptData(f"{path} is no access trace of a form that is known: {head.form!r}")
+        raise CorruptData(f"{path} is no access trace in a known format: {head.form!r}")
     return list(_checked(path, lines)), head.about
 
 
-def _checked(path: Path, lines: Sequence[bytes]) -> Iterator[Step]:
-    """Yield steps that can have happened: in order, to objects that are there."""
-    decode = msgspec.json.Decoder(Step).decode
+def _checked(path: Path, lines: Sequence[bytes]) -> Iterator[TraceStep]:
+    """Yield steps that are possible: in order, on objects that exist."""
+    decode = msgspec.json.Decoder(TraceStep).decode
     living: set[int] = set()
     last = float("-inf")
     for number, line in enumerate(lines, 2):
@@ -124,8 +126,8 @@ def _checked(path: Path, lines: Sequence[bytes]) -> Iterator[Step]:
         yield step
 
 
-def peak_bytes(steps: Sequence[Step]) -> int:
-    """Return the most bytes that were there at once."""
+def peak_bytes(steps: Sequence[TraceStep]) -> int:
+    """Return the peak of bytes held at once."""
     sizes: dict[int, int] = {}
     now = peak = 0
     for step in steps:

@@ -1,1 +1,1 @@
-"""How good what is kept, found and derived is, on data with known answers."""
+"""Quality of what is stored, found and derived, on data with known answers."""

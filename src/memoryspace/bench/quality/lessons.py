@@ -1,9 +1,9 @@
-"""Whether telling the uses of lessons pays, and what deriving them costs.
+"""The value of reporting lesson uses, and the cost of deriving lessons.
 
-The simulation knows what each lesson is worth: how often it helps. It counts the successes lost
-against always taking the best lesson (regret), and what pruning keeps. The speed is in milliseconds
-of CPU for deriving from one more run, without a model, as more lessons are known.
-``memoryspace bench tasks`` measures whether the right lessons are handed over.
+The simulation knows how often each lesson helps. It counts the successes lost against always taking
+the best lesson (regret), and what pruning leaves. The cost is in milliseconds of CPU for deriving
+from one more run, without a model, as the number of known lessons grows. ``memoryspace bench
+tasks`` measures whether the right lessons are returned.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from ..harness.options import Flags, option
 AGENT = "agent"
 TASKS, CHOICES = 10, 3  # of the simulation: kinds of tasks, and lessons for each
 SEEDS = range(5)
-REPEATED = 9  # runs of which the median time is told
-KNOWN = (0, 20, 200)  # lessons that are there already
+REPEATED = 9  # runs whose median time is reported
+KNOWN = (0, 20, 200)  # lessons that exist already
 
 
 # -- the simulation --------------------------------------------------------------------------------
@@ -39,8 +39,8 @@ KNOWN = (0, 20, 200)  # lessons that are there already
 Counts = tuple[int, int, int, int]
 
 
-class Told:
-    """A deriver whose lessons are what it is told."""
+class GivenLessons:
+    """A deriver that returns given lessons."""
 
     name, kinds, is_quick = "told lessons", ("experience",), True
 
@@ -50,20 +50,20 @@ class Told:
 
 
 def _lesson(memory: MemoryItem) -> Draft:
-    origin = Origin(Told.name, (memory.id,))
+    origin = Origin(GivenLessons.name, (memory.id,))
     return Draft(value=memory.text, text=memory.text, kind="experience", origin=origin)
 
 
 async def regrets(runs: int, seed: int, *, is_told: bool) -> tuple[list[float], Counts]:
     """Return the successes lost after each run, and what pruning leaves in the end.
 
-    Lessons' uses are told, or are not.
+    Uses of lessons are either reported or not.
     """
     rng = random.Random(seed)
     worth = {(task, n): rng.random() for task in range(TASKS) for n in range(CHOICES)}
     store, settings = MemoryStore(), ServiceSettings(embedder=None)
     lost, curve = 0.0, []
-    async with StoredMemoryService(store, derivers=[Told()], settings=settings) as service:
+    async with StoredMemoryService(store, derivers=[GivenLessons()], settings=settings) as service:
         texts = {
             f"For a task like: job{task} plan{task} goal{task}\nDo: way{n}": (task, n)
             for task, n in worth
@@ -85,7 +85,7 @@ async def regrets(runs: int, seed: int, *, is_told: bool) -> tuple[list[float], 
 
 
 def counted(worth: Mapping[tuple[int, int], float], kept: Sequence[tuple[int, int]]) -> Counts:
-    """Return how many lessons there are that help mostly, and that do not, and are left of each."""
+    """Return how many helpful and unhelpful lessons there were, and how many of each are left."""
     good = [each for each in worth if worth[each] >= 0.5]
     left = sum(each in kept for each in good)
     return len(good), left, len(worth) - len(good), len(kept) - left
@@ -95,14 +95,14 @@ def counted(worth: Mapping[tuple[int, int], float], kept: Sequence[tuple[int, in
 
 
 class Timed(TaskDeriver):
-    """A deriver that notes the seconds of CPU of each job."""
+    """A deriver that records the CPU seconds of each job."""
 
     def __init__(self) -> None:
         super().__init__()
         self.seconds: list[float] = []
 
     async def derive(self, job: Job, known: Known) -> list[Decision]:
-        """Derive, and note how long that took."""
+        """Derive, and record how long it took."""
         began = time.process_time()
         decisions = await super().derive(job, known)
         self.seconds.append(time.process_time() - began)
@@ -110,7 +110,7 @@ class Timed(TaskDeriver):
 
 
 def attempt(rng: random.Random, words: Sequence[str], messages: int) -> list[dict[str, Any]]:
-    """Return a run of so many messages about its own words; every fifth call fails."""
+    """Return a run of this many messages with its own words; every fifth call fails."""
 
     def some(count: int) -> str:
         return " ".join(rng.choices(words, k=count))
@@ -127,7 +127,7 @@ def attempt(rng: random.Random, words: Sequence[str], messages: int) -> list[dic
 
 
 async def cost(known: int, messages: int) -> tuple[float, int]:
-    """Return the milliseconds of CPU of deriving beside so many lessons, and how many there are."""
+    """Return the CPU milliseconds of deriving among this many lessons, and how many there are."""
     rng, timed = random.Random(1), Timed()
     settings = ServiceSettings(embedder=None)
     async with StoredMemoryService(MemoryStore(), derivers=[timed], settings=settings) as service:
@@ -149,14 +149,14 @@ async def cost(known: int, messages: int) -> tuple[float, int]:
 
 @dataclass(frozen=True)
 class LessonsOptions(Flags):
-    """How long the simulation is, and how long a run to derive from."""
+    """The length of the simulation, and of a run to derive from."""
 
-    runs: int = option(200, "of the simulation", quick=40)
-    messages: int = option(200, "of a run that is derived from", quick=30)
+    runs: int = option(200, "runs of the simulation", quick=40)
+    messages: int = option(200, "messages of a run to derive from", quick=30)
 
 
 def measure(options: LessonsOptions, run: Run) -> Raw:
-    """Simulate the use of lessons; then derive beside more and more of them."""
+    """Simulate the use of lessons, then derive among more and more of them."""
     run.say("simulation")
     found = {
         name: [asyncio.run(regrets(options.runs, seed, is_told=is_told)) for seed in SEEDS]
@@ -205,7 +205,7 @@ def _mean_at(curves: Sequence[Sequence[float]], runs: int) -> float:
 
 
 def charts(raw: Mapping[str, Any]) -> list[Chart]:
-    """Return the regret over runs, each seed faintly."""
+    """Return the regret over runs, each seed as a faint line."""
     curves: Mapping[str, Sequence[Sequence[float]]] = raw["curves"]
     series = {
         f"{name} #{number}": each

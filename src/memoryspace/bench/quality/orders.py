@@ -1,8 +1,8 @@
-"""How much of ordinary talk is taken for orders to a model, and held back for nothing.
+"""False positives of the injection filter: ordinary talk mistaken for orders to a model.
 
-Reads every conversation, article and question of a folder, each text as what its role says it is
-(the instructions of a system prompt and the output of a tool are not talk, and are left out), and
-says every text that is held back, with the rule that did it.
+Reads every conversation, article and question of a folder, each text in its role. System prompts
+and tool output are not talk and are left out. Every quarantined text is reported, with the rule
+that matched.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NOT_TALK = ("system", "tool")
 
 
 def texts_in(data: Any, role: str | None = None) -> Iterator[tuple[str | None, str]]:
-    """Yield every text in a row of any schema, with the role that says it where there is one."""
+    """Yield every text in a row of any schema, with its role if it has one."""
     if isinstance(data, str):
         yield role, data
     elif isinstance(data, list):
@@ -36,7 +36,7 @@ def texts_in(data: Any, role: str | None = None) -> Iterator[tuple[str | None, s
 
 
 def held_back(path: Path, say: Callable[[str], None]) -> Raw:
-    """Return how many texts there are, how many are held back, and the seconds it took."""
+    """Return how many texts there are, how many are quarantined, and the seconds taken."""
     texts = held = 0
     began = CPU()
     for line in unpacked(path).splitlines():
@@ -52,18 +52,18 @@ def held_back(path: Path, say: Callable[[str], None]) -> Raw:
 
 @dataclass(frozen=True)
 class OrdersOptions(Flags):
-    """Nothing to choose."""
+    """No options."""
 
 
 def measure(options: OrdersOptions, run: Run) -> Raw:
-    """Count what is held back, file by file."""
+    """Count quarantined texts, file by file."""
     if run.data_path is None:
         raise CannotRun("what is held back is counted in talk: pass --data-path FOLDER")
     return {"rows": [held_back(path, run.say) for path in sorted(run.data_path.glob("*.jsonl*"))]}
 
 
 def tables(raw: Mapping[str, Any]) -> list[Grid]:
-    """Return what is held back, file by file."""
+    """Return what is quarantined, file by file."""
     rows = tuple(
         (row["file"], f"{row['texts']:,}", str(row["held_back"]), f"{row['seconds']:.1f} s")
         for row in raw["rows"]

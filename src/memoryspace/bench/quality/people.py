@@ -1,4 +1,4 @@
-"""People of a personal set: what they said, told to a service, and what answers a question."""
+"""People of a personal data set: their messages added to a service, and answers judged."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Person: TypeAlias = Mapping[str, Any]
 
 
 def read_people(path: Path) -> Iterator[Person]:
-    """Yield the people of a file of JSON lines, packed or plain."""
+    """Yield the people of a JSON Lines file, packed or plain."""
     yield from (json.loads(line) for line in unpacked(path).splitlines() if line.strip())
 
 
 async def filled(person: Person, embedder: Embedder | None) -> Recall:
-    """Tell a service all that a person said; return the index it searches."""
+    """Add all messages of a person to a service; return the index it searches."""
     service = PersonalMemoryService(settings=ServiceSettings(embedder=embedder))
     async with service:
         for session in person["sessions"]:
@@ -44,13 +44,13 @@ def _message(start: str, at: int, turn: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_right(question: Mapping[str, Any], turn: str, text: str) -> bool:
-    """Tell whether a turn answers a question: it says so, says nothing wrong, and still holds."""
+    """Return whether a turn answers a question: it is right, not wrong, and still valid."""
     is_old = turn in question["stale_turns"] and turn not in question["gold_turns"]
     return has(text, question["answer"]) and not has(text, question["wrong"]) and not is_old
 
 
 def has(text: str, strings: Sequence[str]) -> bool:
-    """Tell whether a text has one of some strings, from where a word begins."""
+    """Return whether a text contains one of some strings, starting at a word boundary."""
     return any(_pattern(each).search(text.lower()) for each in strings)
 
 

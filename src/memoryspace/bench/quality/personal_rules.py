@@ -1,11 +1,10 @@
-"""Which rules of personal memory earn their keep: what each yields, and what it is worth.
+"""The yield and the value of each rule of personal memory.
 
-A rule is a row that reads an exact value, or a matter of life. Its yield is how often it fires on
-what users say in the personal set, in MemoryBank and in LoCoMo. What it is worth is told by leaving
-it out: how many facts that hold are lost from the personal set (``found``), how many that do not
-hold are gained (``wrong``). A rule that yields nothing anywhere and is worth nothing should go.
-A quick run leaves the second part out. The numbers are of the half for development: a rule may be
-worth more to people who are not in it.
+A rule is a row that reads an exact value, or a life event. Its yield is how often it fires on user
+messages of the personal set, MemoryBank and LoCoMo. Its value is found by leaving it out: how many
+valid facts of the personal set are lost (``found``), and how many invalid ones are gained
+(``wrong``). A rule without yield or value should go. A quick run skips the second part. The numbers
+come from the development half; a rule may be worth more to other people.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ CLAUSES = {"en": english_clauses, "zh": chinese_clauses}
 
 
 class Counting:
-    """A pattern that counts how often it matches."""
+    """A pattern that counts its matches."""
 
     def __init__(self, pattern: re.Pattern[str]) -> None:
         self.pattern, self.hits, self.groupindex = pattern, 0, pattern.groupindex
@@ -49,7 +48,7 @@ class Counting:
 
 
 def said(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield what users say, with the name of the set."""
+    """Yield user messages, with the name of their set."""
     for person in _lines(folder / "personal_dev.jsonl"):
         for session in person["sessions"]:
             yield from (("personal", t["text"]) for t in session["turns"] if t["role"] == "user")
@@ -106,7 +105,7 @@ def _memory(text: str) -> MemoryItem:
 
 
 async def believed(person: dict[str, Any]) -> list[str]:
-    """Return the texts of the facts that hold in the end."""
+    """Return the texts of the facts that hold at the end."""
     async with PersonalMemoryService(settings=ServiceSettings(embedder=None)) as service:
         for session in person["sessions"]:
             start = datetime.fromisoformat(session["time"])
@@ -120,7 +119,7 @@ async def believed(person: dict[str, Any]) -> list[str]:
 
 
 def score(people: Sequence[dict[str, Any]]) -> tuple[int, int, int]:
-    """Return how many facts are wanted, how many are found, and how many are wrong."""
+    """Return how many facts are expected, found, and wrong."""
     wanted = found = wrong = 0
     for person in people:
         facts = asyncio.run(believed(person))
@@ -137,7 +136,7 @@ def score(people: Sequence[dict[str, Any]]) -> tuple[int, int, int]:
 
 
 def _has(text: str, words: Sequence[str]) -> bool:
-    """Tell whether a text has one of these, each from where a word begins."""
+    """Return whether a text contains one of these, starting at a word boundary."""
     return any(
         re.search(("(?<![a-z0-9])" if word[0].isascii() else "") + re.escape(word), text.lower())
         for word in words
@@ -145,7 +144,7 @@ def _has(text: str, words: Sequence[str]) -> bool:
 
 
 def worth(people: Sequence[dict[str, Any]]) -> Iterator[tuple[str, int, int]]:
-    """Yield what changes when a rule is left out."""
+    """Yield what changes when each rule is left out."""
     for language in LANGUAGES:
         mine = [person for person in people if person["lang"] in (language, "mixed")]
         own = score(mine)
@@ -165,11 +164,11 @@ SETS = ("personal", "memorybank", "locomo")
 
 @dataclass(frozen=True)
 class RulesOptions(Flags):
-    """Nothing to choose."""
+    """No options."""
 
 
 def measure(options: RulesOptions, run: Run) -> Raw:
-    """Count what each rule yields; then leave each out in turn."""
+    """Count what each rule yields, then leave out each in turn."""
     if run.data_path is None:
         raise CannotRun("rules are counted in conversations: pass --data-path FOLDER")
     run.say("yields")

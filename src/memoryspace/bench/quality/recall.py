@@ -1,7 +1,7 @@
 """Recall on every board, with words alone and with each embedder.
 
-The data are development halves, and the weights were chosen on them (``tools/tune_recall.py``).
-Raw ranks go to ``recall-ranks/`` beside the figures.
+The data are development halves, and the weights were chosen on them (``tools/tune_recall.py``). Raw
+ranks go to ``recall-ranks/`` beside the figures.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..harness.experiment import CannotRun
 from ..harness.options import Flags, option
 
 EMBEDDERS = ("none", "static", "minilm", "e5")
-CHINESE = {"zh"}  # of the embedders here only e5 reads Chinese
+CHINESE = {"zh"}  # only e5 of these embedders reads Chinese
 
 
 @dataclass(frozen=True)
@@ -27,15 +27,13 @@ class RecallOptions(Flags):
     """Which boards and embedders."""
 
     boards: tuple[str, ...] = option(tuple(BOARDS), "data sets", choices=tuple(BOARDS))
-    embedders: tuple[str, ...] = option(
-        EMBEDDERS, "who makes vectors", choices=EMBEDDERS, quick=("none",)
-    )
-    cache: Path | None = option(None, "keeps vectors for the next time", private=True)  # noqa: RUF009  # it is a field
+    embedders: tuple[str, ...] = option(EMBEDDERS, "embedders", choices=EMBEDDERS, quick=("none",))
+    cache: Path | None = option(None, "folder that caches vectors", private=True)  # noqa: RUF009  # it is a field
     ranks: Path | None = option(None, "a folder for raw ranks", private=True)  # noqa: RUF009  # it is a field
 
 
 def measure(options: RecallOptions, run_: Run) -> Raw:
-    """Run every board with every embedder that reads it; other runs are kept."""
+    """Run every board with every embedder that supports it; keep the results of other runs."""
     if run_.data_path is None:
         raise CannotRun("recall is measured on public data: pass --data-path FOLDER")
     found = {_kind(each): each for each in run_.before.get("runs", ())}

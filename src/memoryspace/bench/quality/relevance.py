@@ -1,11 +1,11 @@
-"""How far the relevance of a hit is to be trusted, and the weights that make it.
+"""Calibration of the relevance score of hits, and the fit of its weights.
 
-A question counts as answered if its first hit is right. Without an answer are: questions of
-personal memory on what was never said, and questions of LoCoMo and BEAM put to a person's memory
-or to another conversation. What is shown was fitted with a sixth of all memories left out in
-turn: how often an answerable question stands above another (AUC), how many questions without an
-answer are above the score that keeps nine of ten right first hits (false recall), and how often
-hits of each score are right. ``--write`` writes the fitted weights into the package.
+A question counts as answered if its first hit is right. Questions without an answer are those of
+personal memory on things never said, and questions of LoCoMo and BEAM put to a person's memory or
+to another conversation. All figures come from six-fold cross-validation over memories: how often an
+answerable question scores above another (AUC), how many questions without an answer score above the
+threshold that keeps nine of ten right first hits (false recall), and how often hits of each score
+are right. ``--write`` writes the fitted weights into the package.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ SEARCHED = AllOf(
     )
 )
 FOLDS, OWN, FOREIGN = 6, 80, 60
-UNRELATED = 5  # prompts put to each person's memory: some 500 in all
+UNRELATED = 5  # prompts put to each person's memory: about 500 in all
 
 
 class Tried(NamedTuple):
-    """A question put to a memory: whether it has an answer there, and what its first hit is."""
+    """A question put to a memory: whether it has an answer there, and its first hit."""
 
     sort: str
     board: str
@@ -65,19 +65,19 @@ class Tried(NamedTuple):
 
 @dataclass(frozen=True)
 class RelevanceOptions(Flags):
-    """Who makes vectors, and whether the weights are kept."""
+    """The embedders, and whether to write the weights."""
 
     embedder: str = option(
-        "best", "who makes vectors", choices=("best", "none", "static", "minilm", "e5"),
+        "best", "the embedder", choices=("best", "none", "static", "minilm", "e5"),
         quick="none",
     )  # fmt: skip
-    cache: Path | None = option(None, "a folder to keep vectors in", private=True)  # noqa: RUF009  # it is a field
+    cache: Path | None = option(None, "folder that caches vectors", private=True)  # noqa: RUF009  # it is a field
     people: Path = option(PEOPLE, "more people, beside personal_dev.jsonl", private=True)  # noqa: RUF009  # it is a field
     write: bool = option(False, "write the fitted weights into the package")
 
 
 def measure(options: RelevanceOptions, run: Run) -> Raw:
-    """Fit with a sixth left out in turn; say how far it holds."""
+    """Fit in six folds; report how well the score holds on the part left out."""
     if run.data_path is None:
         raise CannotRun("relevance is measured on public data: pass --data-path FOLDER")
     embedder = embedder_of(options.embedder, options.cache)
@@ -160,7 +160,7 @@ def _first(
 
 
 def _left_out(some: Sequence[Tried], names: Sequence[str]) -> NDArray[np.float64]:
-    """Return the chance of each, fitted without the sixth of the memories that it is of."""
+    """Return the probability of each, fitted without the fold of its memory."""
     folds = {name: at % FOLDS for at, name in enumerate(sorted({each.memory for each in some}))}
     chances = np.zeros(len(some))
     for fold in range(FOLDS):
@@ -217,7 +217,7 @@ def _reliability(
 
 
 def tables(raw: Mapping[str, Any]) -> list[Grid]:
-    """Return how far relevance holds on each board, and how often hits of each score are right."""
+    """Return how well relevance holds on each board, and how often hits of each score are right."""
     least = relevance.RELEVANT
     head = ("ranking", "board", "n", "AUC", "false recall",
             f"right, from {least} on", f"without an answer, from {least} on")  # fmt: skip

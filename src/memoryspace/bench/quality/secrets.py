@@ -1,8 +1,8 @@
-"""How many messages with secrets are marked, and how many without.
+"""Secret detection: how many messages with secrets are marked, and how many without.
 
 In files with personal questions (``personal*.jsonl``) the ``wrong`` strings of the category
-``sensitive`` are the secrets; in all other conversations of the folder there should be none. Every
-message that was missed or marked for nothing is said, with what was taken for a secret.
+``sensitive`` are the secrets; all other conversations of the folder should have none. Every missed
+or wrongly marked message is reported, with the text that was taken for a secret.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ COUNTED = ("messages", "secret", "marked", "legible", "false")
 
 
 def texts_in(row: dict[str, Any]) -> Iterator[str]:
-    """Yield what was said in one conversation, in whichever of the schemas it is."""
+    """Yield the messages of one conversation, in any of the schemas."""
     sessions = row.get("sessions", [row])
     turns = [turn for session in sessions for turn in session.get("turns", ())]
     turns += [turn for day in row.get("days", ()) for turn in day["turns"]]
@@ -41,7 +41,7 @@ def secrets_of(row: dict[str, Any]) -> list[str]:
 
 
 def counted(path: Path, say: Callable[[str], None]) -> Counter[str]:
-    """Return how many messages there are, and how many of them are what ``COUNTED`` names."""
+    """Return how many messages there are, and how many fall under each name of ``COUNTED``."""
     counts: Counter[str] = Counter()
     for line in unpacked(path).splitlines():
         row = json.loads(line)
@@ -63,11 +63,11 @@ def counted(path: Path, say: Callable[[str], None]) -> Counter[str]:
 
 @dataclass(frozen=True)
 class SecretsOptions(Flags):
-    """Nothing to choose."""
+    """No options."""
 
 
 def measure(options: SecretsOptions, run: Run) -> Raw:
-    """Count marks, file by file."""
+    """Count marked messages, file by file."""
     if run.data_path is None:
         raise CannotRun("secrets are counted in conversations: pass --data-path FOLDER")
     paths = sorted(run.data_path.glob("*.jsonl*"))

@@ -1,11 +1,11 @@
-"""Recall through a memory service beside ``Recall`` itself: the same questions, the same ranking?
+"""Recall through a memory service, compared with ``Recall`` itself: is the ranking the same?
 
-Each corpus is remembered by a user of one service, session by session, and every question is asked
-with ``service.search`` as shipped; nothing is random. Counted is on how many questions the first
-ten are those of a ``Recall`` that holds the same corpus, in the same order, and how good each of
-the two is. A service dates what it remembers and puts it in a session: items without either get
-both, in the recall too, and what the board's own entries come to stands beside it. If anything is
-held back as suspicious, that is told, and the comparison is made with ``quarantine=False``.
+Each corpus belongs to one user of one service and is added session by session. Every question goes
+through ``service.search`` as shipped; nothing is random. The figures count on how many questions
+the first ten hits equal those of a ``Recall`` with the same corpus, in the same order, and score
+both. A service needs a date and a session for every item: items that lack them get both, in the
+recall too, and the board's own figures are shown beside. If items are quarantined as suspicious,
+that is reported, and the comparison uses ``quarantine=False``.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ from ..harness.options import Flags, option
 from ..memories.backends import place_of
 from ..speed import servers
 
-FIRST = 10  # places that are compared
-UNDATED = 1.7e9  # when things were said of which that is not known
-NAMED = 20  # questions that differ, in the report
-SHOWN = ("any@1", "any@10", "all@10", "fraction@10", "MRR")  # of the metrics, in the table
+FIRST = 10  # ranks that are compared
+UNDATED = 1.7e9  # the time of items without a known time
+NAMED = 20  # differing questions listed in the report
+SHOWN = ("any@1", "any@10", "all@10", "fraction@10", "MRR")  # columns of the table
 
 BY_NAME = {board.name: board for boards in BOARDS.values() for board in boards}
 BACKENDS = ("memory", "sqlite", "redis", "postgres-server")
-ENGLISH_ONLY = {"static", "minilm"}  # of no use on a Chinese board
+ENGLISH_ONLY = {"static", "minilm"}  # pointless on a Chinese board
 
 
 # -- one corpus ------------------------------------------------------------------------------------
 
 
 async def remember(service: StoredMemoryService, user: str, items: Iterable[Item]) -> None:
-    """Add items in their order; all of them are new and keep their ids, else it is an error."""
+    """Add items in order; raise unless all are new and keep their ids."""
     for session, together in groupby(items, lambda item: item.session):
         said = list(map(message_of, together))
         added = await service.add_memory(user, said, session)
@@ -63,7 +63,7 @@ async def remember(service: StoredMemoryService, user: str, items: Iterable[Item
 
 
 def message_of(item: Item) -> dict[str, Any]:
-    """Return an item as the message that makes the same entry of it as a board does."""
+    """Return an item as a message that yields the same entry as on a board."""
     parts = {"role": item.role, "name": item.speaker, "timestamp": item.time}
     said: dict[str, Any] = {name: part for name, part in parts.items() if part is not None}
     if item.title is not None:
@@ -72,9 +72,9 @@ def message_of(item: Item) -> dict[str, Any]:
 
 
 def as_held(corpus: Corpus) -> Corpus:
-    """Return a corpus as a service can hold it: everything has a time and stands in a session.
+    """Return a corpus as a service can hold it: every item has a time and a session.
 
-    Each in one of its own: in one together, things that have nothing in common were neighbours.
+    Items without a session get one each: in a shared one, unrelated items would be neighbours.
     """
     items = (
         replace(
@@ -90,7 +90,7 @@ def as_held(corpus: Corpus) -> Corpus:
 async def ask_service(
     service: StoredMemoryService, user: str, corpus: Corpus, question: Question
 ) -> list[str]:
-    """Return the ids that a service finds, or the sessions in the order of their best."""
+    """Return the ids that a service finds, or their sessions in order of the best hit."""
     are_sessions = corpus.gold == "session"
     hits = await service.search(
         user,
@@ -104,7 +104,7 @@ async def ask_service(
 
 
 def ask_recall(recall: Recall, corpus: Corpus, question: Question) -> list[str]:
-    """Return what a recall finds by itself, as the boards do it."""
+    """Return what a recall finds by itself, as on the boards."""
     now = asked_at(question, corpus)
     if corpus.gold == "session":
         return [hit.session for hit in recall.sessions(question.text, DEPTH, now=now)]
@@ -114,7 +114,7 @@ def ask_recall(recall: Recall, corpus: Corpus, question: Question) -> list[str]:
 async def answers_of(
     service: StoredMemoryService, user: str, corpus: Corpus, embedder: Embedder | None
 ) -> list[Answer]:
-    """Fill both with a corpus and put every question to both."""
+    """Add a corpus to both and put every question to both."""
     held = as_held(corpus)
     await remember(service, user, held.items)
     recalls = {"recall": filled(held, Recall(embedder=embedder))}
@@ -143,7 +143,7 @@ async def compare(
     backend: str,
     say: Callable[[str], None] = lambda line: None,
 ) -> Raw:
-    """Return how alike a service on a backend and a recall rank on all corpora of a board."""
+    """Return how similarly a service on a backend and a recall rank, over a board's corpora."""
     held_back = await suspicious(corpora)
     settings = ServiceSettings(embedder=embedder, quarantine=not held_back)
     result = Result(board, None if embedder is None else embedder.name)
@@ -166,7 +166,7 @@ async def compare(
 
 
 async def suspicious(corpora: Iterable[Corpus]) -> dict[str, int]:
-    """Return how many items a service as shipped would hold back, by the reason."""
+    """Return how many items a service as shipped would quarantine, by reason."""
     async with InMemoryMemoryService(settings=ServiceSettings(embedder=None)) as service:
         held_back = []
         for corpus in corpora:
@@ -176,7 +176,7 @@ async def suspicious(corpora: Iterable[Corpus]) -> dict[str, int]:
 
 
 def alike(result: Result) -> Raw:
-    """Return on what share of the questions both arms agree, and where they do not."""
+    """Return the share of questions on which both arms agree, and those on which they do not."""
     arms = [[each for each in result.answers if each.arm == arm] for arm in ("recall", "service")]
     pairs = list(zip(*arms, strict=True))
     differ = [one for one, other in pairs if one.ranked[:FIRST] != other.ranked[:FIRST]]
@@ -221,18 +221,18 @@ _MAKERS: dict[str, Callable[[str, ServiceSettings], StoredMemoryService]] = {
 
 @dataclass(frozen=True)
 class ServiceRecallOptions(Flags):
-    """Which boards, who makes vectors, and where memories are kept."""
+    """The boards, the embedder, and the backend."""
 
     boards: tuple[str, ...] = option(
         ("locomo", "zh"), "data sets", choices=tuple(BY_NAME), quick=("locomo",)
     )
-    embedder: str = option("none", "who makes vectors", choices=("none", "static", "minilm", "e5"))
-    backend: str = option("memory", "where memories are kept", choices=BACKENDS)
-    cache: Path | None = option(None, "keeps vectors for the next time", private=True)  # noqa: RUF009  # it is a field
+    embedder: str = option("none", "the embedder", choices=("none", "static", "minilm", "e5"))
+    backend: str = option("memory", "the backend of the service", choices=BACKENDS)
+    cache: Path | None = option(None, "folder that caches vectors", private=True)  # noqa: RUF009  # it is a field
 
 
 def measure(options: ServiceRecallOptions, run: Run) -> Raw:
-    """Compare on each board; a run takes the place of an earlier one of its kind."""
+    """Compare on each board; a run replaces an earlier one of the same kind."""
     if run.data_path is None:
         raise CannotRun("recall is measured on public data: pass --data-path FOLDER")
     runs: list[Raw] = list(run.before.get("runs", ()))
@@ -251,7 +251,7 @@ def measure(options: ServiceRecallOptions, run: Run) -> Raw:
 
 
 def kept(runs: Sequence[Raw], new: Raw) -> list[Raw]:
-    """Put a run in the place of an earlier one of its kind."""
+    """Replace an earlier run of the same kind."""
     return sorted([each for each in runs if _kind(each) != _kind(new)] + [new], key=_kind)
 
 
@@ -260,7 +260,7 @@ def _kind(run: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def tables(raw: Mapping[str, Any]) -> list[Grid]:
-    """Return how alike both are on each board, and how good."""
+    """Return how similar both are on each board, and how good."""
     head = ("data set", "embedder", "backend", "n", f"same first {FIRST}", *SHOWN, "held back")
     return [Grid("The service beside a recall", 3, head, tuple(map(_cells, raw["runs"])))]
 

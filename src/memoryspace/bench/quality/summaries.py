@@ -1,12 +1,12 @@
-"""What a summary without a model keeps of what people said, beside an earlier revision's.
+"""Facts kept by model-free summaries, compared with an earlier revision's.
 
 Each conversation of the personal set is summarised whole, to a share of its own tokens. A fact is
-kept if a string that answers a question about it, or that what holds now must have, stands in the
-summary; questions without an answer have no fact. The same is done once more with a table, a log
-and a program pasted in between, for the same room: what these cost is the loss beside it. The
-earlier revision is taken from git and asked in a process of its own, for the same conversations and
-rooms; "newest" is as much of the end of the conversation as fits. Intervals of the difference are
-drawn over people; nothing else is random.
+kept if the summary contains a string that answers a question about it, or a string that the
+currently valid fact must have; questions without an answer have no fact. This is repeated with a
+table, a log and a program pasted in and the same token limit; the loss is what they cost. The
+earlier revision is taken from git and run in its own process on the same conversations and limits.
+"newest" is as much of the end of the conversation as fits. Intervals of the difference are
+bootstrapped over people; nothing else is random.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ KINDS = ("answers", "current")
 UNANSWERED = ("abstain", "sensitive")
 CONVERSATIONS = ("as they were", "with data pasted")
 COMPARED = ("memoryspace", "before")
-ROUNDS = 1000  # of the bootstrap
+ROUNDS = 1000  # rounds of the bootstrap
 SEED = 11
 
-# What a process does whose package is an earlier revision.
+# The program of a process that runs an earlier revision.
 _CHILD = """\
 import asyncio, json, sys
 from memoryspace.context.extractive import ExtractiveSummary
@@ -66,7 +66,7 @@ Turn = tuple[str, str]  # role, text
 
 @dataclass(frozen=True)
 class Job:
-    """A conversation to be summarised: as it was, or with things pasted into it."""
+    """A conversation to summarise: unchanged, or with data pasted in."""
 
     person: str
     lang: str
@@ -141,7 +141,7 @@ def program() -> str:
 
 
 async def summaries(jobs: Sequence[Job]) -> list[str]:
-    """Return the summary of each, as this revision makes it."""
+    """Return the summaries as this revision writes them."""
     summary = ExtractiveSummary()
     return [
         await summary("", [Msg(role, text, role) for role, text in job.turns], job.room)  # type: ignore[arg-type]
@@ -150,7 +150,7 @@ async def summaries(jobs: Sequence[Job]) -> list[str]:
 
 
 def summaries_before(jobs: Sequence[Job], revision: str) -> list[str]:
-    """Return them as another revision makes them, in a process of its own."""
+    """Return the summaries of another revision, from a process of its own."""
     with TemporaryDirectory() as folder:
         archive = subprocess.run(
             ["git", "-C", str(SOURCE), "archive", revision, "src"], check=True, capture_output=True
@@ -182,7 +182,7 @@ def newest(job: Job) -> str:
 
 
 def facts_of(person: dict[str, Any]) -> list[tuple[str, list[list[str]]]]:
-    """Return what each fact is of, and the strings of which one of each list tells it."""
+    """Return the topic of each fact, and the alternative strings that show it."""
     asked = [q for q in person["questions"] if q["category"] not in UNANSWERED and q["answer"]]
     facts: list[tuple[str, list[list[str]]]] = []
     for question in asked:
@@ -195,7 +195,7 @@ def facts_of(person: dict[str, Any]) -> list[tuple[str, list[list[str]]]]:
 
 @cache
 def _pattern(string: str) -> re.Pattern[str]:
-    """A string starts where a word does, and a number is a whole number."""
+    """Return a pattern that starts at a word boundary and matches whole numbers only."""
     before = r"(?<![a-z0-9])" if re.match(r"[a-z0-9]", string) else ""
     return re.compile(before + re.escape(string) + (r"(?!\d)" if string[-1].isdigit() else ""))
 
@@ -207,7 +207,7 @@ def is_kept(fact: Sequence[Sequence[str]], text: str) -> bool:
 
 @dataclass(frozen=True)
 class Score:
-    """Of one conversation: how many facts of each kind were kept, of how many, in how much."""
+    """One conversation's score: facts kept by kind, of how many, in how many tokens."""
 
     job: Job
     kept: dict[str, int]
@@ -230,7 +230,7 @@ def share_of(scores: Sequence[Score], *kinds: str) -> float:
 
 
 def difference(ours: Sequence[Score], theirs: Sequence[Score]) -> tuple[float, float]:
-    """Return the 95 % interval of how much more of the facts are kept, drawn over people."""
+    """Return the 95 % interval of the gain in facts kept, bootstrapped over people."""
     rng = random.Random(SEED)
     pairs: dict[str, list[tuple[Score, Score]]] = {}
     for pair in zip(ours, theirs, strict=True):
@@ -258,7 +258,7 @@ HEAD = (
 
 
 def rows_of(ways: Mapping[str, Sequence[Score]]) -> list[list[str]]:
-    """Return a row for each kind of conversation, room and way."""
+    """Return a row for each kind of conversation, limit and method."""
     first = next(iter(ways.values()))
     groups = sorted(dict.fromkeys((each.job.is_pasted, each.job.share) for each in first))
     return [
@@ -269,7 +269,7 @@ def rows_of(ways: Mapping[str, Sequence[Score]]) -> list[list[str]]:
 
 
 def by_language(ways: Mapping[str, Sequence[Score]]) -> dict[str, dict[str, float]]:
-    """Return how much each way keeps of all facts, by language; the mean over rooms."""
+    """Return the share of all facts that each method keeps, by language; mean over limits."""
     langs = dict.fromkeys(each.job.lang for each in next(iter(ways.values())))
     return {
         name: {
@@ -312,14 +312,14 @@ def _row(name: str, scores: Sequence[Score], is_pasted: bool, share: int) -> lis
 
 @dataclass(frozen=True)
 class SummariesOptions(Flags):
-    """How much room, and what to compare with."""
+    """The token limits, and the revision to compare with."""
 
     before: str = option(BEFORE, "an earlier revision of a checkout, or '' for none", quick="")
     shares: tuple[int, ...] = option(SHARES, "per cent of a conversation's tokens", quick=(20,))
 
 
 def measure(options: SummariesOptions, run: Run) -> Raw:
-    """Summarise every conversation in every way."""
+    """Summarise every conversation with every method."""
     if run.data_path is None:
         raise CannotRun(f"summaries are of conversations: pass --data-path, a folder with {FILE}")
     people = people_in(run.data_path)
@@ -341,7 +341,7 @@ def measure(options: SummariesOptions, run: Run) -> Raw:
 
 
 def tables(raw: Mapping[str, Any]) -> list[Grid]:
-    """Return what each way keeps, by room and by language, and the differences."""
+    """Return what each method keeps, by limit and by language, and the differences."""
     languages = raw["languages"]
     names = list(next(iter(languages.values()), {}))
     by_lang = tuple(

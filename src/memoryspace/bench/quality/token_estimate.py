@@ -1,6 +1,6 @@
-"""How far the token estimate is from an exact count, for each file of text of a folder.
+"""The error of the token estimate against an exact count, for each text file of a folder.
 
-Reads every .txt, .xml, .csv and .jsonl below the folder, also with .gz or .xz; of JSON lines, the
+Reads every .txt, .xml, .csv and .jsonl below the folder, also with .gz or .xz; of JSON Lines, the
 strings inside.
 """
 
@@ -26,7 +26,7 @@ MIN_STRING = 20  # shorter strings of JSON lines are keys and labels rather than
 
 
 def texts_of(path: Path, limit: int) -> Iterator[str]:
-    """Yield texts of a file until so many characters are read."""
+    """Yield texts of a file, up to a number of characters."""
     opener = OPENERS.get(path.suffix, open)
     with opener(path, "rt", encoding="utf-8") as file:
         if ".jsonl" in path.suffixes:
@@ -55,7 +55,7 @@ def strings_in(value: Any) -> Iterator[str]:
 
 
 def errors_of(path: Path, limit: int, encoding: Any) -> Raw:
-    """Return how far estimates of a file are off."""
+    """Return the errors of the estimates for a file."""
     exact = estimated = quarter = characters = 0
     for text in texts_of(path, limit):
         exact += len(encoding.encode(text, disallowed_special=()))
@@ -75,7 +75,7 @@ def errors_of(path: Path, limit: int, encoding: Any) -> Raw:
 class EstimateOptions(Flags):
     """How much of a file is read."""
 
-    limit: int = option(1_000_000, "characters of a file", quick=50_000)
+    limit: int = option(1_000_000, "characters read per file", quick=50_000)
 
 
 def measure(options: EstimateOptions, run: Run) -> Raw:

@@ -1,4 +1,4 @@
-"""What a benchmark leaves: raw figures as JSON, a document, charts."""
+"""Files of a benchmark: raw figures as JSON, a document, charts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .drawing import NoPlots
 
 
 def last_run(folder: Path, name: str) -> dict[str, Any]:
-    """Return what the last run of a benchmark wrote, if there was one."""
+    """Return the saved figures of a benchmark's last run, if there was one."""
     path = folder / f"{name}.json"
     if not path.is_file():
         return {}
@@ -30,7 +30,7 @@ def last_run(folder: Path, name: str) -> dict[str, Any]:
 
 
 def document_of(benchmark: Benchmark, options: Flags, raw: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the raw figures with what they were measured with."""
+    """Return the raw figures with the environment they were measured in."""
     return {
         "benchmark": benchmark.name,
         "options": {name: _plain(value) for name, value in public(options).items()},
@@ -42,7 +42,7 @@ def document_of(benchmark: Benchmark, options: Flags, raw: Mapping[str, Any]) ->
 def save_benchmark(
     benchmark: Benchmark, document: Mapping[str, Any], folder: Path
 ) -> Iterator[Path]:
-    """Write the figures and what is made of them; yield the files."""
+    """Write the figures and everything derived from them; yield the paths."""
     text = json.dumps(document, indent=1, ensure_ascii=False) + "\n"
     yield _write(folder / f"{benchmark.name}.json", text.encode())
     yield from save_benchmark_pages(benchmark, document, folder)
@@ -51,7 +51,7 @@ def save_benchmark(
 def save_benchmark_pages(
     benchmark: Benchmark, document: Mapping[str, Any], folder: Path
 ) -> Iterator[Path]:
-    """Write the document and the charts; without matplotlib, the document."""
+    """Write the document and the charts; without matplotlib, only the document."""
     page = markdown_of(benchmark, document)
     yield _write(folder / f"{benchmark.name}.md", page.encode())
     drawn = draw_charts(benchmark.charts(document["raw"]))
@@ -60,7 +60,7 @@ def save_benchmark_pages(
 
 
 def markdown_of(benchmark: Benchmark, document: Mapping[str, Any]) -> str:
-    """Return the tables as a document that says when they were measured, and on what."""
+    """Return the tables as a document that says when and on what they were measured."""
     where = document["environment"]
     packages = ", ".join(f"{name} {found}" for name, found in where.get("packages", {}).items())
     facts = [where.get(name) for name in ("python", "cpu", "system")]

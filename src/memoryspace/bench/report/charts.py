@@ -1,4 +1,4 @@
-"""Charts of benchmarks: bars and curves, in the style and the colours of all plots."""
+"""Charts of benchmarks: bars and curves, in the style of the other plots."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _bars(
 def _curves(
     axes: Axes, chart: Chart, series: Mapping[str, Sequence[float]], colours: Mapping[str, str]
 ) -> None:
-    """Draw runs of one thing faintly, and their mean."""
+    """Draw repeated runs as faint lines, and their mean."""
     families: dict[str, list[Sequence[float]]] = {}
     for name, values in series.items():
         families.setdefault(_family(name), []).append(values)

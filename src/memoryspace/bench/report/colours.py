@@ -1,7 +1,7 @@
-"""One table of colours: a system has the same colour in every plot.
+"""The colour table: a system has the same colour in every plot.
 
-The first colours are told apart by most eyes (after Okabe and Ito) and are dark enough for white
-paper. Names that are in no table take colours in the order in which they come.
+The first colours can be told apart by most people (after Okabe and Ito) and are dark enough for
+white paper. Names that are not in the table take colours in order of appearance.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ COLOURS: Mapping[str, str] = {
 
 
 def colours_of(names: Iterable[str]) -> dict[str, str]:
-    """Return a colour for each name: its own, or the next that nobody here has."""
+    """Return a colour for each name: its own, or the next unused one."""
     asked = list(dict.fromkeys(names))
     taken = {COLOURS[name] for name in asked if name in COLOURS}
     free = [colour for colour in PALETTE if colour not in taken] or list(PALETTE)

@@ -1,4 +1,4 @@
-"""Plots of findings, as SVG and PNG. Matplotlib is loaded when the first one is drawn."""
+"""Plots of findings as SVG and PNG. Matplotlib is imported when the first one is drawn."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from .tables import number, text_of, words
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_MARKERS = "osD^vPX*<>p"  # not as many as colours, so that both rarely repeat together
+_MARKERS = "osD^vPX*<>p"  # another count than the colours, so that pairs rarely repeat
 STYLE: dict[Any, Any] = {
-    "svg.fonttype": "none",  # text stays text: small, and can be searched
+    "svg.fonttype": "none",  # text stays text: small and searchable
     "font.family": "sans-serif",
     "font.size": 9,
     "axes.spines.top": False,
@@ -31,19 +31,19 @@ STYLE: dict[Any, Any] = {
     "axes.axisbelow": True,
     "legend.frameon": False,
 }
-_BETTER = (  # which way is better, by what a figure is called
+_BETTER = (  # which direction is better, by name of the figure
     ("higher", re.compile(r"hit|@|MRR|EM$|F1$|success|per_s$|per second|found|rate$|recall")),
     ("lower", re.compile(r"_(us|ms|s|bytes|mb)$|pause|fault|write|lost|regret|error|amplif")),
 )
-_INCHES = (4.2, 3.2)  # of one panel
-_PANELS = 3  # side by side
-_ASIDE = 1.012  # lines on a logarithmic axis stand beside each other, so that whiskers are seen
+_INCHES = (4.2, 3.2)  # size of one panel
+_PANELS = 3  # panels side by side
+_ASIDE = 1.012  # offset of lines on a logarithmic axis, so that whiskers stay visible
 _TICKS = 8  # at most, one at each value
-_LONG_NUMBER = re.compile(r"(\d\.\d\d)\d+")  # of points: a hundredth cannot be seen
-_PADDING = re.compile(r"\n\s+|\s*<!--(?!\w).*?-->")  # and names of labels, twice told
-_NAMED = "named"  # an x axis with names on it
-_SLOPE = 1.7  # what a turned line of text needs of its height
-_WIDE = 1e3  # of a logarithmic axis, from which on only powers of ten are labelled
+_LONG_NUMBER = re.compile(r"(\d\.\d\d)\d+")  # of points: more digits are invisible
+_PADDING = re.compile(r"\n\s+|\s*<!--(?!\w).*?-->")  # and comments that repeat labels
+_NAMED = "named"  # an x axis with names
+_SLOPE = 1.7  # height of a rotated line of text
+_WIDE = 1e3  # span of a logarithmic axis above which only powers of ten are labelled
 _UNITS = {"capacity": "bytes", "budget": "bytes", "hot_share": "share"}  # of parameters
 _SIGNS_PER_INCH = 13  # of a title
 _POINTS = 150  # of a curve that are drawn
@@ -51,7 +51,7 @@ _POINTS = 150  # of a curve that are drawn
 
 @dataclass(frozen=True)
 class Picture:
-    """A plot in both forms."""
+    """A plot in both formats."""
 
     name: str
     title: str
@@ -62,13 +62,13 @@ class Picture:
 
 @dataclass(frozen=True)
 class NoPlots:
-    """Why there are none."""
+    """Why there are no plots."""
 
     reason: str
 
 
 def draw(found: Findings) -> list[Picture] | NoPlots:
-    """Draw every plot of the experiment that has something to show."""
+    """Draw every plot of the experiment that has data."""
     try:
         import matplotlib
     except ImportError:
@@ -103,7 +103,7 @@ def _picture(plot: Plot, groups: Sequence[Group]) -> Picture:
         _DRAWERS[shown.kind](panel, shown, chosen, colours)
         _label_axes(panel, shown, chosen)
         if position % across and plot.kind != "heat":
-            panel.set_ylabel("")  # the first of a row has it
+            panel.set_ylabel("")  # only the first of a row has it
     for position in range(len(panels), down * across):
         axes[position // across][position % across].set_visible(False)
     if legend_room:
@@ -113,12 +113,12 @@ def _picture(plot: Plot, groups: Sequence[Group]) -> Picture:
 
 
 def picture_of(name: str, title: str, figure: Any, caption: str = "") -> Picture:
-    """Return a figure in both forms."""
+    """Return a figure in both formats."""
     return Picture(name, title, _svg(figure), _png(figure), caption)
 
 
 def _panels(plot: Plot, groups: Sequence[Group]) -> list[tuple[str, Plot, list[Group]]]:
-    """Return a title, what is drawn, and its groups, for each panel."""
+    """Return the title, content and groups of each panel."""
     if plot.kind == "lines" and len({each.cell.get(plot.x) for each in groups}) == 1:
         plot = replace(plot, kind="bars", log_x=False)  # no line to draw
     if plot.beside:
@@ -134,13 +134,13 @@ def _panels(plot: Plot, groups: Sequence[Group]) -> list[tuple[str, Plot, list[G
 
 
 def entitle(figure: Any, title: str) -> None:
-    """Put a title above a figure, in as many lines as it needs."""
+    """Put a title above a figure, wrapped as needed."""
     width = int((figure.get_figwidth() - 0.4) * _SIGNS_PER_INCH)
     figure.suptitle(_safe("\n".join(textwrap.wrap(title, width))), x=0.02, ha="left")
 
 
 def part_labels(figure: Any) -> None:
-    """See to it that no two labels of an axis overlap: turn them, then leave out every other."""
+    """Prevent overlapping axis labels: rotate them, then drop every other one."""
     for turn in (True, False):
         figure.canvas.draw()
         for axes in figure.axes:
@@ -169,7 +169,7 @@ def _spread(axis: Any, turn: bool) -> None:
         for label in labels:
             label.set(rotation=40, ha="right", rotation_mode="anchor")
     elif axis.axes.get_label() == _NAMED and axis.axis_name == "x":
-        axis.set_tick_params(labelsize=6)  # no name is left out
+        axis.set_tick_params(labelsize=6)  # names are never dropped
     else:
         names = [label.get_text() for label in labels]
         kept = [name if place % 2 == 0 else "" for place, name in enumerate(names)]
@@ -177,7 +177,7 @@ def _spread(axis: Any, turn: bool) -> None:
 
 
 def caption_of(plot: Plot, groups: Sequence[Group]) -> str:
-    """Return what a reader must know: which way is better, what whiskers and diamonds are."""
+    """Return the caption: which direction is better, what whiskers and diamonds mean."""
     said = [plot.caption] if plot.caption else []
     better = str(plot.better) or next((way for way, names in _BETTER if names.search(plot.y)), "")
     if better and plot.kind != "cdf":
@@ -233,13 +233,13 @@ def _lines(axes: Axes, plot: Plot, groups: Sequence[Group], colours: Mapping[str
     ticks = sorted({_x(each, plot.x) for each in groups})
     if len(ticks) <= _TICKS:
         if plot.log_x:
-            axes.set_xscale("log")  # before its ticks, which it would set anew
+            axes.set_xscale("log")  # before the ticks, which it would reset
         axes.set_xticks(ticks, [number(value) for value in ticks])
         axes.minorticks_off()
 
 
 def _joined(members: Sequence[Group]) -> list[list[Group]]:
-    """Return the points of a line in parts: what was measured on other n is not joined."""
+    """Return the segments of a line; points measured with another n are not joined."""
     parts: list[list[Group]] = []
     for each in members:
         if parts and _n(parts[-1][-1]) == _n(each):
@@ -266,7 +266,7 @@ def _series(axes: Axes, plot: Plot, groups: Sequence[Group], colours: Mapping[st
 
 
 def _curves(group: Group, plot: Plot) -> list[tuple[Sequence[float], Sequence[float]]]:
-    """Return the series of each seed over its steps; if these are the same for all, the mean."""
+    """Return the series of each seed over its steps; if all share the steps, the mean."""
     runs = group.series(plot.y)
     other = group.series(plot.x) if plot.x else [range(len(values)) for values in runs]
     if len(runs) > 1 and all(list(each) == list(other[0]) for each in other):
@@ -325,7 +325,7 @@ _DRAWERS: Mapping[str, Callable[[Any, Plot, Sequence[Group], Mapping[str, str]],
 
 
 def _published(axes: Axes, at: Sequence[float], members: Sequence[Group], y: str) -> None:
-    """Published figures stand beside ours as hollow diamonds."""
+    """Draw published figures as hollow diamonds beside ours."""
     pairs = [
         (x, each.published[y]) for x, each in zip(at, members, strict=True) if y in each.published
     ]
@@ -345,12 +345,12 @@ def _means(members: Sequence[Group], y: str) -> tuple[list[float], list[list[flo
 
 
 def _label_axes(axes: Axes, plot: Plot, groups: Sequence[Group]) -> None:
-    """Name both axes with their units; let them begin at zero, or say that they do not."""
+    """Name both axes with units; start them at zero, or say that they do not."""
     x = plot.x_label or (words(plot.y) if plot.kind == "cdf" else _with_unit(plot.x))
     other = {"cdf": "share of the values", "heat": words(plot.group)}.get(plot.kind)
     y = plot.y_label or other or _with_unit(plot.y)
     if plot.kind != "heat":
-        is_named = plot.kind == "bars"  # the other axis has names on it
+        is_named = plot.kind == "bars"  # the other axis has names
         x += "" if is_named else _from_zero(axes.xaxis, axes.set_xlim, plot.log_x)
         y += _from_zero(axes.yaxis, axes.set_ylim, plot.log_y)
         if is_share(plot.y) and plot.kind in ("bars", "lines") and not plot.log_y:
@@ -367,7 +367,7 @@ def _with_unit(name: str) -> str:
 
 
 def _from_zero(axis: Any, limit: Callable[..., Any], log: bool) -> str:
-    """Let an axis begin at 0; return what must be said of it if it does not."""
+    """Start an axis at 0; return a note if it does not."""
     if log:
         _log_ticks(axis)
         return ", log scale"
@@ -379,7 +379,7 @@ def _from_zero(axis: Any, limit: Callable[..., Any], log: bool) -> str:
 
 
 def _log_ticks(axis: Any) -> None:
-    """Put labels at 1, 2 and 5 of each power of ten, none in between."""
+    """Label 1, 2 and 5 of each power of ten, nothing in between."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter
 
     if axis.get_scale() != "log":
@@ -393,14 +393,14 @@ def _log_ticks(axis: Any) -> None:
 
 
 def _to_one(axes: Axes, plot: Plot, groups: Sequence[Group]) -> None:
-    """A share is drawn from 0 to 1."""
+    """Draw a share from 0 to 1."""
     found = [value.mean for each in groups if (value := each.value(plot.y)) is not None]
     if all(0 <= mean <= 1 for mean in found):
         axes.set_ylim(0, 1.05)
 
 
 def add_legend(figure: Any, axes: Any) -> None:
-    """Put one legend of all panels beside them."""
+    """Put one legend for all panels beside them."""
     entries: dict[str, Any] = {}
     for panel in axes.flat:
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
@@ -428,7 +428,7 @@ def _x(group: Group, name: str) -> float:
 
 
 def _safe(text: str) -> str:
-    """A dollar would begin a formula, a leading underscore hide a label."""
+    """Escape a dollar, which starts a formula, and a leading underscore, which hides a label."""
     return text.replace("$", r"\$").lstrip("_") if text != "_" else text
 
 

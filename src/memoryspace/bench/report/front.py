@@ -1,4 +1,4 @@
-"""The front page of a folder of results: every report, what it asks, and what came of it."""
+"""The front page of a results folder: every report, its question, and its outcome."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ INDEX = "index.html"
 
 
 def write_front(results: Path) -> Path:
-    """Write the page that leads to all reports of a folder; return it."""
+    """Write the front page that links all reports of a folder; return its path."""
     documents = [read_document(results, name) for name in _names(results)]
     path = results / INDEX
     write_atomic(path, front(documents).encode())
@@ -39,7 +39,7 @@ def front(documents: Sequence[Mapping[str, Any]]) -> str:
         '</th><th class="name">run</th></tr></thead><tbody>',
         *map(_row, documents),
         "</tbody></table></div>",
-        *(part for each in documents for part in _told(each)),
+        *(part for each in documents for part in _claims_and_skips(each)),
         "</body></html>",
     ]
     return "\n".join(parts) + "\n"
@@ -71,8 +71,8 @@ def _row(document: Mapping[str, Any]) -> str:
     return f"<tr>{''.join(cells)}</tr>"
 
 
-def _told(document: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the claims of an experiment, and what of it was left out."""
+def _claims_and_skips(document: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the claims of an experiment, and what was left out."""
     reasons = dict.fromkeys(each["why"] for each in document["skipped"])
     if not document["claims"] and not reasons:
         return

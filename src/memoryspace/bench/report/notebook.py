@@ -1,4 +1,4 @@
-"""The notebook that redraws every plot from results: ``memoryspace bench notebook`` writes it."""
+"""The notebook that redraws every plot from results, written by ``memoryspace bench notebook``."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ for name in there:
 
 
 def notebook() -> dict[str, Any]:
-    """Return the notebook as a document of nbformat 4."""
+    """Return the notebook as an nbformat 4 document."""
     cells = [_markdown(_INTRODUCTION), _code(_BEGIN)]
     for name in catalogue.MODULES:
         about = catalogue.experiment(name).about

@@ -1,4 +1,4 @@
-"""One page about a run, in one file: it loads nothing, and all text in it is escaped."""
+"""The HTML page of a run, in one file: it loads nothing, and all text in it is escaped."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def page(
 
 
 def head(title: str) -> list[str]:
-    """Return how a page begins."""
+    """Return the start of a page."""
     return [
         "<!doctype html>",
         '<html lang="en"><head><meta charset="utf-8">',
@@ -95,7 +95,7 @@ def claims_list(found: Findings) -> Iterator[str]:
 
 
 def table_of(grid: Grid) -> Iterator[str]:
-    """Yield a table. A long table is folded, so that the page stays one."""
+    """Yield a table. A long table is collapsed."""
     long = len(grid.rows) > _LONG
     yield f"<h2>{escape(grid.title)}</h2>"
     if long:
@@ -119,12 +119,12 @@ def _row(grid: Grid, row: tuple[str, ...], tag: str) -> str:
 
 
 def _cell(text: str) -> str:
-    """An interval stands below its mean: many of them beside each other would not fit."""
+    """Return a cell with its interval below the mean, to save width."""
     return escape(text).replace(" [", "<br>[")
 
 
 def figure_of(picture: Picture) -> Iterator[str]:
-    """Yield a plot and its caption. The title is also said to those who do not see it."""
+    """Yield a plot and its caption; the title is also its alternative text."""
     drawing = picture.svg[picture.svg.index("<svg") :]
     yield f'<figure><div role="img" aria-label="{escape(picture.title)}">{drawing}</div>'
     yield f"<figcaption>{escape(picture.caption)}</figcaption></figure>"

@@ -1,16 +1,18 @@
-"""Documents that quote results: what stands between two marks is what the last run says.
+"""Documents that quote results: the text between two marks is taken from the last run.
+
+The marks are comments::
 
     <!-- bench capacity-sweep: Claims -->
-    (what stands here is replaced)
+    (this text is replaced)
     <!-- end -->
 
-The name is an experiment's, the title that of a table of its ``NAME.md``, or ``Claims``, or
-``plot NAME`` for a picture. ``all: Claims that failed`` lists those of every experiment. Some rows
-and columns of a table are quoted by
+The name is an experiment's. The title is that of a table in its ``NAME.md``, or ``Claims``, or
+``plot NAME`` for a picture. ``all: Claims that failed`` lists those of every experiment. A title
+may select rows and columns of a table::
 
     TITLE | only system=tiered/sliding; capacity=65,536 | show system; hit@1
 
-``memoryspace bench quote DOCUMENT`` brings a document up to date; nobody copies a number by hand.
+``memoryspace bench quote DOCUMENT`` updates a document; no number is copied by hand.
 """
 
 from __future__ import annotations
@@ -32,12 +34,12 @@ _FAILED = ("all", "Claims that failed")
 
 
 def quote(document: Path, results: Path) -> Iterator[str]:
-    """Bring a document up to date; yield a line for each experiment without results.
+    """Update a document; yield a line for each experiment without results.
 
-    What it quotes of those stays as it is.
+    Quotes of those experiments stay as they are.
     """
     if not document.is_file():
-        raise InvalidInput(f"there is no document {document}")
+        raise InvalidInput(f"no such document: {document}")
     text = document.read_text("utf-8")
     write_atomic(document, quoted(text, results, document.parent).encode())
     for name in dict.fromkeys(mark[2] for mark in MARK.finditer(text)):
@@ -46,7 +48,7 @@ def quote(document: Path, results: Path) -> Iterator[str]:
 
 
 def quoted(document: str, results: Path, place: Path) -> str:
-    """Return a document that stands in the folder ``place`` as the results have it now."""
+    """Return a document in the folder ``place`` with its quotes updated."""
 
     def replaced(mark: re.Match[str]) -> str:
         if mark[2] != _FAILED[0] and not _page(results, mark[2]).is_file():
@@ -57,7 +59,7 @@ def quoted(document: str, results: Path, place: Path) -> str:
 
 
 def section(results: Path, name: str, title: str) -> str:
-    """Return what the results of an experiment say under a title."""
+    """Return the section of an experiment's results with this title."""
     path = _page(results, name)
     if not path.is_file():
         raise InvalidInput(
@@ -101,7 +103,7 @@ def failed_claims(results: Path) -> str:
 
 
 def selected(text: str, chosen: Sequence[str]) -> str:
-    """Return some rows and columns of the table that a text begins with; without, all of it."""
+    """Return the selected rows and columns of the leading table; without a selection, all."""
     if not chosen:
         return text
     lines = [line for line in text.splitlines() if line.startswith("|")]

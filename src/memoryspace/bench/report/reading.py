@@ -1,9 +1,11 @@
-"""Results read back from their JSON, to be drawn again or looked at: nothing is run.
+"""Saved results, read back from JSON to redraw or inspect them; nothing is run.
+
+Example::
 
     found = read_findings(Path("results/bench"), "capacity-sweep")
     found.mean("hit@1", {"setting": "fair", "system": "tiered", "capacity": 65_536})
 
-In a notebook ``Redrawn(found)`` as the last line of a cell shows claims, tables and plots.
+In a notebook, ``Redrawn(found)`` as the last line of a cell shows claims, tables and plots.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from .tables import grids
 
 
 def read_document(results: Path, name: str) -> dict[str, Any]:
-    """Return what ``NAME.json`` says."""
+    """Return the content of ``NAME.json``."""
     path = results / name / f"{name}.json"
     if not path.is_file():
         raise InvalidInput(
@@ -41,7 +43,7 @@ def read_document(results: Path, name: str) -> dict[str, Any]:
 
 
 def read_findings(results: Path, name: str) -> Findings:
-    """Return the findings of a run, without raw ranks; with curves where they were kept."""
+    """Return the findings of a run without raw ranks; with curves where they were saved."""
     document = read_document(results, name)
     try:
         curves = _series(results / name / SERIES, len(document["groups"]))
@@ -54,9 +56,9 @@ def read_findings(results: Path, name: str) -> Findings:
 
 
 def remake(results: Path, name: str) -> Iterator[Path]:
-    """Write an experiment's document, plots and page anew from its figures; yield the files.
+    """Rebuild an experiment's document, plots and page from its figures; yield the paths.
 
-    A plot of curves that are not kept stays as it is.
+    A plot whose curves were not saved stays as it is.
     """
     document, found = read_document(results, name), read_findings(results, name)
     document["claims"] = judged(found)
@@ -75,12 +77,12 @@ def remake(results: Path, name: str) -> Iterator[Path]:
 
 @dataclass(frozen=True)
 class Redrawn:
-    """Findings as a notebook shows them."""
+    """Findings with a rich display in notebooks."""
 
     findings: Findings
 
     def pictures(self) -> list[Picture]:
-        """Return every plot, drawn anew."""
+        """Return every plot, redrawn."""
         drawn = draw(self.findings)
         if isinstance(drawn, NoPlots):
             raise InvalidInput(drawn.reason)
@@ -94,7 +96,7 @@ class Redrawn:
 
 
 def _series(path: Path, groups: int) -> list[dict[str, Any]]:
-    """Return the curves of each group; where the file is not kept, none."""
+    """Return the curves of each group; none if the file is missing."""
     if not path.is_file():
         return [{}] * groups
     found: list[dict[str, Any]] = json.loads(path.read_bytes())["groups"]

@@ -1,4 +1,4 @@
-"""What a run leaves behind: figures as CSV and JSON, raw ranks, plots, a page."""
+"""Files of an experiment: figures as CSV and JSON, raw ranks, plots, a page."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ INTERVAL = (
 def save(
     found: Findings, data: Data, folder: Path, pictures: Sequence[Picture], no_plots: str
 ) -> Iterator[Path]:
-    """Write everything; yield the files. Each is the old or the new one, never half of it.
+    """Write all files, each atomically; yield the paths.
 
-    Figures, tables and SVG are small and worth keeping; series, ranks, PNG and HTML are large, or
-    can be made of the others: ``memoryspace bench pages``.
+    Figures, tables and SVG are small and worth committing. Series, ranks, PNG and HTML are large,
+    or can be rebuilt from the others with ``memoryspace bench pages``.
     """
     name = found.experiment.name
     document = document_of(found, data)
@@ -56,7 +56,7 @@ def save_pages(
     pictures: Sequence[Picture],
     no_plots: str,
 ) -> Iterator[Path]:
-    """Write what is made of the figures: the document, the plots, the page."""
+    """Write what is derived from the figures: the document, the plots, the page."""
     name = found.experiment.name
     yield _write(folder / f"{name}.md", markdown_of(found, document).encode())
     for picture in pictures:
@@ -67,7 +67,7 @@ def save_pages(
 
 
 def csv_of(found: Findings) -> str:
-    """Return a line a cell: its parameters, its figures, then its timings."""
+    """Return one line per cell: its parameters, its figures, then its timings."""
     runs = list(_runs(found))
     cell_names = dict.fromkeys(name for run in runs for name in run.cell)
     figures = dict.fromkeys(name for run in runs for name in run.result.figures)
@@ -87,7 +87,7 @@ def csv_of(found: Findings) -> str:
 
 
 def markdown_of(found: Findings, document: Mapping[str, Any]) -> str:
-    """Return the tables and claims as a document, for others to quote from."""
+    """Return the tables and claims as a document, for other documents to quote."""
     parts = [f"# {found.experiment.name}\n\n{found.experiment.about}\n\n{run_line(document)}\n"]
     for grid in tables.grids(found):
         note = f"\n{grid.note}\n" if grid.note else ""
@@ -100,7 +100,7 @@ def markdown_of(found: Findings, document: Mapping[str, Any]) -> str:
 
 
 def run_line(document: Mapping[str, Any]) -> str:
-    """Return a sentence: on what data, with which embedder, when, at which commit."""
+    """Return a sentence with the data, embedder, time and commit of the run."""
     label, where = document["data"]["label"], document["environment"]
     is_sample = label == SAMPLE and document["data"]["sha256"]
     source = SAMPLE_SAID if is_sample else "none" if label == SAMPLE else label
@@ -130,7 +130,7 @@ def _listed(value: Any) -> str:
 
 
 def document_of(found: Findings, data: Data) -> dict[str, Any]:
-    """Return all figures. What depends on the machine has "timed"."""
+    """Return all figures. Those that depend on the machine are marked "timed"."""
     return {
         "experiment": found.experiment.name,
         "about": found.experiment.about,
@@ -184,7 +184,7 @@ def series_of(found: Findings) -> dict[str, Any]:
 
 
 def json_of(document: Mapping[str, Any]) -> bytes:
-    """Return the figures as JSON, a group a line: small, and a change is seen in a diff."""
+    """Return the figures as JSON, one group per line: compact, with readable diffs."""
     rest = {name: value for name, value in document.items() if name != "groups"}
     lines = ",\n".join(
         json.dumps(each, ensure_ascii=False, separators=(",", ":")) for each in document["groups"]
@@ -200,7 +200,7 @@ def _embedders(found: Findings) -> list[str]:
 
 
 def ranks_of(found: Findings) -> bytes:
-    """Return a line a query, with the cell it was asked in."""
+    """Return one line per query, with its cell."""
     lines = [
         json.dumps({"cell": run.cell, **asdict(asked)}, ensure_ascii=False)
         for run in _runs(found)
@@ -225,7 +225,7 @@ def _estimate(each: Estimate) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A path says where somebody's files are, which is nobody's business."""
+    """Return a plain value; of a path only the name, because folders are private."""
     return value.name if isinstance(value, Path) else value
 
 

@@ -1,4 +1,4 @@
-"""Findings as tables of text: for a terminal, for a page, for a document."""
+"""Findings as text tables: for a terminal, a page, a document."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..harness.benchmark import Grid
 from ..harness.experiment import Parameter, Table
 from ..harness.findings import Estimate, Findings, Group, NotMeasured
 
-_UNITS = {  # by the ending of a name, the longest first
+_UNITS = {  # by suffix of a name, the longest first
     "_per_s": "1/s",
     "_bytes": "bytes",
     "_us": "µs",
@@ -21,7 +21,7 @@ _UNITS = {  # by the ending of a name, the longest first
 
 
 def grids(found: Findings) -> Iterator[Grid]:
-    """Yield the tables that the experiment declares, or one of everything; empty ones not."""
+    """Yield the declared tables, or one of everything; skip empty ones."""
     declared = found.experiment.tables or (Table(found.experiment.about),)
     for table in declared:
         groups = found.in_parts(table.parts, table.where)
@@ -64,7 +64,7 @@ def markdown(grid: Grid) -> str:
 
 
 def number(value: float) -> str:
-    """Return a number with as many digits as one reads."""
+    """Return a number with a readable number of digits."""
     if value == int(value) and abs(value) < 1e15:
         return f"{int(value):,}"
     size = abs(value)
@@ -97,7 +97,7 @@ def differing(groups: Sequence[Group]) -> list[str]:
 
 
 def words(name: str) -> str:
-    """Return a name as it is read: ``store_us`` is "store (µs)"."""
+    """Return a name in readable form: ``store_us`` is "store (µs)"."""
     for ending, unit in _UNITS.items():
         if f"_{name}".endswith(ending):
             what = f"_{name}".removesuffix(ending).replace("_", " ").strip()
@@ -130,7 +130,7 @@ def _plain(value: Any) -> str:
 
 
 def _ordered(table: Table, groups: Sequence[Group]) -> Sequence[Group]:
-    """Where the part is the first name of a row, rows of one part stand together."""
+    """Return the rows; if the part is their first name, rows of one part stay together."""
     if not table.parts or table.rows[:1] != (table.parts,):
         return groups
     order = list(dict.fromkeys(group.cell.get(table.parts) for group in groups))
@@ -171,7 +171,7 @@ def _grid(table: Table, groups: Sequence[Group]) -> Grid:
 
 
 def _shown(group: Group, name: str) -> str:
-    """How many queries there were is counted, not estimated."""
+    """Return a value as text; the number of queries is a count, not an estimate."""
     found = group.value(name)
     return number(found.mean) if name == "n" and found is not None else estimate(found)
 

@@ -1,1 +1,1 @@
-"""What calls cost, beside something else on the same machine."""
+"""Benchmarks of call costs, each next to an alternative on the same machine."""

@@ -1,9 +1,9 @@
-"""Python's collector under agents that come and go: which setting is worth it.
+"""Settings of Python's garbage collector for agents that come and go.
 
-Each setting runs in processes of its own, in turns with the others, beside the data of a server
-that holds many sessions. Plain agents are in no reference cycle; cyclic ones have a hook that
-refers to its agent, so that only the collector frees them. All times are CPU times, so that a busy
-machine does not count.
+Each setting runs in its own processes, in turns with the others, next to the data of a server that
+holds many sessions. Plain agents have no reference cycles; cyclic ones have a hook that refers to
+its agent, so only the collector frees them. All times are CPU times, so a busy machine does not
+distort them.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from ..harness.options import Flags, option
 AGENTS = 4_000
 ALIVE = 50  # at a time
 SAID = 20  # messages each
-TASK = 100  # agents, after which a manual setting collects
-SESSIONS = 2_000  # of the server, that live on
+TASK = 100  # agents after which a manual setting collects
+SESSIONS = 2_000  # of the server; they stay alive
 WORKLOADS = ("plain", "cyclic")
 
 
@@ -59,9 +59,9 @@ SETTINGS = [
 
 @dataclass(frozen=True)
 class LifecycleOptions(Flags):
-    """How often."""
+    """The number of runs and agents."""
 
-    rounds: int = option(5, "of each setting", quick=1)
+    rounds: int = option(5, "rounds per setting", quick=1)
 
 
 def measure(options: LifecycleOptions, run: Run) -> Raw:
@@ -84,7 +84,7 @@ def _apart(number: int, workload: str) -> dict[str, Any]:
 
 
 async def measured(setting: Setting, workload: str) -> dict[str, Any]:
-    """Let agents come and go under one setting."""
+    """Create and drop agents under one setting."""
     make_and_use = worker(workload)
     server = await sessions()
     gc.collect()
@@ -118,7 +118,7 @@ async def measured(setting: Setting, workload: str) -> dict[str, Any]:
 
 
 def worker(workload: str) -> Callable[[], Any]:
-    """Return what makes an agent and has it talk; cyclic ones refer to themselves."""
+    """Return a function that creates an agent and lets it talk; cyclic ones refer to themselves."""
     from ...agent import AgentBase
     from ...memory import InMemoryMemory
     from ...message import Msg
@@ -149,7 +149,7 @@ def worker(workload: str) -> Callable[[], Any]:
 
 
 async def sessions() -> list[Any]:
-    """Return the memories of many other sessions, which are there all the time."""
+    """Return the memories of many other sessions, which stay alive throughout."""
     from ...memory import InMemoryMemory
     from ...message import Msg
 
@@ -162,7 +162,7 @@ async def sessions() -> list[Any]:
 
 
 def watched() -> list[float]:
-    """Return a list that every collection adds its duration to."""
+    """Return a list to which every collection appends its duration."""
     pauses: list[float] = []
     began = [0.0]
 
@@ -192,7 +192,7 @@ def summary(name: str, runs: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def spread(values: list[float]) -> float:
-    """How far the runs of one setting lie apart, as a share of their median."""
+    """Return the spread of a setting's runs, as a share of their median."""
     return (max(values) - min(values)) / statistics.median(values)
 
 
@@ -228,7 +228,7 @@ def _row(row: Mapping[str, Any], rows: list[dict[str, Any]]) -> tuple[str, ...]:
 
 
 def default_of(row: Mapping[str, Any]) -> str:
-    """Return the case in which the collector is as Python sets it."""
+    """Return the case with Python's default collector settings."""
     return f"{row['case'].partition(':')[0]}: {SETTINGS[0].name}"
 
 

@@ -1,8 +1,8 @@
-"""Compaction beside AgentScope 1.0.16's truncation: ``make bench-compaction DATA=FOLDER``.
+"""Compaction compared with AgentScope 1.0.16's truncation: ``make bench-compaction DATA=FOLDER``.
 
 Speed: both sides bring the same long history under the same budget, in turns; times are CPU times.
-Quality, with a folder of data: recorded agent runs, step by step; which facts that a step needed
-are still there (``memoryspace.evaluation.needs`` says how that is judged without a model).
+Quality, with a folder of data: recorded agent runs, step by step, and which needed facts are still
+there (``memoryspace.evaluation.needs`` defines how that is judged without a model).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ OLD = 10  # messages after which a fact counts as old
 
 
 def history(size: int) -> list[dict[str, Any]]:
-    """A tool-heavy conversation as message dicts: both packages read them."""
+    """Return a tool-heavy conversation as message dicts, which both packages read."""
     found: list[dict[str, Any]] = []
     for turn in range(size // 4):
         id = f"call-{turn}"
@@ -69,7 +69,7 @@ async def theirs(messages: list[Any], budget: int) -> float:
 
 
 async def our_compaction(messages: list[Msg], budget: int) -> float:
-    """With the same counter on the same format; nothing was measured before."""
+    """Time ours with the same counter on the same format; no token count is cached."""
     compactor = _compactor(budget)
     start = time.process_time()
     await compactor.compact(messages)
@@ -77,7 +77,7 @@ async def our_compaction(messages: list[Msg], budget: int) -> float:
 
 
 async def our_running_compaction(messages: list[Msg], budget: int) -> float:
-    """As in a running agent: all but the newest messages were measured when they came."""
+    """Time ours as in a running agent: all but the newest messages are already counted."""
     compactor = _compactor(budget)
     await compactor.meter.costs(messages[:-4])
     start = time.process_time()
@@ -86,7 +86,7 @@ async def our_running_compaction(messages: list[Msg], budget: int) -> float:
 
 
 async def our_next_prompt(messages: list[Msg], budget: int) -> float:
-    """The prompt of the step after a compaction; theirs truncates everything again."""
+    """Time the prompt of the step after a compaction; theirs truncates everything again."""
     compactor = _compactor(budget)
     pages = (await compactor.compact(messages[:-4])).pages
     start = time.process_time()
@@ -132,7 +132,7 @@ async def speed(rounds: int, size: int = 2000, share: float = 0.1) -> list[dict[
 
 
 async def growth(rounds: int) -> list[dict[str, Any]]:
-    """How the cost of ours grows with the history, at a tenth of it as the budget."""
+    """Return how our cost grows with the history, with a tenth of it as the budget."""
     rows = []
     for size in SIZES:
         budget = await _budget(size, 0.1)
@@ -154,7 +154,7 @@ async def _budget(size: int, share: float) -> int:
 
 
 class _Estimated(their_token.TokenCounterBase):  # type: ignore[misc]  # untyped where absent
-    """Our estimate in their shape, so that all are given the same budget."""
+    """Our estimate behind their interface, so that all have the same budget."""
 
     async def count(self, messages: list[dict[str, Any]], **_: Any) -> int:
         return await our_token.EstimatedTokenCounter().count(messages)
@@ -164,21 +164,21 @@ class AgentScopeTruncation(Keeper):
     """Their formatter with a limit."""
 
     async def view(self, history: Sequence[Msg]) -> View:
-        """Return what their prompt says."""
+        """Return the text of their prompt."""
         formatter = their_formatter.OpenAIChatFormatter(
             token_counter=_Estimated(), max_tokens=self.budget
         )
         messages = [their_message.Msg.from_dict(msg.to_dict()) for msg in history]
         try:
             formatted = await formatter.format(messages)
-        except ValueError:  # nothing fits, or a call without its result: no prompt at all
+        except ValueError:  # nothing fits, or a call lacks its result: no prompt at all
             return View("", 0)
         text = "\n".join(our_token.base.texts_in(formatted))
         return View(text, await our_token.EstimatedTokenCounter().count(formatted))
 
 
 def sets(data_path: Path) -> dict[str, list[Trajectory]]:
-    """Real runs, on which the summary's rules were chosen; and others, on which nothing was."""
+    """Yield real runs, on which the summary's rules were chosen, and held-out ones."""
     dialogues = load_trajectories(data_path / "sgd_dialogues.jsonl.gz")
     return {
         DEVELOPMENT: load_trajectories(data_path / "agent_trajectories.jsonl.gz"),
@@ -229,7 +229,7 @@ def _share(found: list[bool]) -> float:
 
 
 def tables(raw: Mapping[str, Any]) -> list[Grid]:
-    """Return the times, how they grow, and what each way still knows."""
+    """Return the times, how they grow, and what each strategy retains."""
     title = "2,000 messages to a tenth of their size"
     grown = tuple(
         (f"{row['messages']:,}", duration(row["best"]), duration(row["best"] / row["messages"]))
@@ -280,13 +280,13 @@ def _quality_row(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class CompactionSpeedOptions(Flags):
-    """How often."""
+    """The number of rounds."""
 
-    rounds: int = option(3, "of each case", quick=1)
+    rounds: int = option(3, "rounds per case", quick=1)
 
 
 def measure(options: CompactionSpeedOptions, run: Run) -> Raw:
-    """Time both sides; with data, judge what each way still knows."""
+    """Time both sides; with data, judge what each strategy retains."""
     return asyncio.run(_measured(options, run))
 
 

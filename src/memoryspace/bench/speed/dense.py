@@ -1,8 +1,8 @@
-"""Dense retrieval beside a plain numpy scan, and how much it finds of what an exact scan finds.
+"""Dense retrieval compared with a plain numpy scan: speed, and recall against an exact scan.
 
-Ours and ``matrix @ query`` run in turns in one process, one thread, in CPU time. Recall is measured
-on vectors of real texts (every string in the JSON lines of a folder of data), by ids; without a
-folder the last recall is kept.
+Ours and ``matrix @ query`` run in turns in one process and one thread, in CPU time. Recall is
+measured on vectors of real texts (every string in the JSON Lines of a data folder), by ids; without
+a folder the last recall figures are kept.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Vectors = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class DenseOptions(Flags):
-    """How many vectors."""
+    """The number of vectors."""
 
     sizes: tuple[int, ...] = option(
         (10_000, 100_000, 1_000_000), "vectors", quick=(10_000, 100_000)
@@ -107,7 +107,7 @@ def around(centres: Vectors, count: int, random: np.random.Generator) -> Vectors
 
 
 def changes(index: DenseIndex, vectors: Vectors) -> tuple[float, float, float]:
-    """Return the seconds of an add, of the slowest one, and of a removal."""
+    """Return the seconds of an add, of the slowest add, and of a removal."""
     size = len(index)
     adding = [
         seconds(lambda key=key, row=row: index.add(size + key, row))  # type: ignore[misc]
@@ -165,7 +165,7 @@ def ids(hits: list[tuple[int, float]]) -> set[int]:
 
 
 def real_texts(folder: Path) -> list[str]:
-    """Return every different string of some length, cut, in an order that mixes the files."""
+    """Return all distinct strings of some length, truncated, with the files interleaved."""
     found: dict[str, None] = {}
     for path in sorted(folder.glob("*.jsonl*")):
         for line in unpacked(path).splitlines():

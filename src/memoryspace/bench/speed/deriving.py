@@ -1,8 +1,8 @@
-"""What deriving personal facts costs, in milliseconds of CPU a message, as more is known.
+"""The cost of deriving personal facts, in CPU milliseconds per message, as facts accumulate.
 
-The rules read a message, and compare what they find with all that is known of a user. ``kept`` is
-adding without deriving, the same messages to a service that only keeps them; the difference is what
-deriving costs. Each message is added alone, as a chat does it.
+The rules read a message and compare their findings with everything known of a user. ``kept`` adds
+the same messages to a service that only stores them; the difference is the cost of deriving. Each
+message is added alone, as in a chat.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _SAID = (
 
 
 def said(first: int, count: int) -> list[str]:
-    """Return messages that differ: most state a fact."""
+    """Return distinct messages, most of which state a fact."""
     return [
         _SAID[n % len(_SAID)].format(
             n=n, thing=_THINGS[n % len(_THINGS)], place=_PLACES[n // 5 % len(_PLACES)]
@@ -51,12 +51,12 @@ def said(first: int, count: int) -> list[str]:
 
 
 def likes(count: int) -> list[str]:
-    """Return messages of one fact each, none of which ends another."""
+    """Return messages with one fact each, none of which ends another."""
     return [f"My friend Known{n} lives in Town{n}." for n in range(count)]
 
 
 async def cost(service: StoredMemoryService, known: int, messages: Sequence[str]) -> float:
-    """Return the CPU milliseconds of adding a message to what is known."""
+    """Return the CPU milliseconds of adding one message."""
     async with service:
         before = likes(known)
         for begin in range(0, known, 100):
@@ -69,14 +69,14 @@ async def cost(service: StoredMemoryService, known: int, messages: Sequence[str]
 
 @dataclass(frozen=True)
 class DerivingOptions(Flags):
-    """How much is known, and how much is said."""
+    """How much is known, and how many messages are added."""
 
-    facts: int = option(1000, "known at most", quick=100)
-    messages: int = option(200, "added", quick=20)
+    facts: int = option(1000, "most facts known", quick=100)
+    messages: int = option(200, "messages added", quick=20)
 
 
 def measure(options: DerivingOptions, run: Run) -> Raw:
-    """Add the same messages with and without deriving, as more is known."""
+    """Add the same messages with and without deriving, as facts accumulate."""
     settings, messages = ServiceSettings(embedder=None), said(0, options.messages)
     rows = []
     for known in (0, options.facts // 10, options.facts):

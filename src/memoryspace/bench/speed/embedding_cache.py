@@ -1,10 +1,10 @@
-"""The cache of vectors in files beside AgentScope 1.0.16's: ``make bench``.
+"""The file cache of vectors compared with AgentScope 1.0.16's: ``make bench``.
 
-Both caches have the same names and the same files, each in a folder of its own with 5,000 of them,
-filled once. They work in turns; every figure is a time per call, the ratio is theirs over ours, and
-the median of the rounds counts. It is wall time unless a case says otherwise: ours goes to a thread
-and back, which a busy machine makes slow. Its folder is listed once in as many stores as it holds
-files, so not in every round; the last table is of 1,500 stores in each of the rounds at four sizes.
+Both caches have the same names and files, each in its own folder with 5,000 of them, filled once.
+They work in turns; every figure is a time per call, the ratio is theirs over ours, and the median
+of the rounds counts. It is wall time unless a case says otherwise: ours goes to a thread and back,
+which a busy machine slows down. Our cache lists its folder once per as many stores as it holds
+files, so not in every round; the last table covers 1,500 stores per round at four sizes.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ FILE_SIZE = 128 + 8 * DIMENSIONS
 
 @dataclass
 class Side:
-    """One of the two packages: same names, other root. ``calls`` are those of a round."""
+    """One of the two packages: same names, other root. ``calls`` is the number per round."""
 
     name: str
     cache: Any
@@ -71,7 +71,7 @@ THEIRS = Side("agentscope", their_embedding.FileEmbeddingCache, 15)
 
 
 def _identifier(number: int) -> Any:
-    """Keys in the order of the alphabet: to AgentScope another order is another thing."""
+    """Return an identifier with sorted keys: to AgentScope, another order is another one."""
     return {"dimensions": DIMENSIONS, "input": [f"text number {number}"], "model": "m"}
 
 
@@ -105,7 +105,7 @@ def storing(folders: Path, clock: Clock = WALL, **limits: Any) -> Timed:
 
 
 def shrinking(folders: Path, surplus: int) -> Timed:
-    """Store one vector in a folder that is over its size by so many files."""
+    """Store one vector in a folder that exceeds its limit by some files."""
     rounds = count()
 
     async def run(side: Side) -> float:
@@ -158,7 +158,7 @@ SIZES = [100, 1_000, 5_000, 20_000]
 
 
 async def growth(folders: Path, rounds: int) -> list[dict[str, Any]]:
-    """Our cost of a store at its limit, in folders of growing size: flat if it does not grow."""
+    """Return our cost of a store at its limit, in folders of growing size; ideally flat."""
     rows = []
     for size in SIZES:
         cache = OURS.open(fill(folders / f"growth {size}", size), max_file_number=size)
@@ -169,15 +169,15 @@ async def growth(folders: Path, rounds: int) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class CacheOptions(Flags):
-    """How often, and which cases."""
+    """The number of rounds, and which cases."""
 
-    rounds: int = option(5, "of each case", quick=1)
-    only: str = option("", "cases whose name contains this")
+    rounds: int = option(5, "rounds per case", quick=1)
+    only: str = option("", "only cases whose name contains this")
 
 
 def measure(options: CacheOptions, run: Run) -> Raw:
     """Run the cases in turns, and ours in folders of growing size."""
-    logging.disable(logging.INFO)  # AgentScope tells of each file it drops
+    logging.disable(logging.INFO)  # AgentScope logs each file it drops
     with tempfile.TemporaryDirectory() as folder:
         return asyncio.run(_measured(options, run, Path(folder)))
 

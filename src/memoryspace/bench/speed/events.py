@@ -1,8 +1,8 @@
-"""What being observable costs: verbs with and without their wrapper, side by side in one run.
+"""The cost of observability: verbs with and without their event wrapper, side by side.
 
-Each round does the same work three ways, in turn: by the verbs as they stand in the source, without
-the wrapper that makes operations of them; as they are, with nobody listening; and with a listener.
-The medians of the rounds' ratios are shown: 1.00 is no cost.
+Each round does the same work in three ways, in turn: with the verbs as written in the source,
+without the wrapper that makes them operations; as shipped, without a listener; and with a listener.
+The tables show the medians of the rounds' ratios; 1.00 is no cost.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ SEARCHES = 100
 
 @dataclass(frozen=True)
 class EventsOptions(Flags):
-    """How often, and how many calls."""
+    """The number of rounds and calls."""
 
-    rounds: int = option(15, "of each call", quick=3)
-    calls: int = option(2000, "of a round", quick=200)
+    rounds: int = option(15, "rounds per call", quick=3)
+    calls: int = option(2000, "calls per round", quick=200)
 
 
 def measure(options: EventsOptions, run: Run) -> Raw:
@@ -101,7 +101,7 @@ def silence(_: EventStream) -> AbstractContextManager[Any]:
 
 @contextmanager
 def without_wrappers() -> Iterator[None]:
-    """Put the verbs of all stores and services back to what stands in their source."""
+    """Remove the wrappers from the verbs of all stores and services."""
     wrapped = [
         (kind, name, verb)
         for kind in set(family(Observed))

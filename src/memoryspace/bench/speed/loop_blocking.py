@@ -1,9 +1,8 @@
-"""How long the embedded space holds up an event loop: a watchdog beside every kind of disk wait.
+"""Event-loop blocking by the embedded space, for every kind of disk wait.
 
-A task asks to be woken every millisecond and notes how late it was. The goal is 5 ms at most.
-Beside it an idle process sleeps for a millisecond at a time and notes the same: what the machine
-itself did to anybody meanwhile. On a busy machine that is more than the goal, and the figures say
-nothing.
+A watchdog task asks to be woken every millisecond and records how late it was. The target is at
+most 5 ms. An idle process sleeps for a millisecond at a time and records the same, as a measure of
+the machine itself. If that exceeds the target, the machine is too busy and the figures say nothing.
 """
 
 from __future__ import annotations
@@ -45,12 +44,12 @@ while True:
     print(asked, late * 1e3, flush=True)
 """
 
-Step = Callable[[], Awaitable[object]]
+DiskWork = Callable[[], Awaitable[object]]
 Late = dict[str, list[list[float]]]
 
 
 class Watchdog:
-    """Notes how late a loop wakes a task that asked for every millisecond."""
+    """Records how late a loop wakes a task that asked for every millisecond."""
 
     def __init__(self) -> None:
         self.late: list[float] = []
@@ -75,7 +74,7 @@ class Watchdog:
 
 
 class Idle:
-    """A process that does nothing, and how late it was woken."""
+    """An idle process, and how late it was woken."""
 
     def __init__(self, notes: Path) -> None:
         self._notes = notes
@@ -92,17 +91,17 @@ class Idle:
 
 
 class Rows:
-    """What the watchdog saw, by kind of work and round."""
+    """The watchdog's records, by kind of work and round."""
 
     def __init__(self) -> None:
         self.late: Late = {}
         self.idle: dict[str, list[float]] = {}
 
-    async def note(self, name: str, step: Step, idle: Idle) -> None:
+    async def note(self, name: str, step: DiskWork, idle: Idle) -> None:
         gc.collect()
         dog, began = Watchdog(), time.monotonic()
         async with dog.watching():
-            held = await step()  # to be freed when nobody watches: that is the caller's affair
+            held = await step()  # freed outside the measurement: freeing is up to the caller
         del held
         self.late.setdefault(name, []).append(dog.late)
         self.idle.setdefault(name, []).append(idle.worst_since(began))
@@ -126,7 +125,7 @@ class Noting:
     def __init__(self, rows: Rows, idle: Idle) -> None:
         self._rows, self._idle = rows, idle
 
-    async def note(self, name: str, step: Step) -> None:
+    async def note(self, name: str, step: DiskWork) -> None:
         await self._rows.note(name, step, self._idle)
 
 
@@ -202,14 +201,14 @@ async def manager(rows: Noting, folder: Path, count: int) -> None:
 
 @dataclass(frozen=True)
 class LoopOptions(Flags):
-    """How often, and how many records."""
+    """The number of rounds and records."""
 
-    rounds: int = option(3, "of all kinds of work", quick=1)
-    records: int = option(20_000, "in the space", quick=2_000)
+    rounds: int = option(3, "rounds over all kinds of work", quick=1)
+    records: int = option(20_000, "records in the space", quick=2_000)
 
 
 def measure(options: LoopOptions, run: Run) -> Raw:
-    """Watch a loop beside each kind of work."""
+    """Watch a loop during each kind of work."""
     rows = Rows()
     for number in range(options.rounds):
         run.say(f"round {number + 1} of {options.rounds}")

@@ -1,6 +1,6 @@
-"""How quick recall is: words beside tantivy and a plain scan, and whole searches at three sizes.
+"""The speed of recall: words against tantivy and a plain scan, and whole searches at three sizes.
 
-Texts are spans of 8 to 48 words, of the text that ``--data-path`` names or made up. Every engine
+Texts are spans of 8 to 48 words, from the text that ``--data-path`` names or invented. Every engine
 gets the same questions in one process, in turns, one thread, in CPU time. Vectors alone are
 measured by ``memoryspace bench dense``.
 """
@@ -33,7 +33,7 @@ from ..harness.timing import CPU, rounded, seconds
 
 ROUNDS = 200  # questions of each kind
 UPDATES = 100
-SCANNED = 10  # questions put to the plain scan: it takes long
+SCANNED = 10  # questions put to the plain scan, which is slow
 DIMENSIONS = 256
 SESSION = 20  # entries
 PROJECTS = 50
@@ -51,7 +51,9 @@ PARTS = {"sparse": "texts", "fused": "entries", "personal": "messages"}  # and w
 class RecallSpeedOptions(Flags):
     """Which parts, and how much."""
 
-    only: tuple[str, ...] = option(tuple(PARTS), "parts; others are kept", choices=tuple(PARTS))
+    only: tuple[str, ...] = option(
+        tuple(PARTS), "parts to measure; the others keep their last figures", choices=tuple(PARTS)
+    )
     largest: int = option(1_000_000, "texts", quick=100_000)
 
 
@@ -81,7 +83,7 @@ def words_of(path: Path | None) -> list[str]:
 
 
 def made_up(count: int) -> list[str]:
-    """Words as frequent as words are."""
+    """Return invented words with natural frequencies."""
     random = np.random.default_rng(1)
     letters = np.array(list("etaoinshrdlucmfwypvbgkjqxz"))
     vocabulary = ["".join(random.choice(letters, size)) for size in random.integers(2, 11, 40_000)]
@@ -100,7 +102,7 @@ def texts_of(words: list[str], count: int, random: Random) -> list[str]:
 
 
 def content_questions(words: list[str], count: int, random: Random) -> list[str]:
-    """Four words that say something, from anywhere in a stretch of text."""
+    """Return four content words from anywhere in a span of text."""
     found: list[str] = []
     while len(found) < count:
         start = int(random.integers(0, len(words) - 60))
@@ -112,7 +114,7 @@ def content_questions(words: list[str], count: int, random: Random) -> list[str]
 
 
 def natural_questions(words: list[str], count: int, random: Random) -> list[str]:
-    """Eight words in a row, stop words and all."""
+    """Return eight consecutive words, including stop words."""
     starts = random.integers(0, len(words) - 8, count).tolist()
     return [re.sub(r"[^\w ]", " ", " ".join(words[at : at + 8])) for at in starts]
 
@@ -143,7 +145,7 @@ class Ours:
 
 
 class Tantivy:
-    """The Rust engine, in memory: nothing is written to a disk, as with ours."""
+    """The Rust engine, in memory: like ours, it writes nothing to disk."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         import tantivy
@@ -171,7 +173,7 @@ class Tantivy:
 
 
 class Scan:
-    """Bags of words, compared one by one: what a prototype does."""
+    """Bags of words, compared one by one, as in a prototype."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._bags = [_bag(text) for text in texts]
@@ -224,7 +226,7 @@ def sparse(words: list[str], size: int) -> Found:
 
 
 def in_turns(engines: dict[str, Engine], questions: list[str], kind: str) -> Found:
-    """Put the same questions to all; a slow moment hits all of them."""
+    """Put the same questions to all in turns, which spreads slow moments over all."""
     for engine in engines.values():
         engine.search(questions[0])
     times = _alternating(engines, questions)
@@ -247,7 +249,7 @@ def _alternating(engines: dict[str, Engine], questions: list[str]) -> dict[str, 
 
 
 def overlap(index: SparseIndex, questions: list[str]) -> float:
-    """How many of the ten found an exact search could have returned, too."""
+    """Return how many of the ten hits an exact search could have returned too."""
     kept = whole = 0
     for text in questions:
         best = index.search(text, 10, exact=True)
@@ -259,7 +261,7 @@ def overlap(index: SparseIndex, questions: list[str]) -> float:
 
 
 def updates(engines: dict[str, Engine], size: int, extra: list[str], questions: list[str]) -> Found:
-    """Add a text and search: the search must see it."""
+    """Add a text and search; the search must see it."""
     times: dict[str, list[float]] = {name: [] for name in engines}
     for number, (text, asked) in enumerate(zip(extra, questions[: len(extra)], strict=True)):
         for name, engine in engines.items():
@@ -286,9 +288,9 @@ def opening(index: SparseIndex) -> Found:
 
 
 class Projection:
-    """Random projections of hashed words: alike where words are shared; enough to measure speed.
+    """Random projections of hashed words: similar for shared words; enough to measure speed.
 
-    The time it takes is kept apart, and questions it was shown before cost nothing.
+    Its time is recorded separately, and repeated questions are free.
     """
 
     def __init__(self) -> None:
@@ -354,9 +356,9 @@ def fused(words: list[str], size: int) -> Found:
 
 
 def personal(words: list[str], size: int) -> Found:
-    """Search the same messages in turns, plainly and with the second look of a personal memory.
+    """Search the same messages in turns, with and without a personal memory's second pass.
 
-    A question is put twice: whom the second look reads is kept, so reading is told apart.
+    A question is put twice: the second pass caches what it reads, so reading shows separately.
     """
     random = np.random.default_rng(size)
     projection = Projection()
@@ -425,7 +427,7 @@ TARGETS = {
 
 
 def tables(raw: Mapping[str, Any]) -> list[Grid]:
-    """Return every figure, beside its target where there is one."""
+    """Return every figure, beside its target if there is one."""
     rows = tuple(
         (part, f"{row[size_of]:,}", name.replace("_", " "), plain(value), targets.get(name, ""))
         for part, size_of in PARTS.items()

@@ -1,9 +1,9 @@
-"""What a restart costs: the first search of a process, with vectors that last and without.
+"""The cost of a restart: the first search of a process, with and without persistent vectors.
 
-A user's memories are written once to a store; then processes come and go on it, of which each asks
-one question. Counted are the texts that each embeds, and the time from opening the store to the
-answer. The embedder is the best one installed; with ``--wait MS`` instead one that takes so many
-milliseconds for each text, like one behind a network.
+A user's memories are written to a store once; then several processes open it, each asking one
+question. Measured are the texts that each process embeds, and the time from opening the store to
+the answer. The embedder is the best one installed; ``--wait MS`` instead simulates one behind a
+network that takes this many milliseconds per text.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ QUESTION = "where did we say the keys of house 17 are?"
 
 
 class Counted:
-    """An embedder that counts the texts it is asked for."""
+    """An embedder that counts the texts it embeds."""
 
     def __init__(self, embedder: Embedder) -> None:
         self.embedder = embedder
@@ -66,7 +66,7 @@ class Counted:
 
 
 class Start(NamedTuple):
-    """What one start took: texts embedded, and seconds until the first answer."""
+    """The cost of one start: texts embedded, and seconds to the first answer."""
 
     embedded: int
     seconds: float
@@ -131,19 +131,19 @@ async def restarted(
 
 @dataclass(frozen=True)
 class RestartOptions(Flags):
-    """How much is remembered, and where."""
+    """How much is stored, and where."""
 
-    memories: int = option(300, "of one user", quick=30)
+    memories: int = option(300, "memories of one user", quick=30)
     rounds: int = option(3, "starts", quick=1)
     backends: tuple[str, ...] = option(
-        ("space", "sqlite", "redis"), "where; postgres is the one in the environment",
+        ("space", "sqlite", "redis"), "backends; postgres uses the server from the environment",
         choices=BACKENDS, quick=("space",),
     )  # fmt: skip
-    wait: float = option(-1.0, "milliseconds a text, of an embedder that only waits")
+    wait: float = option(-1.0, "simulate an embedder that takes this many milliseconds per text")
 
 
 def measure(options: RestartOptions, run: Run) -> Raw:
-    """Start again and again on each backend."""
+    """Restart repeatedly on each backend."""
     embedder = best_embedder() if options.wait < 0 else slow(options.wait)
     if embedder is None:
         raise CannotRun("no embedder is installed: install 'memoryspace[semantic]', or pass --wait")
@@ -161,7 +161,7 @@ def measure(options: RestartOptions, run: Run) -> Raw:
 
 
 def tables(raw: Mapping[str, Any]) -> list[Grid]:
-    """Return what the first answer of a new process took."""
+    """Return the cost of a new process's first answer."""
     rows = tuple(
         (row["store"], row["vectors"], str(row["embedded"]), f"{row['seconds'] * 1000:.0f} ms")
         for row in raw["rows"]

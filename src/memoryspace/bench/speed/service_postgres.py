@@ -1,11 +1,11 @@
-"""How quick a search inside PostgreSQL is, alone and beside many records of other users.
+"""The speed of a search inside PostgreSQL, alone and beside many records of other users.
 
-One user has so many messages in 20 sessions, others together have so many more; all go through the
-store, and are indexed by the first search of each user. The same questions are asked before the
-others come and after, one at a time, top_k=10, with words alone and with static vectors: wall time
-of the whole call, and the CPU time that it takes here and in the server, which does not depend on
-what else the machine does. The server is the one that ``MEMORYSPACE_BENCH_POSTGRES`` names; texts
-are cut from the file that ``--data-path`` names, or made up.
+One user has a number of messages in 20 sessions, and others have many more together. All go through
+the store and are indexed by each user's first search. The same questions are asked before and after
+the others are added, one at a time, top_k=10, with words alone and with static vectors. Figures are
+the wall time of the whole call, and the CPU time here and in the server, which does not depend on
+other load. ``MEMORYSPACE_BENCH_POSTGRES`` names the server; texts are cut from the file that
+``--data-path`` names, or invented.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Bench:
             await self.store.append(Scope(user, f"session {first // BATCH % sessions}"), said)
 
     async def index(self, user: str) -> dict[str, float]:
-        """Let each searcher bring the index up to date; return how long that takes."""
+        """Let each searcher update the index; return how long that takes."""
         seconds = {}
         for name, searcher in self.searchers.items():
             started = time.perf_counter()
@@ -120,7 +120,7 @@ class Bench:
         return _siblings_ms(str(mine))
 
     async def tidy(self) -> dict[str, int]:
-        """Do what autovacuum does sooner or later; return how large the index is, in bytes."""
+        """Do what autovacuum does sooner or later; return the size of the index in bytes."""
         sizes = {}
         on_its_own = self.engine.execution_options(isolation_level="AUTOCOMMIT")
         async with on_its_own.connect() as on:
@@ -150,15 +150,15 @@ def _stat(path: Path) -> list[str]:
 
 @dataclass(frozen=True)
 class PostgresOptions(Flags):
-    """How much there is, and how often it is asked for."""
+    """How much is stored, and how often it is queried."""
 
-    messages: int = option(50_000, "of the one who asks", quick=5000)
+    messages: int = option(50_000, "messages of the searching user", quick=5000)
     others: int = option(500_000, "messages of others", quick=20_000)
     rounds: int = option(100, "questions of each kind", quick=10)
 
 
 def measure(options: PostgresOptions, run: Run) -> Raw:
-    """Ask before others come, and after."""
+    """Query before and after others are added."""
     found = asyncio.run(_measured(options, run, place_of("postgres", "")))
     found["texts"] = "made up" if run.data_path is None else run.data_path.name
     return found

@@ -1,8 +1,8 @@
-"""Working memory beside AgentScope 1.0.16: ``make bench``.
+"""Working memory compared with AgentScope 1.0.16: ``make bench``.
 
 Both sides do the same work on the same machine in turns; every figure is a time per call, the ratio
-is theirs over ours, and the median of the rounds counts. What is done in RAM alone is measured in
-CPU time, the rest in wall time.
+is theirs over ours, and the median of the rounds counts. Work in RAM alone is measured in CPU time,
+the rest in wall time.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Side:
         ]
 
     def works(self, count: int) -> list[Any]:
-        """Return an agent's work: it is asked something, thinks, calls a tool, and answers."""
+        """Return an agent's work: a question, a thought, a tool call, and an answer."""
         steps = [step for n in range(count // 4) for step in _steps(n)]
         return [self.msg(name, content, role) for name, content, role in steps]
 
@@ -76,7 +76,7 @@ THEIRS = Side("agentscope", their_memory, their_message.Msg, their_formatter)
 
 
 async def _cpuper_call(calls: list[Callable[[], Awaitable[object]]]) -> float:
-    """CPU time: what is done in RAM alone waits for nothing but other programs."""
+    """Return CPU time: work in RAM alone waits for nothing but other programs."""
     return await per_call(calls, CPU)
 
 
@@ -126,7 +126,7 @@ async def ram_get_after_each_add(side: Side) -> float:
 
 
 async def ram_get_and_read_all(side: Side) -> float:
-    """Reading the text of each message too: what a formatter does next."""
+    """Read the text of each message too, as a formatter does next."""
     memory = side.memory.InMemoryMemory()
     await _filled(side, memory, 10_000, marked=5_000)
 
@@ -144,7 +144,7 @@ async def ram_delete(side: Side) -> float:
 
 
 async def ram_hint_cycle(side: Side) -> float:
-    """What an agent does around every call of its model: a hint comes, is read, and goes."""
+    """Do what an agent does around every model call: add a hint, read it, remove it."""
     memory = side.memory.InMemoryMemory()
     await _filled(side, memory, 10_000)
     hints = side.says(30)
@@ -175,7 +175,7 @@ async def ram_add_duplicates(side: Side) -> float:
 
 
 async def ram_first_get(side: Side) -> float:
-    """The whole of a memory that nobody has read yet since it was last added to."""
+    """Read a whole memory for the first time since the last add."""
     memory = side.memory.InMemoryMemory()
     await _filled(side, memory, 10_000)
     await memory.get_memory()
@@ -197,13 +197,13 @@ async def copy_message(side: Side) -> float:
 
 
 async def format_for_openai(side: Side) -> float:
-    """Texts, calls of tools and their results, as a prompt for OpenAI."""
+    """Format texts, tool calls and their results as an OpenAI prompt."""
     formatter, messages = side.formatter.OpenAIChatFormatter(), side.works(1_000)
     return await _cpuper_call([lambda: formatter.format(messages)] * 5)
 
 
 async def import_package(side: Side) -> float:
-    """CPU time of the import alone, in a process of its own."""
+    """Return the CPU time of the import alone, in a process of its own."""
     clock = "time.process_time()"
     code = f"import time; began = {clock}; import {side.name}; print({clock} - began)"
     child = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stdout=PIPE)
@@ -336,7 +336,7 @@ SIZES = [0, 1_000, 10_000, 100_000]
 
 
 async def growth(rounds: int) -> list[dict[str, Any]]:
-    """Our cost per add at growing sizes: flat if the last equals the first."""
+    """Return our cost per add at growing sizes; ideally flat."""
     rows = []
     for size in SIZES:
         times = [await ram_add_at(size, 2_000)(OURS) for _ in range(rounds)]
@@ -346,10 +346,10 @@ async def growth(rounds: int) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class WorkingMemoryOptions(Flags):
-    """How often, and which cases."""
+    """The number of rounds, and which cases."""
 
-    rounds: int = option(3, "of each case", quick=1)
-    only: str = option("", "cases whose name contains this")
+    rounds: int = option(3, "rounds per case", quick=1)
+    only: str = option("", "only cases whose name contains this")
 
 
 def measure(options: WorkingMemoryOptions, run: Run) -> Raw:

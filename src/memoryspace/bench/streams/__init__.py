@@ -1,1 +1,1 @@
-"""Streams of texts and queries, and how a memory is played through one."""
+"""Streams of texts and queries, and the loop that plays them to a memory."""

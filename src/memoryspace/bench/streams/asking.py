@@ -1,4 +1,4 @@
-"""Figures of what was asked: the means of the metrics, and how sure they are."""
+"""Figures over queries: the means of the metrics, and their intervals."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ HITS: Mapping[str, Metric] = {
 
 @dataclass(frozen=True)
 class Measured:
-    """One query: its category, if it has one, and the metrics that can be had of it."""
+    """One query: its category, if it has one, and its metrics."""
 
     category: str
     values: Mapping[str, float]
 
 
 def judged(asked: Sequence[Asked], metrics: Mapping[str, Metric] = METRICS) -> CellResult:
-    """Return ``n`` and the mean of each metric, over all queries and those of each category.
+    """Return ``n`` and the mean of each metric, over all queries and by category.
 
-    A query of which nothing was right counts as missed.
+    A query for which nothing was right counts as missed.
     """
     values = [
         Measured(each.category, {name: _value(metric, each) for name, metric in metrics.items()})

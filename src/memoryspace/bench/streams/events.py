@@ -1,4 +1,4 @@
-"""Reports of lights in the sky, as texts that are remembered and asked for."""
+"""Sighting reports as texts to store and to query."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COLUMNS = ("City", "Colors Reported", "Shape Reported", "State", "Time")
 
 @dataclass(frozen=True)
 class Sighting:
-    """Where, when and what was seen."""
+    """The place, time and description of a sighting."""
 
     city: str
     colour: str
@@ -27,23 +27,23 @@ class Sighting:
 
     @property
     def text(self) -> str:
-        """What is remembered of it."""
+        """Return the text that is stored."""
         colour = f"{self.colour} " if self.colour else ""
         return f"{colour}{self.shape} over {self.city}, {self.state} at {self.time}"
 
     @property
     def question(self) -> str:
-        """What the prototype asked: shape and city."""
+        """Return the prototype's query: shape and city."""
         return f"{self.shape} {self.city}"
 
     @property
     def exact_question(self) -> str:
-        """What only this report answers, unless there are two of the same."""
+        """Return a query that only this report answers, unless there are duplicates."""
         return f"{self.shape} {self.city} {self.state} {self.time}"
 
 
 def sightings(data: Data) -> list[Sighting]:
-    """Return the reports that name a shape and a city, in the order of the file."""
+    """Return the reports that have a shape and a city, in file order."""
     return data.once("sightings", lambda: _read(data))
 
 
@@ -55,7 +55,7 @@ def shuffled(data: Data, seed: int, limit: int) -> list[Sighting]:
 
 
 def same(one: Sighting, text: str) -> bool:
-    """Tell whether a text names this shape and city, which is all the prototype asked for."""
+    """Return whether a text names this shape and city, the prototype's criterion."""
     return one.shape in text and one.city in text
 
 

@@ -1,4 +1,4 @@
-"""What the fair settings share: how their figures are shown, and what is claimed of them."""
+"""Tables and claims that the fair settings share."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _USED_NOTE = (
 
 
 def compared(title: str, figures: tuple[str, ...]) -> Table:
-    """Return the table of all systems by their budgets, with what a store and a search cost."""
+    """Return the table of all systems by budget, with the cost of a store and a search."""
     return Table(title, FAIR, ("n", *figures, *_COSTS), ("system", "capacity"), note=_VECTORS)
 
 
@@ -34,12 +34,12 @@ def really_used(*by: str) -> Table:
 
 
 def by_age(title: str, figures: tuple[str, ...]) -> Table:
-    """Return the table of all systems by the age of what is asked for."""
+    """Return the table of all systems by the age of the queried text."""
     return Table(title, FAIR, ("n", *figures), ("system", "capacity", "age"), parts="age")
 
 
 def tiered_finds_all(figure: str) -> Claim:
-    """Claim that the tiered manager finds what one with room for everything finds."""
+    """Claim that the tiered manager finds what an unbounded one finds."""
 
     def holds(found: Findings) -> bool:
         most = found.mean(figure, {**FAIR, "system": "unbounded"})
@@ -50,7 +50,7 @@ def tiered_finds_all(figure: str) -> Claim:
 
 
 def as_good_as(system: str, other: str, figure: str) -> Callable[[Findings], bool]:
-    """Tell whether a system finds as much as another one, at every budget."""
+    """Return whether a system finds as much as another one, at every budget."""
 
     def holds(found: Findings) -> bool:
         ours = found.where({**FAIR, "system": system})

@@ -1,4 +1,4 @@
-"""One loop for every memory: store, stay within the budget, answer from what was kept."""
+"""The loop that every memory goes through: store, check the budget, answer queries."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from ..memories.systems import open_system
 from .asking import Metric, judged
 from .queries import Query, Stream
 
-DEPTH = 10  # texts that are asked for
+DEPTH = 10  # results per query
 _BINS, _LEAST = 40, 20  # parts of a curve over time, and queries in each
 
 
 class OverBudget(MemorySpaceError):
-    """A memory held more than it was given."""
+    """A memory holds more than its budget."""
 
 
 class Playing:
-    """A memory that is told and asked, with what came of it."""
+    """A memory under test, with the results so far."""
 
     def __init__(self, memory: Memory, budget: int | None) -> None:
         self.memory = memory
         self.budget = budget
         self.asked: list[Asked] = []
         self.peak = 0
-        self._numbers: dict[str, str] = {}  # what a text is called
+        self._numbers: dict[str, str] = {}  # text → its name
         self._storing: list[float] = []
         self._retrieving: list[float] = []
 
     def tell(self, text: str) -> None:
-        """Store a text and see that the budget is kept."""
+        """Store a text and check the budget."""
         self._numbers.setdefault(text, str(len(self._numbers)))
         started = time.perf_counter()
         self.memory.store(text)
@@ -42,10 +42,10 @@ class Playing:
         used = self.memory.bytes_used
         self.peak = max(self.peak, used)
         if self.budget is not None and used > self.budget:
-            raise OverBudget(f"{used} bytes are used, and {self.budget} were given")
+            raise OverBudget(f"{used} bytes are used, but the budget is {self.budget}")
 
     def ask(self, query: Query, texts: Sequence[str], depth: int = DEPTH) -> list[str]:
-        """Ask, and remember which texts were found; return them.
+        """Run a query, record which texts were found, and return them.
 
         Only a text that came back whole counts. One that was stored twice is one text.
         """
@@ -58,7 +58,7 @@ class Playing:
         return found
 
     def timings(self) -> dict[str, float]:
-        """Return how long it took."""
+        """Return the timings."""
         timings = {"store_us": statistics.fmean(self._storing) * 1e6}
         if self._retrieving:
             ordered = sorted(self._retrieving)
@@ -76,7 +76,7 @@ def play(
     depth: int = DEPTH,
     tick: Callable[[int, int], None] = lambda done, of: None,
 ) -> CellResult:
-    """Play a whole stream to a memory, judge what it found, and close it."""
+    """Play a whole stream to a memory, score what it found, and close it."""
     playing = Playing(memory, budget)
     try:
         for number, text in enumerate(stream.texts):
@@ -96,7 +96,7 @@ def play_system(
     metrics: Mapping[str, Metric],
     tick: Callable[[int, int], None],
 ) -> CellResult:
-    """Play a stream to the system that a cell names, within its budget."""
+    """Play a stream to the system of a cell, within its budget."""
     memory, budget = open_system(cell)
     return play(memory, stream, budget=budget, metrics=metrics, tick=tick)
 

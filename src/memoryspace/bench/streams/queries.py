@@ -1,9 +1,9 @@
-"""What happens to a memory: texts arrive, and now and then one that came before is asked for.
+"""Streams: texts arrive, and now and then a query asks for an earlier one.
 
-The realistic age of what is asked for, which no trace tells us, is a mixture that we state: half
-of the queries are recent (the chance of an age falls as 1 / age, the law of practice and
-forgetting), three in ten are about anything in the whole history, two in ten about a hundredth of
-all texts, core facts, the same again and again.
+No trace tells us the realistic age of queried texts, so we state a mixture: half of the queries are
+recent (the probability of an age falls as 1 / age, the law of practice and forgetting), three in
+ten ask for anything in the whole history, and two in ten ask for core facts, a fixed hundredth of
+all texts.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-RECENT, ANY = 0.5, 0.3  # shares of the queries; the rest is about core facts
+RECENT, ANY = 0.5, 0.3  # shares of the queries; the rest ask for core facts
 CORE = 0.01  # of all texts
 _WORD = re.compile(r"[^\W\d_]{4,}")
 
 
 @dataclass(frozen=True)
 class Query:
-    """What is asked, and which texts, by number, would be right; all of them came before."""
+    """A query, and the numbers of the texts that are right; all of them came before."""
 
     id: str
     text: str
@@ -32,26 +32,26 @@ class Query:
 
 @dataclass(frozen=True)
 class Stream:
-    """Texts in the order in which they come, and what is asked after each, by its number."""
+    """Texts in arrival order, and the queries after each, by its number."""
 
     texts: Sequence[str]
     asked: Mapping[int, Sequence[Query]]
 
     @property
     def queries(self) -> int:
-        """How many queries there are."""
+        """Return the number of queries."""
         return sum(map(len, self.asked.values()))
 
 
 class Targets:
-    """Draws which text is asked for."""
+    """Draws which text a query asks for."""
 
     def __init__(self, count: int, draw: random.Random) -> None:
         self._draw = draw
         self._core = sorted(draw.sample(range(count), max(1, int(count * CORE))))
 
     def pick(self, now: int) -> tuple[str, int]:
-        """Return why and which, of the texts up to number ``now``."""
+        """Return the reason and the number of a text, of those up to ``now``."""
         share = self._draw.random()
         if share < RECENT:
             age = int(math.exp(self._draw.random() * math.log(now + 1)))
@@ -63,12 +63,12 @@ class Targets:
 
 
 def chunks(text: str, size: int, overlap: int) -> list[str]:
-    """Cut a text into pieces of so many characters that overlap."""
+    """Cut a text into overlapping pieces of this many characters."""
     return [text[at : at + size] for at in range(0, max(1, len(text) - overlap), size - overlap)]
 
 
 def age_class(age: int) -> str:
-    """Return how old something is, in texts that came after it, by powers of ten."""
+    """Return an age, in later texts, as a class by powers of ten."""
     if age < 10:
         return "age below 10"
     power = 10 ** int(math.log10(age) + 1e-9)
@@ -76,7 +76,7 @@ def age_class(age: int) -> str:
 
 
 def words_of(text: str, count: int, draw: random.Random) -> str:
-    """Return so many different words of a text, in their order; fewer if it has fewer."""
+    """Return this many different words of a text, in order; fewer if it has fewer."""
     found = list(dict.fromkeys(_WORD.findall(text.lower())))
     chosen = set(draw.sample(found, min(count, len(found))))
     return " ".join(word for word in found if word in chosen)
@@ -85,7 +85,7 @@ def words_of(text: str, count: int, draw: random.Random) -> str:
 def stream_of(
     texts: Sequence[str], ask: Callable[[int, random.Random], str], *, every: int, seed: int
 ) -> Stream:
-    """Ask, after every so many texts, for one of all that came; ``ask`` says how, or ""."""
+    """Query one earlier text after every few texts; ``ask`` writes the query, or ""."""
     draw = random.Random(f"stream {seed}")
     targets = Targets(len(texts), draw)
     asked: dict[int, list[Query]] = {}
@@ -98,7 +98,7 @@ def stream_of(
 
 
 def text_stream(texts: Sequence[str], *, every: int, words: int, seed: int) -> Stream:
-    """Ask for texts by some of their words."""
+    """Return a stream that queries texts by some of their words."""
     return stream_of(
         texts, lambda number, draw: words_of(texts[number], words, draw), every=every, seed=seed
     )

@@ -1,7 +1,6 @@
-"""The prototype's loop over a long text: newest chunks are roots, a word of the last is asked for.
+"""The prototype's loop over a long text: the newest chunks are roots, queries ask for the last.
 
-What its memories hold is bounded by declared sizes, or by a number of chunks: see
-``capacity_sweep``.
+Its memories are bounded by declared sizes, or by a number of chunks: see ``capacity_sweep``.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from ..memories.baselines import INDEXES
 from ..memories.managed import COLLECTORS, Steps
 from .asking import HITS, judged
 
-WINDOW = 60  # chunks that a baseline holds; half as many are roots; a collection each time
+WINDOW = 60  # chunks that a baseline holds; half as many are roots; collection interval
 DECLARED = (64, 192)
-ROOMY = 1 << 22  # bytes of the heap where only declared sizes count
+ROOMY = 1 << 22  # heap bytes, where only declared sizes count
 _WORD = re.compile(r"[^\W\d_]+")
 
 
 def run_sweep(cell: Cell, texts: Sequence[str], tick: Callable[[int, int], None]) -> CellResult:
-    """Store chunk after chunk in the memory of a cell, and ask for a word of the newest."""
+    """Store chunk after chunk in the memory of a cell, and query a word of the newest."""
     draw, memory = random.Random(f"sweep {cell['seed']}"), _seed_memory(cell)
     every = integer(cell, "every")
     asked: list[Asked] = []
@@ -44,7 +43,7 @@ def run_sweep(cell: Cell, texts: Sequence[str], tick: Callable[[int, int], None]
 
 
 class SeedMemory(Protocol):
-    """What the prototype's loop needs of a memory."""
+    """The interface that the prototype's loop needs."""
 
     def step(self, text: str, size: int) -> None:
         """Store a chunk of this declared size."""
@@ -84,7 +83,7 @@ class RootedManager:
         return hits[0].object.payload["text"] if hits else None
 
     def _stored(self, text: str, size: int) -> str:
-        """Store it; when even a collection makes no room, the oldest roots go."""
+        """Store it; if even a collection frees too little, the oldest roots go."""
         while True:
             try:
                 return self._manager.store({"text": text}, size=size, root=True).id
@@ -95,7 +94,7 @@ class RootedManager:
 
 
 class Baseline:
-    """The newest 60 chunks, or a fair sample of 60. Sizes count nothing: one thing unfair here."""
+    """The newest 60 chunks, or a random sample of 60. Sizes are ignored, an unfair advantage."""
 
     def __init__(self, index: Retriever, sample: random.Random | None = None) -> None:
         self._index = index

@@ -1,13 +1,13 @@
-"""Workloads: who is stored, read and changed, in which order; the same for the same seed.
+"""Generated workloads: which objects are stored, read and changed, reproducible per seed.
 
-Every workload begins with ``keys`` objects that are stored already, then comes to so many accesses:
+Every workload starts with ``keys`` stored objects, followed by a number of accesses:
 
-* ``read-heavy``: 95 reads of 100, the rest changes; some objects are asked for much more often than
-  others, and always the same (Zipf's law);
-* ``write-heavy``: new objects four times in ten, changes three times, and reads, mostly of what is
-  new;
-* ``scan-polluted``: ``read-heavy``, and ten times somebody reads a fifth of all objects in a row;
-* ``moving-hotspot``: reads of one small neighbourhood, which moves on twenty times.
+* ``read-heavy``: 95 % reads, the rest changes; the popularity of objects follows Zipf's law and
+  does not change;
+* ``write-heavy``: 40 % new objects, 30 % changes, and reads, mostly of new objects;
+* ``scan-polluted``: ``read-heavy``, interrupted by ten scans that each read a fifth of all objects
+  in a row;
+* ``moving-hotspot``: reads of one small neighbourhood, which moves twenty times.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from typing import Literal, TypeAlias
 Verb: TypeAlias = Literal["store", "read", "change"]
 
 SKEW = 0.9  # exponent of Zipf's law
-SCANS, SCANNED = 10, 0.2  # how many scans, and which part of the objects each reads
-MOVES, SPOT = 20, 0.04  # how often the hotspot moves, and which part of the objects it is
-SIZES = (5.6, 0.7)  # of objects in bytes: mean and deviation of the logarithm
+SCANS, SCANNED = 10, 0.2  # number of scans, and the share of the objects each reads
+MOVES, SPOT = 20, 0.04  # number of moves, and the share of the objects in the hotspot
+SIZES = (5.6, 0.7)  # of object sizes in bytes: mean and deviation of the logarithm
 LEAST, MOST = 60, 4000
 
 
 @dataclass(frozen=True)
 class Access:
-    """Something done to an object; ``size`` is how many bytes are written, 0 if it is read."""
+    """An access to an object; ``size`` is the number of bytes written, 0 for a read."""
 
     verb: Verb
     key: int
@@ -42,17 +42,15 @@ class Load:
     def __init__(self, keys: int, count: int, seed: int) -> None:
         self.keys, self.count = keys, count
         self.draw = random.Random(f"workload {seed}")
-        self._ranked = self.draw.sample(
-            range(keys), keys
-        )  # who is popular has nothing to do with age
+        self._ranked = self.draw.sample(range(keys), keys)  # popularity is independent of age
         self._weights = list(accumulate(1 / (rank + 1) ** SKEW for rank in range(keys)))
 
     def size(self) -> int:
-        """Draw how big an object is."""
+        """Draw the size of an object."""
         return min(MOST, max(LEAST, int(self.draw.lognormvariate(*SIZES))))
 
     def first(self) -> Iterator[Access]:
-        """Yield the stores before anything is counted."""
+        """Yield the stores before measurement starts."""
         return (Access("store", key, self.size()) for key in range(self.keys))
 
     def popular(self) -> int:
@@ -61,12 +59,12 @@ class Load:
         return found
 
     def read_heavy(self) -> Iterator[Access]:
-        """Mostly reads."""
+        """Yield mostly reads."""
         for _ in range(self.count):
             yield self._read_or_change(self.popular(), 0.95)
 
     def write_heavy(self) -> Iterator[Access]:
-        """Mostly writes."""
+        """Yield mostly writes."""
         newest = self.keys - 1
         for _ in range(self.count):
             chance = self.draw.random()
@@ -78,7 +76,7 @@ class Load:
                 yield self._read_or_change(recent, 0.5)
 
     def scan_polluted(self) -> Iterator[Access]:
-        """Mostly reads, and now and then of everything."""
+        """Yield mostly reads, with occasional scans."""
         length = int(self.keys * SCANNED)
         every = self.count // SCANS
         for number, access in enumerate(self.read_heavy()):
@@ -89,7 +87,7 @@ class Load:
                 yield access
 
     def moving_hotspot(self) -> Iterator[Access]:
-        """Reads around a place that moves."""
+        """Yield reads around a moving position."""
         width = max(1, int(self.keys * SPOT))
         stay = -(-self.count // MOVES)
         for number in range(self.count):

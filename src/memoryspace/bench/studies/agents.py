@@ -1,7 +1,7 @@
-"""Agents that write at the same time: threads, tasks or processes over one backend or their own.
+"""Concurrent agents: threads, tasks or processes over one backend or their own.
 
-Each stores records of its own, numbered, reads each back, and notes how long it waited. As a
-module it is one agent process: it says that it is ready, waits to be told to go, and reports.
+Each agent stores numbered records, reads each one back, and records its waits. Run as a module,
+this is one agent process: it reports ready, waits for the start signal, works, and reports.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SPACE = "space"  # a space in a folder, without a store around it
 
 
 class Order(Struct):
-    """What an agent process is to do."""
+    """The instructions of an agent process."""
 
     agent: int
     count: int
@@ -39,32 +39,32 @@ class Order(Struct):
 
 
 class Worked(Struct):
-    """When an agent began and ended, on a clock that processes share, and each wait."""
+    """An agent's start and end, on a clock that processes share, and each wait."""
 
     began: float
     ended: float
     waits: list[float]
-    wrong: int = 0  # read back, and not what was stored
+    wrong: int = 0  # records read back that differ from what was stored
 
 
 def name_of(agent: int, number: int) -> str:
-    """Return the name of a record: no two are the same."""
+    """Return the unique name of a record."""
     return f"{agent:04}-{number:06}"
 
 
 def text_of(name: str) -> str:
-    """Return what it says."""
+    """Return the text of a record."""
     return f"agent and number {name} " + "x" * 100
 
 
 def open_space(folder: str, sync: str) -> MemoryManager:
-    """Open the space that agents of one process share."""
+    """Open the space that the agents of one process share."""
     how = Durability(sync=sync)
     return MemoryManager(CAPACITY, folder=folder, durability=how, retriever=None)
 
 
 def work(space: MemoryManager, agent: int, count: int) -> Worked:
-    """Be an agent that may block."""
+    """Run an agent that may block."""
     waits, wrong = [], 0
     began = time.monotonic()
     for number in range(count):
@@ -77,7 +77,7 @@ def work(space: MemoryManager, agent: int, count: int) -> Worked:
 
 
 async def work_async(space: AsyncMemoryManager[MemoryManager], agent: int, count: int) -> Worked:
-    """Be an agent that is a task."""
+    """Run an agent as a task."""
     waits, wrong = [], 0
     began = time.monotonic()
     for number in range(count):
@@ -90,7 +90,7 @@ async def work_async(space: AsyncMemoryManager[MemoryManager], agent: int, count
 
 
 async def work_on_store(store: Store, scope: Scope, agent: int, count: int) -> Worked:
-    """Be an agent that appends to a session that others append to as well."""
+    """Run an agent that appends to a session shared with others."""
     waits, wrong = [], 0
     began = time.monotonic()
     for number in range(count):
@@ -103,7 +103,7 @@ async def work_on_store(store: Store, scope: Scope, agent: int, count: int) -> W
 
 
 def in_threads(folder: str, sync: str, agents: int, count: int) -> list[Worked]:
-    """Let threads share a space."""
+    """Run threads that share a space."""
     together = Barrier(agents)
 
     def one(agent: int) -> Worked:
@@ -115,7 +115,7 @@ def in_threads(folder: str, sync: str, agents: int, count: int) -> list[Worked]:
 
 
 def in_tasks(folder: str, sync: str, agents: int, count: int) -> list[Worked]:
-    """Let tasks of one loop share a space."""
+    """Run tasks of one loop that share a space."""
 
     async def all_of_them() -> list[Worked]:
         async with AsyncMemoryManager(open_space(folder, sync)) as space:
@@ -127,26 +127,26 @@ def in_tasks(folder: str, sync: str, agents: int, count: int) -> list[Worked]:
 
 
 def ids_in_space(folder: str, sync: str) -> Sequence[str]:
-    """Return the names of all records of a space that are whole, opened anew."""
+    """Reopen a space and return the names of all its intact records."""
     with open_space(folder, sync) as space:
         return [each.id for each in space.objects() if each.payload["text"] == text_of(each.id)]
 
 
 async def ids_in_store(backend: str, place: str, user: str) -> Sequence[str]:
-    """Return the names of all whole records of a session, in its order."""
+    """Return the names of all intact records of a session, in order."""
     async with open_backend(backend, place) as store:
         found = await store.select(Scope(user, "shared"))
     return [each.id for each in found if each.text == text_of(each.id)]
 
 
 async def forget(backend: str, place: str, user: str) -> None:
-    """Leave nothing behind on somebody's server."""
+    """Remove the agents' records from the server."""
     async with open_backend(backend, place) as store:
         await store.delete(Scope(user))
 
 
 def main() -> None:
-    """Be one agent process."""
+    """Run one agent process."""
     order = order_of(Order)
     if order.backend == SPACE:
         folder = str(Path(order.folder, f"agent-{order.agent}"))
@@ -158,10 +158,10 @@ def main() -> None:
 
 
 async def _on_store(order: Order) -> None:
-    place = place_of(order.backend, order.folder)  # an address is no argument: others see those
+    place = place_of(order.backend, order.folder)  # arguments are visible to other users
     async with open_backend(order.backend, place) as store:
         scope = Scope(order.user, "shared")
-        await store.count(scope)  # connected, before the time counts
+        await store.count(scope)  # connected, before the clock starts
         _wait_for_the_others()
         say(await work_on_store(store, scope, order.agent, order.count))
 

@@ -1,7 +1,7 @@
-"""Processes that do a part of an experiment: for their own memory, or in order to be killed.
+"""Child processes of an experiment: to measure their own memory, or to be killed.
 
-A child is a module of this package. What it is to do is its only argument, as JSON; what it has to
-say are lines of JSON on its standard output.
+A child is a module of this package. Its only argument is its instructions as JSON; its output is
+lines of JSON on standard output.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ Tick = Callable[[int, int], None]
 _Order = TypeVar("_Order")
 
 
-class _Told(msgspec.Struct, omit_defaults=True):
-    """How far a child is, or what its cell came to."""
+class _ChildLine(msgspec.Struct, omit_defaults=True):
+    """A child's progress, or the result of its cell."""
 
     done: int = 0
     of: int = 0
@@ -29,7 +29,7 @@ class _Told(msgspec.Struct, omit_defaults=True):
 
 
 def spawn(module: str, order: Any) -> subprocess.Popen[bytes]:
-    """Start a child. Both pipes are the caller's; what goes wrong is said on standard error."""
+    """Start a child. The caller owns both pipes; errors go to standard error."""
     return subprocess.Popen(
         [sys.executable, "-m", f"{__package__}.{module}", msgspec.json.encode(order).decode()],
         stdin=subprocess.PIPE,
@@ -38,32 +38,32 @@ def spawn(module: str, order: Any) -> subprocess.Popen[bytes]:
 
 
 def order_of(kind: type[_Order]) -> _Order:
-    """Return what this child is to do."""
+    """Return the instructions of this child."""
     return msgspec.json.decode(sys.argv[1], type=kind)
 
 
 def say(value: Any) -> None:
-    """Say a line, at once."""
+    """Write a line and flush it."""
     sys.stdout.buffer.write(msgspec.json.encode(value) + b"\n")
     sys.stdout.buffer.flush()
 
 
 def run_apart(module: str, cell: Cell, tick: Tick) -> CellResult:
-    """Run a cell in a process of its own: what it takes of memory is nobody else's."""
+    """Run a cell in a process of its own, so that its memory can be measured alone."""
     result = None
     with spawn(module, dict(cell)) as child:
         assert child.stdout is not None
         for line in child.stdout:
-            told = msgspec.json.decode(line, type=_Told)
-            result = told.result
-            tick(told.done, told.of)
+            report = msgspec.json.decode(line, type=_ChildLine)
+            result = report.result
+            tick(report.done, report.of)
     if child.returncode or result is None:
         raise MemorySpaceError(f"the process of {module} ended with {child.returncode}")
     return result
 
 
 def answer(run: Callable[[Cell, Tick], CellResult]) -> None:
-    """Be the child of ``run_apart``."""
+    """Run as the child of ``run_apart``."""
     cell: Mapping[str, Any] = order_of(dict)
-    result = run(cell, lambda done, of: say(_Told(done, of)))
-    say(_Told(result=result))
+    result = run(cell, lambda done, of: say(_ChildLine(done, of)))
+    say(_ChildLine(result=result))

@@ -1,8 +1,8 @@
-"""Many agents at once: how much they get done together, and whether anything is lost or doubled.
+"""Many agents at once: their joint throughput, and whether records are lost or duplicated.
 
 Threads and tasks share one space in a folder; processes have one each, or share the session of a
-store. Every agent stores numbered records one by one and waits until each is acknowledged. In the
-end everything is opened anew and counted.
+store. Every agent stores numbered records one by one and waits for each acknowledgement. At the end
+everything is reopened and counted.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ..harness.experiment import (
 from ..harness.findings import Findings, NotMeasured
 from ..harness.measuring import spread
 from ..harness.options import Options, option
-from ..memories.backends import STORE_BACKENDS, missing_said, open_backend, place_of
+from ..memories.backends import STORE_BACKENDS, open_backend, place_of, skip_if_missing
 from .agents import (
     SPACE,
     Order,
@@ -49,24 +49,24 @@ from .children import spawn
 
 SHARED = tuple(name for name, backend in STORE_BACKENDS.items() if backend.shared)
 SYNCS = ("always", "group:5", "os")
-_WAITS = 2000  # of all waits that are kept for the distribution
+_WAITS = 2000  # waits kept for the distribution, at most
 
 
 @dataclass(frozen=True)
 class ConcurrencyOptions(Options):
-    """How many agents of each kind, and how much each does."""
+    """The number of agents of each kind, and the work of each."""
 
     threads: tuple[int, ...] = option((1, 2, 4, 8, 16, 64), "agents", quick=(1, 4))
     tasks: tuple[int, ...] = option((1, 2, 4, 8, 16, 64, 256), "agents", quick=(1, 16))
     processes: tuple[int, ...] = option((1, 2, 4, 8), "agents", quick=(1, 2))
     backends: tuple[str, ...] = option(
-        SHARED, "that processes share", choices=SHARED, quick=("sqlite",)
+        SHARED, "backends that processes share", choices=SHARED, quick=("sqlite",)
     )
     syncs: tuple[str, ...] = option(
-        ("always", "os"), "of a space's journal", choices=SYNCS, quick=("always",)
+        ("always", "os"), "when a space's journal is synced", choices=SYNCS, quick=("always",)
     )
-    records: int = option(200, "that each agent stores", quick=30)
-    seeds: tuple[int, ...] = option((1, 2, 3), "how often: nothing is drawn", quick=(1,))
+    records: int = option(200, "records that each agent stores", quick=30)
+    seeds: tuple[int, ...] = option((1, 2, 3), "repetitions; nothing here is random", quick=(1,))
 
 
 def cells(options: ConcurrencyOptions, data: Data) -> list[Cell]:
@@ -94,7 +94,7 @@ def cells(options: ConcurrencyOptions, data: Data) -> list[Cell]:
 
 
 def run(cell: Cell, data: Data) -> CellResult:
-    """Let agents work, then count."""
+    """Run the agents, then count."""
     with tempfile.TemporaryDirectory(prefix="memoryspace-bench-") as folder:
         if cell["backend"] != SPACE:
             return _on_backend(cell, folder)
@@ -140,9 +140,9 @@ def _on_backend(cell: Cell, folder: str) -> CellResult:
 
     async def prepare() -> None:
         async with open_backend(backend, place) as store:
-            await store.sessions(user)  # the tables are there before many want to make them
+            await store.sessions(user)  # create the tables before many agents try to
 
-    with missing_said(backend):
+    with skip_if_missing(backend):
         asyncio.run(prepare())
     try:
         worked = in_processes(Order(0, integer(cell, "records"), backend, folder, "", user), agents)
@@ -171,7 +171,7 @@ def _result(cell: Cell, worked: Sequence[Worked], found: Sequence[str]) -> CellR
 
 
 def _out_of_order(found: Sequence[str]) -> int:
-    """How often an agent's record stands before one that it stored earlier."""
+    """Return how often an agent's record precedes one that it stored earlier."""
     newest: dict[str, str] = {}
     wrong = 0
     for name in found:

@@ -1,12 +1,12 @@
-"""A process is killed with ``kill -9`` while it writes: what is there afterwards, and how soon.
+"""Recovery after ``kill -9`` during writes: what survives, and how fast it is back.
 
-A child stores records and says after each that it is acknowledged; the parent kills it at a random
-moment, opens the space, and looks at every record. In the same space this is done several times.
-With ``torn``, the end of the journal is damaged as well, as a disk may do that loses power in the
-middle of a write: of the last change, and of that alone, nothing may be left.
+A child stores records and reports each acknowledgement; the parent kills it at a random moment,
+opens the space, and checks every record. This is repeated in the same space. With ``torn``, the end
+of the journal is damaged as well, as a disk may do that loses power during a write: the last
+change, and only that one, must be gone completely.
 
-What a power cut would have cost cannot be tried here. It is at most what was acknowledged and not
-yet synced when the child was killed, which the child says: the window.
+The loss in a power cut cannot be tested here. It is at most what was acknowledged but not yet
+synced at the kill, which the child reports: the window.
 """
 
 from __future__ import annotations
@@ -43,29 +43,31 @@ from .crash_writer import Acknowledged, Order, open_space, text_of
 
 SYNCS = ("always", "group:5", "os")
 ENDS = ("killed", "torn")
-SINGLE = 120  # records that are stored one by one, at most, before the child is killed
-SPIN = 20_000  # steps of a loop that we wait at most, so as to kill in the middle of something
-TORN = 40  # bytes that are lost at most; the shortest record is longer
+SINGLE = 120  # records stored one by one, at most, before the child is killed
+SPIN = 20_000  # longest wait in loop steps, to kill in the middle of an operation
+TORN = 40  # bytes lost at most; the shortest record is longer
 
 
 @dataclass(frozen=True)
 class CrashOptions(Options):
-    """How many records, how they are synced, and how often the process is killed."""
+    """The number of records, the sync policy, and the number of kills."""
 
     records: tuple[int, ...] = option(
-        (1000, 10_000, 100_000), "in the space at the first kill", quick=(200, 1000)
+        (1000, 10_000, 100_000), "records in the space at the first kill", quick=(200, 1000)
     )
     syncs: tuple[str, ...] = option(SYNCS, "when the journal is synced", choices=SYNCS)
-    ends: tuple[str, ...] = option(ENDS, "how it ends", choices=ENDS)
-    kills: int = option(5, "in each space", quick=1)
+    ends: tuple[str, ...] = option(ENDS, "how the journal ends after a kill", choices=ENDS)
+    kills: int = option(5, "kills per space", quick=1)
     checkpoint_mb: tuple[int, ...] = option(
         (1, 1024), "journal between two checkpoints", quick=(1024,)
     )
-    seeds: tuple[int, ...] = option((1, 2, 3), "how many seeds, or which", quick=(1,))
+    seeds: tuple[int, ...] = option(
+        (1, 2, 3), "number of seeds, or the seeds themselves", quick=(1,)
+    )
 
 
 def cells(options: CrashOptions, data: Data) -> list[Cell]:
-    """Return a cell for each policy, end and number of records."""
+    """Return a cell for each policy, ending and number of records."""
     return [
         {"sync": sync, "end": end, "records": records, "kills": options.kills,
          "checkpoint_mb": checkpoint, "seed": seed}
@@ -90,12 +92,12 @@ def run(cell: Cell, data: Data) -> CellResult:
 
 
 class Crashing:
-    """A space whose writers are killed, and what was found after each."""
+    """A space whose writers are killed, and the findings after each kill."""
 
     def __init__(self, cell: Cell, folder: str) -> None:
         self._cell, self._folder = cell, folder
         self._draw = random.Random(f"crash {cell['sync']} {cell['end']} {cell['seed']}")
-        self._records = 0  # that are there
+        self._records = 0  # records present
         self._lost = self._doubled = self._changed = self._holes = self._beyond = 0
         self._torn_bytes: list[float] = []
         self._recovering: list[float] = []
@@ -104,7 +106,7 @@ class Crashing:
         self._waiting: list[float] = []
 
     def once(self) -> None:
-        """Let a writer live and be killed; then see what is there."""
+        """Start a writer, kill it, and check what is left."""
         at_once = 0 if self._records else integer(self._cell, "records")
         checkpoint = integer(self._cell, "checkpoint_mb") << 20
         order = Order(self._folder, str(self._cell["sync"]), checkpoint, self._records, at_once)
@@ -119,7 +121,7 @@ class Crashing:
             self._judge(space, acknowledged - bool(torn), acknowledged)
 
     def _judge(self, space: MemoryManager, safe: int, acknowledged: int) -> None:
-        """Look at every record; those before ``safe`` must be there, whatever was torn."""
+        """Check every record; those before ``safe`` must exist, whatever was torn."""
         found = [each.payload for each in space.objects()]
         numbers = {each["n"] for each in found}
         self._lost += len(set(range(safe)) - numbers)
@@ -133,7 +135,7 @@ class Crashing:
         self._records = max(numbers, default=-1) + 1
 
     def result(self) -> CellResult:
-        """Return what must be nothing as figures, and the rest as the machine's."""
+        """Return counts that must be zero as figures, and the rest as timings."""
         last = self._recovered
         return CellResult(
             figures={
@@ -161,7 +163,7 @@ class Crashing:
 
 
 def killed(order: Order, draw: random.Random) -> Sequence[Acknowledged]:
-    """Let a writer write, and kill it at a random moment; return all that it said.
+    """Start a writer and kill it at a random moment; return all lines it wrote.
 
     It has stored at least one record by itself, so that the last change is of one record.
     """
@@ -186,7 +188,7 @@ def killed(order: Order, draw: random.Random) -> Sequence[Acknowledged]:
 def tear(folder: Path, draw: random.Random) -> int:
     """Damage the end of the journal; return how many bytes were lost.
 
-    Nothing, if its newest file has only begun.
+    Do nothing if its newest file has only been started.
     """
     lost = draw.randint(1, TORN)
     newest = max((folder / "journal").glob("*.log"))

@@ -1,8 +1,8 @@
-"""A process that stores numbered records until it is killed, saying after each that it has.
+"""A process that stores numbered records until it is killed, and reports each one.
 
-Some are stored many at once, which is quicker, and then one by one. Each line says how many records
-are acknowledged, up to which of them the disk has everything, and for how long the oldest that it
-does not have has been acknowledged.
+It first stores records in batches, which is faster, then one by one. Each line reports how many
+records are acknowledged, up to which record everything is on disk, and how long the oldest unsynced
+record has been acknowledged.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from msgspec import Struct
 from ...kernel import Durability, MemoryManager, NewObject
 from .children import order_of, say
 
-CAPACITY = 1 << 28  # of address space; memory is taken for what is stored
+CAPACITY = 1 << 28  # bytes of address space; memory is committed on use
 BATCH = 64
-SEGMENT = 1 << 20  # bytes of a file of the journal
+SEGMENT = 1 << 20  # bytes per journal file
 
 
 class Order(Struct):
-    """Where to write, how, from which record on, and how many at once before the single ones."""
+    """Where and how to write, the first record, and the size of the initial batch."""
 
     folder: str
     sync: str
@@ -32,20 +32,20 @@ class Order(Struct):
 
 
 class Acknowledged(NamedTuple):
-    """What a line says; the numbers are counts of records."""
+    """The content of a line; the numbers are counts of records."""
 
     records: int
     durable: int
-    waiting: float  # seconds that the oldest one has been waiting for the disk
+    waiting: float  # seconds the oldest record has been waiting for the disk
 
 
 def text_of(number: int) -> str:
-    """Return what a record must say: of its own length, and like no other."""
+    """Return the text of a record, with a length and content of its own."""
     return f"record {number} " + "abcdefghij"[number % 10] * (20 + number * 7919 % 300)
 
 
 def open_space(order: Order) -> MemoryManager:
-    """Open the space, recovering what is there."""
+    """Open the space and recover its content."""
     how = Durability(
         sync=order.sync, checkpoint_bytes=order.checkpoint_bytes, segment_bytes=SEGMENT
     )
@@ -53,15 +53,15 @@ def open_space(order: Order) -> MemoryManager:
 
 
 class Writer:
-    """Stores records and says so."""
+    """Stores records and reports them."""
 
     def __init__(self, space: MemoryManager, first: int) -> None:
         self.space, self.next = space, first
-        self._waiting: deque[tuple[int, int, float]] = deque()  # lsn, records so far, when
-        self._durable = first  # what was there when we came may be taken as safe
+        self._waiting: deque[tuple[int, int, float]] = deque()  # lsn, records so far, time
+        self._durable = first  # everything found at the start counts as safe
 
     def store(self, count: int) -> None:
-        """Store so many records in one step."""
+        """Store this many records in one step."""
         numbers = range(self.next, self.next + count)
         self.space.store_many([NewObject({"n": n, "text": text_of(n)}, root=True) for n in numbers])
         now = time.monotonic()
@@ -75,7 +75,7 @@ class Writer:
 
 
 def main() -> None:
-    """Write for ever."""
+    """Write until killed."""
     order = order_of(Order)
     writer = Writer(open_space(order), order.first)
     say(Acknowledged(order.first, order.first, 0.0))

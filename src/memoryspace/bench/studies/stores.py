@@ -1,7 +1,7 @@
-"""Every backend side by side: what a store's verbs cost, by how many records a session has.
+"""Every backend side by side: the cost of a store's verbs by session size.
 
 A session is filled, then each verb is timed on it: ``append`` of one record, ``select`` of
-everything, of the newest 20 and of what has a mark, ``count``, ``mark`` and ``delete`` of 20.
+everything, of the newest 20 and of marked records, ``count``, ``mark`` and ``delete`` of 20.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from ..harness.findings import Findings
 from ..harness.measuring import spread
 from ..harness.options import Options, option
 from ..harness.samples import Words
-from ..memories.backends import STORE_BACKENDS, missing_said, open_backend, place_of
+from ..memories.backends import STORE_BACKENDS, open_backend, place_of, skip_if_missing
 
-BATCH = 100  # records appended at once while a session is filled
-SOME = 20  # records of a page, and those that are marked or deleted at once
-MARKED = 50  # of so many records one has the mark that is asked for
+BATCH = 100  # records per append while a session is filled
+SOME = 20  # records per page, and records marked or deleted at once
+MARKED = 50  # one record in this many has the queried mark
 MARK = "fact"
 
 VERBS: Mapping[str, str] = {
@@ -52,10 +52,12 @@ class StoreOptions(Options):
         quick=("memory", "space", "sqlite"),
     )
     records: tuple[int, ...] = option(
-        (100, 1000, 10_000, 100_000), "of a session", quick=(100, 1000)
+        (100, 1000, 10_000, 100_000), "records of a session", quick=(100, 1000)
     )
-    rounds: int = option(50, "that each verb is timed", quick=10)
-    seeds: tuple[int, ...] = option((1, 2, 3), "how many seeds, or which", quick=(1,))
+    rounds: int = option(50, "measurements of each verb", quick=10)
+    seeds: tuple[int, ...] = option(
+        (1, 2, 3), "number of seeds, or the seeds themselves", quick=(1,)
+    )
 
 
 def cells(options: StoreOptions, data: Data) -> list[Cell]:
@@ -71,7 +73,10 @@ def cells(options: StoreOptions, data: Data) -> list[Cell]:
 def run(cell: Cell, data: Data) -> CellResult:
     """Fill a session and time the verbs."""
     backend = str(cell["backend"])
-    with tempfile.TemporaryDirectory(prefix="memoryspace-bench-") as folder, missing_said(backend):
+    with (
+        tempfile.TemporaryDirectory(prefix="memoryspace-bench-") as folder,
+        skip_if_missing(backend),
+    ):
         return asyncio.run(_measured(cell, place_of(backend, folder)))
 
 
@@ -81,11 +86,11 @@ async def _measured(cell: Cell, place: str) -> CellResult:
         try:
             return await timing.run(integer(cell, "records"), integer(cell, "rounds"))
         finally:
-            await store.delete(Scope(timing.scope.user))  # it may be somebody's server
+            await store.delete(Scope(timing.scope.user))  # it may be on the user's server
 
 
 class Timing:
-    """A session under measurement. What must be there is counted along, and compared."""
+    """A session under measurement. Expected counts are tracked and compared."""
 
     def __init__(self, store: Store, cell: Cell) -> None:
         self.store = store
@@ -98,7 +103,7 @@ class Timing:
         self.times: dict[str, list[float]] = {verb: [] for verb in VERBS}
 
     async def run(self, count: int, rounds: int) -> CellResult:
-        """Fill, time, and look whether everything is as it must be."""
+        """Fill, time, and verify the content."""
         filling = await self._fill(count)
         for _ in range(rounds):
             await self._round()
@@ -124,7 +129,7 @@ class Timing:
         return taken
 
     async def _round(self) -> None:
-        """Each verb once; in the end there are as many records as before."""
+        """Run each verb once; the number of records is the same afterwards."""
         store, scope = self.store, self.scope
         for _ in range(SOME):
             new = self._record()

@@ -1,4 +1,4 @@
-"""A space of a million objects: what it costs to store, find, hold and collect them."""
+"""A space of a million objects: the cost of storing, finding, holding and collecting them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from .system_run import PAUSE
 
 @dataclass(frozen=True)
 class SystemOptions(Options):
-    """How many objects, and how their journal is synced."""
+    """The number of objects, and the journal's sync policy."""
 
     objects: tuple[int, ...] = option(
-        (10_000, 100_000, 1_000_000), "that are stored", quick=(1000, 5000)
+        (10_000, 100_000, 1_000_000), "objects stored", quick=(1000, 5000)
     )
     sync: str = option("group:5", "when the journal is synced: always, group:MS, os")
 
@@ -54,7 +54,7 @@ def _short_pauses(found: Findings) -> bool:
 
 
 def _flat(found: Findings, name: str, factor: float) -> bool:
-    """Compare the largest space with one of 10,000: below, what is done only once weighs much."""
+    """Compare the largest space with one of 10,000; below that, one-time costs dominate."""
     sizes = {int(str(group.cell["objects"])): group for group in found.groups}
     large = sorted(size for size in sizes if size >= 10_000)
     if len(large) < 2:

@@ -1,7 +1,7 @@
-"""A space grows to many objects, is used while it grows, and then collects; in its own process.
+"""A space that grows to many objects under use, then collects; runs in its own process.
 
-Every 100th object is a root that leads to the 99 after it. When the space is full, three roots in
-ten are taken away, and a collection goes on in slices while objects are still stored.
+Every 100th object is a root that links to the 99 after it. When the space is full, three roots in
+ten are removed, and a collection runs in slices while objects are still stored.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from ..harness.samples import Words
 from .children import Tick, answer
 
 SESSION = 100  # objects from one root to the next
-GARBAGE = 0.3  # of the roots are taken away
-PAUSE = 0.001  # seconds that a slice of the collection may take
-LOADS, QUERIES = 200, 10  # at each of the points
-POINTS = 40  # of a curve
+GARBAGE = 0.3  # share of the roots that is removed
+PAUSE = 0.001  # seconds per slice of the collection
+LOADS, QUERIES = 200, 10  # operations at each point
+POINTS = 40  # points of a curve
 _SENTENCES = 5000
-_ROOM = 640  # bytes of heap for each object
+_ROOM = 640  # heap bytes per object
 _WHILE_COLLECTING = 3  # objects stored between two slices
 
 
@@ -44,21 +44,21 @@ class Notes:
         return f"note {number}: {self._sentences[first]} {self._sentences[second]}"
 
     def question(self, number: int) -> str:
-        """Return what to ask in order to find it."""
+        """Return a query that finds the note."""
         return " ".join(self.text(number).split()[:6])
 
 
 class Growing:
-    """The space while it grows: what each operation took, and what was found."""
+    """A growing space: the time of each operation, and what was found."""
 
     def __init__(self, space: MemoryManager, notes: Notes, count: int, seed: int) -> None:
         self.space, self.notes, self.count = space, notes, count
         self.draw = random.Random(f"system {seed}")
-        self.handles = array("q", bytes(8 * count))  # all its room now, to be none of the space's
+        self.handles = array("q", bytes(8 * count))  # allocated up front, so not the space's
         self.storing = array("d", bytes(8 * count))
         self.retrieving: list[float] = []
         self.payload = self.asked = self.found = 0
-        self.worked = 0.0  # seconds of processor time that all stores took
+        self.worked = 0.0  # CPU seconds of all stores
         self.before = resident_bytes()
         self.points: list[float] = []
         self.curves: dict[str, list[float]] = {
@@ -110,7 +110,7 @@ class Growing:
         return taken
 
     def drop_roots(self) -> int:
-        """Take some of the roots away; return how many objects nothing leads to any longer."""
+        """Remove some of the roots; return how many objects became unreachable."""
         garbage = 0
         for first in range(0, self.count, SESSION):
             if self.draw.random() < GARBAGE:
@@ -120,9 +120,9 @@ class Growing:
 
 
 def collect(space: MemoryManager) -> tuple[int, list[float], list[float]]:
-    """Collect in slices while the program goes on; return who was freed, and what slices took.
+    """Collect in slices while the program goes on; return the number freed and slice times.
 
-    The first list is processor time, the second what the program waited.
+    The first list is CPU time, the second wall time.
     """
     before, stored = len(space), 0
     working: list[float] = []
@@ -210,7 +210,7 @@ def _result(
 
 
 def _warm_up() -> None:
-    """Load whatever is loaded at the first use: it belongs to no object."""
+    """Load everything that is loaded on first use, because it belongs to no object."""
     with MemoryManager(1 << 20) as space:
         for number in range(2000):
             space.store({"text": f"note {number} about nothing in particular"}, root=True)
@@ -218,7 +218,7 @@ def _warm_up() -> None:
 
 
 def _python_gc() -> float:
-    """How long Python's own collector takes over what there is to walk."""
+    """Return how long Python's own collector takes over the live objects."""
     gc.collect()
     started = time.process_time()
     gc.collect()

@@ -1,8 +1,8 @@
-"""Two tiers under load: who should be hot, and when cold copies should be written.
+"""Two tiers under load: which objects should be hot, and when to write cold copies.
 
-Every policy has the same bytes of hot memory. What each workload does is said in ``accesses``.
-Cold copies are written through, or written back: after every ``flush_every`` accesses, and
-whenever somebody who has none must go.
+Every policy has the same bytes of hot memory. ``accesses`` defines the workloads. Cold copies are
+written through, or written back: after every ``flush_every`` accesses, and whenever an object
+without one is evicted.
 """
 
 from __future__ import annotations
@@ -27,25 +27,27 @@ from ..harness.options import Options, option
 from .accesses import WORKLOADS, Access, Load
 
 WRITES = ("write_back", "write_through")
-BINS = 100  # of a curve over time
-_BATCH = 64  # objects stored at once before anything is counted
+BINS = 100  # points of a curve over time
+_BATCH = 64  # objects per batch while filling
 CHECKPOINT = 4 << 20  # bytes of journal
 COUNTED = ("page_faults", "page_evictions", "page_writes", "promotions", "demotions")
 
 
 @dataclass(frozen=True)
 class WorkloadOptions(Options):
-    """How much is done with how many objects, and how many of them are hot."""
+    """The numbers of objects and accesses, and the share of hot objects."""
 
-    seeds: tuple[int, ...] = option((1, 2, 3), "how many seeds, or which", quick=(1,))
+    seeds: tuple[int, ...] = option(
+        (1, 2, 3), "number of seeds, or the seeds themselves", quick=(1,)
+    )
     workloads: tuple[str, ...] = option(tuple(WORKLOADS), "which", choices=tuple(WORKLOADS))
     strategies: tuple[str, ...] = option(
-        tuple(POLICIES), "who is demoted", choices=tuple(POLICIES), quick=("lru", "sieve", "arc")
+        tuple(POLICIES), "demotion policies", choices=tuple(POLICIES), quick=("lru", "sieve", "arc")
     )
     writes: tuple[str, ...] = option(WRITES, "when cold copies are written", choices=WRITES)
     keys: int = option(5000, "objects at the start", quick=400)
     accesses: int = option(20_000, "reads and writes after that", quick=400)
-    hot_share: float = option(0.1, "hot bytes for each byte stored at the start")
+    hot_share: float = option(0.1, "hot bytes per byte stored at the start")
     flush_every: int = option(500, "accesses between two flushes of write-back", quick=100)
     sync: str = option("os", "when the journal is synced: always, group:MS, os")
 
@@ -74,10 +76,10 @@ def run(cell: Cell, data: Data) -> CellResult:
     hot = int(sum(each.size for each in first) * float(cell["hot_share"] or 0))
     temporary = tempfile.TemporaryDirectory(prefix="memoryspace-bench-")
     with temporary as folder, _space(cell, folder, hot) as space:
-        under = Under(space, Path(folder), integer(cell, "flush_every"))
-        under.fill(first)
-        under.play(accesses, data)
-        return under.result(hot)
+        tiered = TieredRun(space, Path(folder), integer(cell, "flush_every"))
+        tiered.fill(first)
+        tiered.play(accesses, data)
+        return tiered.result(hot)
 
 
 def _space(cell: Cell, folder: str, hot: int) -> TieredMemoryManager:
@@ -89,18 +91,18 @@ def _space(cell: Cell, folder: str, hot: int) -> TieredMemoryManager:
         tiering=Tiering(
             paging_strategy=str(cell["strategy"]),
             write_policy=cast(WritePolicy, cell["writes"]),
-            flush_interval=None,  # no thread, so that the same happens each time
+            flush_interval=None,  # no thread, for reproducible runs
         ),
     )
 
 
-class Under:
-    """A space under load, with what is counted and timed."""
+class TieredRun:
+    """A space under load, with its counters and timings."""
 
     def __init__(self, space: TieredMemoryManager, folder: Path, flush_every: int) -> None:
         self.space, self.folder, self.flush_every = space, folder, flush_every
         self.ids: list[str] = []
-        self.written = 0  # bytes that the caller wanted written
+        self.written = 0  # bytes that the caller wrote
         self.checkpointed = 0
         self.reading: list[float] = []
         self.writing: list[float] = []
@@ -113,7 +115,7 @@ class Under:
         space.events.subscribe(self._hear)
 
     def fill(self, first: Sequence[Access]) -> None:
-        """Store the objects that are there before anything is counted."""
+        """Store the initial objects, before measurement starts."""
         for at in range(0, len(first), _BATCH):
             new = [NewObject(_payload(each)) for each in first[at : at + _BATCH]]
             self.ids += [stored.id for stored in self.space.store_many(new)]
@@ -122,7 +124,7 @@ class Under:
         self.start = self._counts()
 
     def play(self, accesses: Sequence[Access], data: Data) -> None:
-        """Do everything, and note the points of the curves."""
+        """Run all accesses, and record the points of the curves."""
         size = max(1, len(accesses) // BINS)
         before = self.start
         for number, access in enumerate(accesses, 1):
@@ -135,7 +137,7 @@ class Under:
         self._flush()
 
     def result(self, hot: int) -> CellResult:
-        """Return what it came to; the last flush included."""
+        """Return the result, including the last flush."""
         took = {name: value - self.start[name] for name, value in self._counts().items()}
         asked = took["hits"] + took["misses"]
         written = took["journal"] + took["cold"]
@@ -183,7 +185,7 @@ class Under:
         self.written += access.size
 
     def _flush(self) -> None:
-        """Bring the cold tier up to date, then the journal to the disk."""
+        """Write the cold tier, then sync the journal."""
         started = time.perf_counter()
         self.space.flush_dirty()
         flushed = time.perf_counter()

@@ -1,1 +1,1 @@
-"""The memory space measured beside a dict of bytes, a raw file and a raw engine."""
+"""The memory space compared with a dict of bytes, a raw file and a raw engine."""

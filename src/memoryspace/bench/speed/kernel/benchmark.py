@@ -1,9 +1,10 @@
-"""The memory space beside its limits: a dict of bytes, a raw file, a raw engine.
+"""The benchmark of the memory space against a dict of bytes, a raw file and a raw engine.
 
 Ours and the reference run in the same process, in turns; a ratio is the median of the rounds. CPU
-work is timed in CPU time, waiting for a disk in wall time. What the prototype that this replaces
-("seed") reached at 100k objects, of a dict of bytes: 1/88 for store, 1/1490 for free, 1/1450 for
-churn; it collected 250 objects a second, took 2.77 s to write and 2.65 s to load a checkpoint.
+work is timed in CPU time, waiting for a disk in wall time. The prototype that this replaces
+("seed") reached at 100k objects, relative to a dict of bytes: 1/88 for store, 1/1490 for free,
+1/1450 for churn. It collected 250 objects a second and took 2.77 s to write and 2.65 s to load a
+checkpoint.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ PARTS: Mapping[str, tuple[Callable[[int], dict[str, Any]], int]] = {
 class KernelOptions(Flags):
     """Which parts."""
 
-    only: tuple[str, ...] = option(tuple(PARTS), "parts; others are kept", choices=tuple(PARTS))
+    only: tuple[str, ...] = option(
+        tuple(PARTS), "parts to measure; the others keep their last figures", choices=tuple(PARTS)
+    )
 
 
 def measure(options: KernelOptions, run: Run) -> Raw:
@@ -59,7 +62,7 @@ def measure(options: KernelOptions, run: Run) -> Raw:
 
 
 def tables(raw: Mapping[str, Any]) -> list[Grid]:
-    """Return what was measured beside the targets."""
+    """Return the figures beside the targets."""
     rows = [row for name, part in ROWS.items() if name in raw for row in part(raw[name])]
     return [Grid("The kernel beside its targets", 1, ("what", "measured", "target"), tuple(rows))]
 

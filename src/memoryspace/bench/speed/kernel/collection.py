@@ -1,4 +1,4 @@
-"""Collections: how long the program stops for one, and what the young cost."""
+"""Collections: pauses, and the cost of the young generation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .spaces import SEED, cpu, texts
 
 
 def collection(n: int) -> dict[str, Any]:
-    """A cycle over many objects, 30 % garbage, in slices of 1 ms, while the program goes on."""
+    """Collect many objects, 30 % garbage, in slices of 1 ms, while the program goes on."""
     rng = random.Random(SEED)
     shorts = texts(20_000, 90)
     space = MemoryManager(1 << 31, runtime=Runtime(pause=0.001))
@@ -68,7 +68,7 @@ def collection(n: int) -> dict[str, Any]:
 
 
 def _collect_seconds() -> float:
-    """How long CPython's own collector takes when it has nothing new to do."""
+    """Return how long CPython's own collector takes when it has nothing new to do."""
     gc.collect()
     with cpu() as seconds:
         gc.collect()
@@ -76,7 +76,7 @@ def _collect_seconds() -> float:
 
 
 def generations(n: int) -> dict[str, Any]:
-    """A young collection costs what is due: the old are not looked at."""
+    """Measure young collections: the cost follows new objects; old ones are not visited."""
     found: dict[str, Any] = {}
     for old in (n // 10, n):
         clock = ManualClock()

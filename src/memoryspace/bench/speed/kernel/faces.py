@@ -1,4 +1,4 @@
-"""What the async face, more threads, and a profiler cost."""
+"""The cost of the async interface, of more threads, and of a profiler."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .spaces import ROUNDS, cpu, folder, seconds_of, space_in, texts
 
 
 def faces(n: int) -> dict[str, Any]:
-    """What the async face, more threads, and a profiler cost."""
+    """Measure the cost of the async interface, of more threads, and of a profiler."""
     payload = {"text": "x" * 200}
     space = MemoryManager(1 << 30, retriever=None)
     facade = AsyncMemoryManager(space)
@@ -48,7 +48,7 @@ def _mixed(space: MemoryManager, threads: int, each: int) -> float:
 
 
 def _profiler_cost(n: int) -> float:
-    """How much longer searchable stores and loads take with a profiler that writes JSONL."""
+    """Return the slowdown of searchable stores and loads with a profiler that writes JSONL."""
     payloads = [{"text": text} for text in texts(n, 430)]
     taken = []
     for profiled in (False, True):

@@ -1,4 +1,4 @@
-"""The heap by itself, against a dict."""
+"""The heap alone, against a dict."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .spaces import ROUNDS, SEED, cpu
 
 
 def heap(n: int) -> dict[str, Any]:
-    """Allocate and free at 75 % fill against dict put and del; how far the heap spreads."""
+    """Time allocate and free at 75 % fill against dict put and del; measure fragmentation."""
     rng = random.Random(SEED)
     sizes = [min(20_000, max(50, int(rng.lognormvariate(6, 0.9)))) for _ in range(n)]
     total = sum(MemorySpace.block_size(size) for size in sizes)

@@ -1,4 +1,4 @@
-"""Durable puts: one by one against append + fdatasync, and by many writers at once."""
+"""Durable puts: one by one against append + fdatasync, and by many concurrent writers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .spaces import folder, seconds_of
 
 
 def journal(n: int) -> dict[str, Any]:
-    """Durable puts against append + fdatasync; group commit; the cost of the journal in a store."""
+    """Time durable puts against append + fdatasync, group commit, and the journal in a store."""
     payload = os.urandom(1000)
     singles, raws = [], []
     sync = getattr(os, "fdatasync", os.fsync)
@@ -49,7 +49,7 @@ def journal(n: int) -> dict[str, Any]:
 
 
 def _async_log_rate(payload: bytes, tasks: int, each: int) -> float:
-    """Durable puts per second of tasks that share a journal."""
+    """Return the durable puts per second of tasks that share a journal."""
 
     async def work(log: WriteAheadLog) -> None:
         for _ in range(each):
@@ -65,7 +65,7 @@ def _async_log_rate(payload: bytes, tasks: int, each: int) -> float:
 
 
 def _log_rate(payload: bytes, threads: int, each: int) -> float:
-    """Durable puts per second of threads that share a journal."""
+    """Return the durable puts per second of threads that share a journal."""
     with folder() as path, WriteAheadLog(Path(path) / "log", sync="always") as log:
 
         def work() -> None:

@@ -15,7 +15,7 @@ from .spaces import texts
 
 
 def memory(n: int) -> dict[str, Any]:
-    """Resident bytes per payload byte, in a process of its own."""
+    """Return resident bytes per payload byte, from a process of its own."""
     found = {}
     for name, median in (("text", 430), ("short", 90)):
         command = [sys.executable, "-m", __name__, str(n), str(median)]
@@ -24,7 +24,7 @@ def memory(n: int) -> dict[str, Any]:
 
 
 def measure_memory(n: int, median: float) -> dict[str, float]:
-    """Return what objects of this median size take besides their payload."""
+    """Return the overhead of objects of this median size, besides their payload."""
     payloads = texts(n, median)
     size = sum(len(each) for each in payloads)
     gc.collect()

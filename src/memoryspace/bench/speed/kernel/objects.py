@@ -18,7 +18,7 @@ decode = msgspec.msgpack.Decoder().decode
 
 
 def objects(n: int) -> dict[str, Any]:
-    """Store, load, free and churn against a dict of encoded bytes."""
+    """Time store, load, free and churn against a dict of encoded bytes."""
     payloads = [{"text": text} for text in texts(n, 430)]
     rounds = [_objects_round(payloads, searchable) for _ in range(ROUNDS) for searchable in (1, 0)]
     return {
@@ -83,7 +83,7 @@ def _objects_round(payloads: list[dict[str, str]], searchable: int) -> dict[str,
 
 
 def batches(n: int) -> dict[str, Any]:
-    """``store_many`` by 256, searchable, against the dict."""
+    """Time ``store_many`` in batches of 256, searchable, against the dict."""
     payloads = [{"text": text} for text in texts(n, 430)]
     found = []
     for _ in range(ROUNDS):
@@ -104,7 +104,7 @@ def batches(n: int) -> dict[str, Any]:
 
 
 def slope(n: int) -> dict[str, Any]:
-    """What one operation costs in a space of 10k and of 1M objects."""
+    """Return the cost of one operation in spaces of 10k and of 1M objects."""
     found = {}
     for size in (n // 100, n):
         found[size] = _cost_at(size)

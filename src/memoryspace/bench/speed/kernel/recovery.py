@@ -1,4 +1,4 @@
-"""Replay against a raw checksum scan; a checkpoint's write, load, and longest stop."""
+"""Replay against a raw checksum scan; writing, loading and pauses of a checkpoint."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ....kernel.heap.heap import Heap
 from ....kernel.index.saved import SavedIndexes, reconcile
 from .spaces import ROUNDS, cpu, folder, space_in, texts
 
-_SEED_INDEX = 7.0  # seconds that the seed took to build its index again, after loading a checkpoint
+_SEED_INDEX = 7.0  # seconds the seed took to rebuild its index after loading a checkpoint
 
 
 def recovery(n: int) -> dict[str, Any]:
-    """Replay against a raw checksum scan; a checkpoint's write, load, and longest stop."""
+    """Time replay against a raw checksum scan; a checkpoint's write, load, and longest pause."""
     payloads = [{"text": text} for text in texts(n, 430)]
     with folder() as path:
         with space_in(path, retriever=None) as space:
@@ -66,7 +66,7 @@ def recovery(n: int) -> dict[str, Any]:
 
 
 def _with_index(path: str, loaded: float) -> dict[str, float]:
-    """What keeping the index costs and saves: it is built and saved once, then taken as it is."""
+    """Return the cost and gain of a saved index: it is built and saved once, then reused."""
     space = space_in(path)
     started = time.perf_counter()
     space.retrieve("something")
@@ -100,7 +100,7 @@ def _no_spill(bodies: list[tuple[int, bytes]]) -> None:
 
 
 def _checkpoint_timing_stops(space: MemoryManager, stops: list[float]) -> None:
-    """What ``checkpoint`` does, with the time under the lock noted."""
+    """Do what ``checkpoint`` does, and record the time under the lock."""
     writer = space.engine.checkpointing.begin()
     while not writer.captured:
         started = time.thread_time()

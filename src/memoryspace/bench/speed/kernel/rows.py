@@ -1,4 +1,4 @@
-"""Rows of the kernel's table, with the targets: one function for each part."""
+"""Rows of the kernel's table, with the targets: one function per part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every part of the kernel's benchmark needs: texts, a CPU clock, spaces in folders."""
+"""Shared parts of the kernel's benchmark: texts, a CPU clock, spaces in folders."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SEED = 20261116
 
 
 def words(rng: random.Random, count: int) -> list[str]:
-    """Words of a made-up language, as frequent as words are."""
+    """Return words of an invented language, with natural frequencies."""
     letters = "etaoinshrdlucmfwypvbgkjqxz"
     vocabulary = sorted(
         {
@@ -30,7 +30,7 @@ def words(rng: random.Random, count: int) -> list[str]:
 
 
 def texts(count: int, median: float, seed: int = SEED) -> list[str]:
-    """Texts with log-normal lengths around a median."""
+    """Return texts with log-normal lengths around a median."""
     rng = random.Random(seed)
     pool = words(rng, 1_000_000)
     found = []
@@ -43,7 +43,7 @@ def texts(count: int, median: float, seed: int = SEED) -> list[str]:
 
 @contextmanager
 def cpu() -> Iterator[Callable[[], float]]:
-    """Time in CPU seconds of this process."""
+    """Yield a function that returns the CPU seconds spent in the block."""
     started = time.process_time()
     ended: list[float] = []
     yield lambda: (ended[0] if ended else time.process_time()) - started
@@ -62,7 +62,7 @@ def space_in(path: str, **options: Any) -> MemoryManager:
 
 
 def seconds_of(work: Callable[[], None], threads: int) -> float:
-    """Run the same work in several threads; one that fails voids the measurement."""
+    """Run the same work in several threads; a failing thread voids the measurement."""
     started = time.perf_counter()
     with ThreadPoolExecutor(threads) as pool:
         for done in [pool.submit(work) for _ in range(threads)]:

@@ -1,4 +1,4 @@
-"""The cold tier against the raw engine, and who is chosen to go there."""
+"""The cold tier against the raw engine, and the choice of objects to demote."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .spaces import ROUNDS, SEED, cpu, folder
 
 
 def cold(n: int) -> dict[str, Any]:
-    """Reading from the cold tier against the raw engine; demotion in batches; bytes on disk."""
+    """Time cold reads against the raw engine, and demotion in batches; measure bytes on disk."""
     import lmdb
 
     rng = random.Random(SEED)
@@ -68,7 +68,7 @@ def cold(n: int) -> dict[str, Any]:
 
 
 def paging(n: int) -> dict[str, Any]:
-    """Hit rates and decisions a second of every policy on three traces; the cache holds 5 %."""
+    """Return hit rates and decisions per second of every policy on three traces; 5 % fit."""
     keys = 100_000
     traces = _traces(n, keys)
     found: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""What models have said, kept in a file by what they were asked: nobody pays for it twice."""
+"""A file of model answers keyed by model and prompt, so that no prompt is paid for twice."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ class _Line(msgspec.Struct, frozen=True):
     said: msgspec.Raw
 
 
-class SaidBefore:
-    """Answers by model and prompt. A line that cannot be read is as if it had never been said."""
+class AnswerCache:
+    """Model answers by model and prompt. Unreadable lines are ignored."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
-        self._said: dict[str, bytes] = {}
+        self._answers: dict[str, bytes] = {}
         if path is not None and path.exists():
             _drop_torn_line(path)
             for line in path.read_bytes().splitlines():
                 self._read(line)
 
     def get(self, model: str, messages: Sequence[Mapping[str, str]], answer: type[T]) -> T | None:
-        """Return what a model answered to exactly this, if it was ever asked."""
-        found = self._said.get(_key(model, messages))
+        """Return the model's stored answer to exactly this prompt, if there is one."""
+        found = self._answers.get(_key(model, messages))
         if found is None:
             return None
         try:
@@ -40,9 +40,9 @@ class SaidBefore:
             return None
 
     def keep(self, model: str, messages: Sequence[Mapping[str, str]], said: msgspec.Struct) -> None:
-        """Keep an answer; when this returns, a power cut does not lose it."""
+        """Store an answer durably: once this returns, a power cut does not lose it."""
         key, encoded = _key(model, messages), msgspec.json.encode(said)
-        self._said[key] = encoded
+        self._answers[key] = encoded
         if self._path is None:
             return
         self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -56,7 +56,7 @@ class SaidBefore:
             found = msgspec.json.decode(line, type=_Line)
         except msgspec.MsgspecError:
             return
-        self._said[found.key] = bytes(found.said)
+        self._answers[found.key] = bytes(found.said)
 
 
 def _key(model: str, messages: Sequence[Mapping[str, str]]) -> str:
@@ -64,7 +64,7 @@ def _key(model: str, messages: Sequence[Mapping[str, str]]) -> str:
 
 
 def _drop_torn_line(path: Path) -> None:
-    """What follows would be appended to half a line."""
+    """Drop an incomplete last line, so that the next append starts on a line of its own."""
     content = path.read_bytes()
     whole = content.rfind(b"\n") + 1
     if whole < len(content):
