@@ -61,7 +61,7 @@ class TieredMemoryManager(MemoryManager):
         CorruptData: The files are damaged and ``durability`` does not ask for salvage.
 
     Example:
-        >>> with TieredMemoryManager(1 << 20, folder="space", paging_strategy="sieve") as space:
+        >>> with TieredMemoryManager(1 << 20, paging_strategy="sieve") as space:
         ...     note = space.store({"text": "Ann is allergic to peanuts"})
     """
 
