@@ -36,7 +36,7 @@ class EventStream:
         clock: Source of the events' time stamps.
         timer: Source of the durations of operations.
 
-    Example:
+    Examples:
         >>> stream = EventStream(clock=lambda: 0.0)
         >>> stop = stream.subscribe(lambda event: print(event.name), "gc")
         >>> stream.emit("gc", freed=3)

@@ -18,7 +18,7 @@ class StateModule:
     A ``StateModule`` assigned to an attribute becomes a child and part of the state. Add other
     attributes with ``register_state``. Children inside lists or dicts are not tracked.
 
-    Example:
+    Examples:
         >>> class Counter(StateModule):
         ...     def __init__(self) -> None:
         ...         super().__init__()

@@ -86,7 +86,7 @@ def operation(
         events: The stream of the object that does it, if it has one.
         owner: That object. Its calls to itself are not reported as separate operations.
 
-    Example:
+    Examples:
         >>> with operation("tool.call", on="search") as op:
         ...     op.count(returned=3)
     """
@@ -109,7 +109,7 @@ def observed(events: EventStream) -> Iterator[None]:
     Models and embedders have no stream of their own: observe them with this block, or through the
     service or window that calls them.
 
-    Example:
+    Examples:
         >>> with observed(EventStream()):
         ...     pass
     """

@@ -121,7 +121,7 @@ class Where(Struct, frozen=True, kw_only=True):
     Raises:
         InvalidInput: If a number is out of range, or there are too many marks.
 
-    Example:
+    Examples:
         >>> Where(kind="message", limit=20, newest=True).limit
         20
     """

@@ -36,7 +36,7 @@ class AgentBase(StateModule, Hookable):
     and, if enabled, to ``msg_queue``. Turn the console off with ``set_console_output_enabled``, or
     by setting the environment variable ``MEMORYSPACE_DISABLE_CONSOLE_OUTPUT`` to ``true``.
 
-    Example:
+    Examples:
         >>> class Echo(AgentBase):
         ...     async def reply(self, msg: Msg) -> Msg:
         ...         return Msg("echo", msg.content, "assistant")

@@ -56,7 +56,7 @@ class CompressionConfig:
     Raises:
         InvalidInput: If an option has the wrong type, or two options exclude each other.
 
-    Example:
+    Examples:
         >>> CompressionConfig(trigger_threshold=8_000).keep_recent
         3
     """

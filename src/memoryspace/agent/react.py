@@ -77,7 +77,7 @@ class ReActAgent(ReActAgentBase):
     Raises:
         InvalidInput: If an option has an invalid value.
 
-    Example:
+    Examples:
         >>> async def hello(model: ChatModelBase, formatter: FormatterBase) -> Msg:
         ...     agent = ReActAgent("planner", "You plan gardens.", model, formatter)
         ...     return await agent(Msg("alice", "Where do I begin?", "user"))

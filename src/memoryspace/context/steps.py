@@ -27,7 +27,7 @@ _MAY_BE_STUBS: tuple[BlockType, ...] = ("tool_result", "thinking", "image", "aud
 class Step(Protocol):
     """Chooses what leaves the context.
 
-    Example:
+    Examples:
         >>> class DropOldest:
         ...     name, is_last_resort = "drop oldest", False
         ...

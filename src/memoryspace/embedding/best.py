@@ -21,7 +21,7 @@ def best_embedder() -> Embedder | None:
 
     The choice is logged once. Every call returns the same object, which loads on first use.
 
-    Example:
+    Examples:
         >>> embedder = best_embedder()
         >>> vectors = embedder.embed(["the soil is loam"]) if embedder is not None else None
     """

@@ -23,7 +23,7 @@ class CallableEmbedder:
     Raises:
         InvalidInput: If the name is empty or ``dimensions`` is less than 1.
 
-    Example:
+    Examples:
         >>> lengths = CallableEmbedder(lambda texts: [[len(text)] for text in texts], "length", 1)
         >>> lengths.embed(["soil"]).tolist()
         [[1.0]]

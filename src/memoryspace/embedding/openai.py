@@ -32,7 +32,7 @@ class OpenAIEmbedder:
     Raises:
         InvalidInput: If an argument is invalid.
 
-    Example:
+    Examples:
         >>> OpenAIEmbedder("http://localhost:11434/v1", "nomic-embed-text", None, 768).name
         'nomic-embed-text/768'
     """

@@ -35,7 +35,7 @@ def script_shares(text: str) -> dict[str, float]:
 
     A text without letters has none; letters of unknown scripts count as ``other``.
 
-    Example:
+    Examples:
         >>> script_shares("loam 壤土")
         {'latin': 0.6666666666666666, 'han': 0.3333333333333333}
     """

@@ -21,7 +21,7 @@ class ReadWriteLock:
     Both sides may also be called (``with lock.read(): ...``), and have ``acquire(timeout=...)``
     and ``release()``. A lock belongs to the thread that acquired it.
 
-    Example:
+    Examples:
         >>> lock = ReadWriteLock()
         >>> with lock.read:
         ...     pass

@@ -70,7 +70,7 @@ class MemoryManager(ClosingNow):
         FolderInUse: Another process has the folder open.
         CorruptData: The files are damaged and ``durability`` does not ask for salvage.
 
-    Example:
+    Examples:
         >>> with MemoryManager(1 << 20) as space:
         ...     note = space.store({"text": "Ann is allergic to peanuts"}, root=True)
     """

@@ -43,7 +43,7 @@ class Msg:
     Raises:
         InvalidMessage: If the role is unknown, or the content is neither text nor a list.
 
-    Example:
+    Examples:
         >>> msg = Msg("alice", "Hello!", "user")
         >>> msg.get_text_content()
         'Hello!'

@@ -80,7 +80,7 @@ def repair(messages: Sequence[Msg]) -> Repaired:
     Returns:
         The repaired messages, and the repairs that were made.
 
-    Example:
+    Examples:
         >>> repair([Msg("ann", "Hello!", "user")]).repairs
         ()
     """

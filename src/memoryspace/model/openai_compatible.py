@@ -43,7 +43,7 @@ class OpenAICompatibleModel:
     Raises:
         InvalidInput: If the address, the key or a number is invalid.
 
-    Example:
+    Examples:
         >>> OpenAICompatibleModel("llama3", base_url="http://localhost:11434/v1").name
         'llama3'
     """

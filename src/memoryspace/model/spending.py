@@ -56,7 +56,7 @@ class Spending:
         listener: Called with each ``Call``, which contains no text of the conversation.
         clock: Measures durations.
 
-    Example:
+    Examples:
         >>> Spending().total.calls
         0
     """

@@ -27,7 +27,7 @@ class MsgHub:
         enable_auto_broadcast: Whether replies are broadcast automatically.
         name: The name of the hub; random by default.
 
-    Example:
+    Examples:
         >>> async def talk(alice: AgentBase, bob: AgentBase) -> None:
         ...     async with MsgHub([alice, bob], announcement=Msg("host", "Hello!", "user")):
         ...         await alice()

@@ -52,7 +52,7 @@ class PlanNotebook(StateModule):
         max_subtasks: The largest number of subtasks of a plan; None for no limit.
         plan_to_hint: Makes the hint that the model sees at each step.
 
-    Example:
+    Examples:
         >>> PlanNotebook(max_subtasks=5)
         PlanNotebook(no plan)
     """

@@ -80,7 +80,7 @@ class Recall:
     Raises:
         TypeError: If ``embedder`` is neither an ``Embedder``, ``"best"`` nor ``None``.
 
-    Example:
+    Examples:
         >>> recall = Recall(embedder=None)
         >>> recall.add([Entry("1", "Ann moved to Lisbon.")])
         1

@@ -20,7 +20,7 @@ class JSONSession(SessionBase):
     Args:
         save_dir: The folder; created on the first save.
 
-    Example:
+    Examples:
         >>> JSONSession("sessions").path_of("chat", user_id="ann").name
         'ann@chat.json'
     """

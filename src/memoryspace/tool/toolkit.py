@@ -43,7 +43,7 @@ class Toolkit(StateModule):
     each time complete so far. The state of a toolkit is the set of active groups, not the
     functions.
 
-    Example:
+    Examples:
         >>> def add(a: int, b: int) -> str:
         ...     return str(a + b)
         >>> toolkit = Toolkit()

@@ -40,7 +40,7 @@ class LeakCheck:
             everything down.
         tolerance: How many bytes the memory may grow from one round to the next.
 
-    Example:
+    Examples:
         >>> async def check(work: Callable[[], Awaitable[None]]) -> None:
         ...     async with LeakCheck() as leaks:
         ...         await work()

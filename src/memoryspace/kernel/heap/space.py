@@ -60,7 +60,7 @@ class MemorySpace:
         InvalidInput: ``capacity`` is out of range.
         OutOfSpace: The system does not grant the address space.
 
-    Example:
+    Examples:
         >>> heap = MemorySpace(1 << 20)
         >>> address = heap.allocate(100)
     """

@@ -60,7 +60,7 @@ class TieredMemoryManager(MemoryManager):
         FolderInUse: Another process has the folder open.
         CorruptData: The files are damaged and ``durability`` does not ask for salvage.
 
-    Example:
+    Examples:
         >>> with TieredMemoryManager(1 << 20, paging_strategy="sieve") as space:
         ...     note = space.store({"text": "Ann is allergic to peanuts"})
     """

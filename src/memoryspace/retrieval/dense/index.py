@@ -47,7 +47,7 @@ class DenseIndex:
     Raises:
         InvalidInput: If a number is out of range.
 
-    Example:
+    Examples:
         >>> index = DenseIndex(3)
         >>> index.add(7, [1.0, 0.0, 0.0])
         >>> index.search([1.0, 0.0, 0.0], top_k=1)

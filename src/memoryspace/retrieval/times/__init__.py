@@ -57,7 +57,7 @@ def times_in(text: str, now: datetime) -> list[TimeSpan]:
     Raises:
         TypeError: If ``text`` is not a str or ``now`` not a datetime.
 
-    Example:
+    Examples:
         >>> [span.text for span in times_in("I moved last week.", datetime(2023, 5, 8))]
         ['last week']
     """

@@ -105,7 +105,7 @@ class Job(Struct, frozen=True, kw_only=True):
 class Deriver(Protocol):
     """Derives memories from raw messages. Must be safe to run again for the same job.
 
-    Example:
+    Examples:
         >>> class Headlines:
         ...     name, kinds, is_quick = "headlines", ("headline",), True
         ...

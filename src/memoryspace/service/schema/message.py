@@ -43,7 +43,7 @@ class Message(Event, kw_only=True):
     Raises:
         InvalidMessage: A field is unknown or has the wrong type.
 
-    Example:
+    Examples:
         >>> message = Message(role="user", content=[TextContent(text="Hello")])
         >>> message.get_text_content()
         'Hello'

@@ -33,7 +33,7 @@ def secrets_in(text: str) -> list[Secret]:
 
     Repetitions of a secret are secrets too.
 
-    Example:
+    Examples:
         >>> secrets_in("the door code is 4711#")
         [Secret(start=17, end=22, kind='access code')]
     """

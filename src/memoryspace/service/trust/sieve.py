@@ -65,7 +65,7 @@ def suspicion(text: str, *, role: str | None = None) -> Suspicion | None:
     Returns:
         The rule that matched and its position, or ``None`` for ordinary text.
 
-    Example:
+    Examples:
         >>> suspicion("I live in Rome") is None
         True
     """
