@@ -5,14 +5,20 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 import memoryspace.service
 
+PACKAGES = ["", ".agent", ".memory", ".model", ".service", ".session", ".store", ".testing"]
 
-def test_dir_shows_the_services_before_they_are_loaded() -> None:
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_dir_shows_what_a_package_offers_before_it_is_loaded(name: str) -> None:
     script = (
-        "import sys, memoryspace.service as service\n"
-        "assert set(service.__all__) <= set(dir(service)), dir(service)\n"
-        "assert 'memoryspace.service.stored' not in sys.modules\n"
+        f"import sys, memoryspace{name} as package\n"
+        "before = set(sys.modules)\n"
+        "assert set(package.__all__) <= set(dir(package)), dir(package)\n"
+        "assert set(sys.modules) == before\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True)
 

@@ -13,6 +13,7 @@ from . import memory as _memory
 from . import store as _store
 from .errors import MemorySpaceError
 from .events import Event, EventStream
+from .extras import listing
 from .memory import InMemoryMemory, MemoryBase
 from .message import Msg
 from .module import StateModule
@@ -112,6 +113,9 @@ _ELSEWHERE = {
         ".service",
     ),
 }
+
+
+__dir__ = listing(__name__)
 
 
 def __getattr__(name: str) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..extras import Lazy, lazily
+from ..extras import Lazy, lazily, listing
 from .base import AgentBase
 from .hooks import InvalidHook
 from .user import UserAgent
@@ -31,6 +31,7 @@ __all__ = [
     "UserInputData",
 ]
 
+__dir__ = listing(__name__)
 __getattr__ = lazily(
     __name__,
     {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..extras import Lazy, lazily
+from ..extras import Lazy, lazily, listing
 from .base import MemoryBase
 from .in_memory import InMemoryMemory
 from .stored import StoredMemory
@@ -50,6 +50,7 @@ __all__ = [
     "repair_memory",
 ]
 
+__dir__ = listing(__name__)
 __getattr__ = lazily(
     __name__,
     {

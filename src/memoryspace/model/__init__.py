@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..extras import Lazy, lazily
+from ..extras import Lazy, lazily, listing
 from .ask import ask
 from .base import Answer, ChatModelBase, ChatResponse, ChatUsage, ToolChoice, collected
 from .contract import ChatModel, Completion
@@ -52,6 +52,7 @@ __all__ = [
     "validated",
 ]
 
+__dir__ = listing(__name__)
 __getattr__ = lazily(
     __name__,
     {

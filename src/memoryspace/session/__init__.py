@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..extras import Lazy, lazily
+from ..extras import Lazy, lazily, listing
 from .base import SessionBase
 from .json_file import JSONSession
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["JSONSession", "RedisSession", "SQLSession", "SessionBase"]
 
+__dir__ = listing(__name__)
 __getattr__ = lazily(
     __name__,
     {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..extras import Lazy, lazily
+from ..extras import Lazy, lazily, listing
 from .contract import Store
 from .memory import MemoryStore
 from .opening import Address, open_store
@@ -36,6 +36,7 @@ __all__ = [
     "open_store",
 ]
 
+__dir__ = listing(__name__)
 __getattr__ = lazily(
     __name__,
     {

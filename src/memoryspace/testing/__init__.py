@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..extras import Lazy, lazily
+from ..extras import Lazy, lazily, listing
 from .cold_contract import COLD_CONTRACT, ColdCheck
 from .memory_contract import MEMORY_CONTRACT, MemoryCheck, MemoryMaker
 from .scripted import ScriptedCall, ScriptedModel
@@ -39,6 +39,7 @@ __all__ = [
     "fresh_scope",
 ]
 
+__dir__ = listing(__name__)
 __getattr__ = lazily(
     __name__,
     dict.fromkeys(("SERVICE_CONTRACT", "ServiceCheck", "ServiceMaker"), Lazy("service_contract")),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...extras import Lazy, lazily
+from ...extras import Lazy, lazily, listing
 from ...tool import ToolResponse
 from .base import LongTermMemoryBase
 from .rendering import quoted, render
@@ -30,6 +30,7 @@ __all__ = [
     "render",
 ]
 
+__dir__ = listing(__name__)
 __getattr__ = lazily(
     __name__,
     {

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...extras import Lazy, lazily
+from ...extras import Lazy, lazily, listing
 
 if TYPE_CHECKING:
     from .long_term import Mem0LongTermMemory
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Mem0LongTermMemory", "Mem0MemoryService"]
 
+__dir__ = listing(__name__)
 __getattr__ = lazily(
     __name__,
     {
