@@ -138,13 +138,19 @@ class SpaceStore(Store):
         name = session_of(scope)
 
         def work(space: ObjectHandles) -> list[str]:
-            space.expect(len(records), sum(len(record.text) for record in records))
             new = [(record, object_of(scope.user, name, record)) for record in admit(records)]
             removed = [] if where is _NOTHING else self._chosen(space, scope, where)
             is_late = if_found and not removed
             return [] if is_late else self._replace(space, scope, removed, name, new)
 
-        return await self._change(work)
+        def sized(space: ObjectHandles) -> list[str]:
+            space.expect(len(records), sum(len(record.text) for record in records))
+            if len(records) <= QUICK_OBJECTS:
+                return work(space)
+            with collector_at_rest():  # it would scan all records, and stop every thread meanwhile
+                return work(space)
+
+        return await self._change(sized)
 
     async def mark(
         self, scope: Scope, where: Where, *, add: Collection[str] = (), remove: Collection[str] = ()
