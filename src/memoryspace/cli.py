@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command with ``arguments``, or with ``sys.argv``."""
-    given = sys.argv[1:] if arguments is None else list(arguments)
+    try:
+        _run(sys.argv[1:] if arguments is None else list(arguments))
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader has seen enough, as `head` has
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
+        sys.exit(1)
+
+
+def _run(given: list[str]) -> None:
     if given[:1] == ["bench"]:
         from .bench.command import main as bench
 
@@ -31,5 +40,7 @@ def _parser() -> argparse.ArgumentParser:
     tour.add_argument(
         "--folder", help="where to keep the tour's files (default: a temporary folder)"
     )
-    commands.add_parser("bench", help="run an experiment; `memoryspace bench list` shows them")
+    commands.add_parser(
+        "bench", help="run an experiment or a benchmark; `memoryspace bench list` shows them"
+    )
     return parser
