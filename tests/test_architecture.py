@@ -17,8 +17,8 @@ PACKAGE = Path(memoryspace.__file__).parent
 
 # From the ground up. A module may import what stands on its own floor or below.
 FLOORS = [
-    {"collector", "errors", "types"},
-    {"extras", "events", "files", "http", "lifecycle", "loops", "message", "module"}
+    {"collector", "errors", "showing", "types"},
+    {"configuring", "extras", "events", "files", "http", "lifecycle", "loops", "message", "module"}
     | {"portable", "retrying", "token"},
     {"operations"},
     {"embedding", "formatter", "model", "record", "tool"},
@@ -26,7 +26,7 @@ FLOORS = [
     {"context", "kernel", "retrieval"},
     {"store"},
     {"memory", "service", "session"},
-    {"agent", "pipeline", "plan"},
+    {"agent", "door", "pipeline", "plan"},
     {"bench", "engine", "evaluation", "testing", "tour"},
     {"cli", "__init__", "__main__"},
 ]

@@ -23,6 +23,7 @@ from .store import MemoryStore, Store, open_store
 
 if TYPE_CHECKING:
     from .agent import AgentBase, ReActAgent, UserAgent
+    from .door import AsyncMemory, Config, Memory
     from .kernel import MemoryManager, TieredMemoryManager
     from .memory import (
         AsyncSQLAlchemyMemory,
@@ -50,13 +51,16 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AgentBase",
+    "AsyncMemory",
     "AsyncSQLAlchemyMemory",
+    "Config",
     "ContextWindow",
     "Event",
     "EventStream",
     "InMemoryMemory",
     "InMemoryMemoryService",
     "JSONSession",
+    "Memory",
     "MemoryBase",
     "MemoryManager",
     "MemoryService",
@@ -97,6 +101,7 @@ __all__ = [
 _ELSEWHERE = {
     **dict.fromkeys(("AgentBase", "ReActAgent", "UserAgent"), ".agent"),
     "MsgHub": ".pipeline",
+    **dict.fromkeys(("AsyncMemory", "Config", "Memory"), ".door"),
     **dict.fromkeys(("JSONSession", "RedisSession", "SQLSession"), ".session"),
     **dict.fromkeys(("MemoryManager", "TieredMemoryManager"), ".kernel"),
     **dict.fromkeys(

@@ -25,6 +25,7 @@
     ├── SessionNotFound (ValueError)     no state is saved for this session
     ├── NotStarted (RuntimeError)        a service was used before start() or after stop()
     ├── AgentBusy (RuntimeError)         an agent was called from within its own reply
+    ├── NotOffered (NotImplementedError) this backend cannot do it
     ├── VersionConflict                  another writer changed the memory in the meantime
     ├── UnknownMemory (KeyError)         no memory of this user has this id
     ├── UnknownHandle (KeyError)         no archived content has this handle
@@ -116,6 +117,10 @@ class AgentBusy(MemorySpaceError, RuntimeError):
 
 class NotStarted(MemorySpaceError, RuntimeError):
     """A service was used before ``start()`` or after ``stop()``."""
+
+
+class NotOffered(MemorySpaceError, NotImplementedError):
+    """This memory is in a place where it cannot be done. The message says where it can."""
 
 
 class VersionConflict(MemorySpaceError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
@@ -54,17 +55,37 @@ async def finish(work: Coroutine[Any, Any, T]) -> T:
         raise
 
 
-def wait_for(work: Coroutine[Any, Any, T]) -> T:
+def wait_for(work: Coroutine[Any, Any, T], *, timeout: float | None = None) -> T:
     """Run ``work`` on a background event loop and block until it is done.
 
-    Never call this from that loop. The whole process shares one background loop, which lives as
-    long as the process, so clients that keep connections never move from one loop to another.
+    The whole process shares one background loop, which lives as long as the process, so clients
+    that keep connections never move from one loop to another. If the caller is interrupted, or
+    ``timeout`` seconds pass, the work is cancelled.
+
+    Raises:
+        RuntimeError: This is called on that loop, where it would wait for itself.
     """
-    return asyncio.run_coroutine_threadsafe(work, _own_loop()).result()
+    loop = _own_loop()
+    if asyncio._get_running_loop() is loop:
+        work.close()
+        raise RuntimeError(
+            "a synchronous call on the event loop that serves it would never return; "
+            "await the asynchronous form here"
+        )
+    begun = asyncio.run_coroutine_threadsafe(work, loop)
+    try:
+        return begun.result(timeout)
+    except BaseException:
+        begun.cancel()
+        raise
 
 
 @cache
 def _own_loop() -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
-    threading.Thread(target=loop.run_forever, name="memoryspace-models", daemon=True).start()
+    threading.Thread(target=loop.run_forever, name="memoryspace-loop", daemon=True).start()
     return loop
+
+
+if hasattr(os, "register_at_fork"):  # a child has no thread that runs the loop
+    os.register_at_fork(after_in_child=_own_loop.cache_clear)

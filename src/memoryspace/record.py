@@ -21,6 +21,7 @@ from .message.msg import peek_content
 
 MESSAGE = "message"
 SUMMARY = "summary"
+ARCHIVED = "archived"  # what left a context window
 
 # Record ids with this prefix are reserved; a message must not use one.
 RESERVED_PREFIX = "memoryspace:"

@@ -7,11 +7,15 @@ import time
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..errors import InvalidInput, MissingExtra
 from ..events import EventStream
 from .contract import Clock, Store
 from .memory import MemoryStore
+
+if TYPE_CHECKING:
+    from ..kernel import Durability
 
 REDIS_PREFIX = "memoryspace:service:"  # of every key of long-term memory in Redis
 
@@ -31,7 +35,11 @@ Address = str | PathLike[str]
 
 
 def open_store(
-    address: Address, *, clock: Clock = time.time, events: EventStream | None = None
+    address: Address,
+    *,
+    clock: Clock = time.time,
+    events: EventStream | None = None,
+    durability: Durability | None = None,
 ) -> Store:
     """Return the store at an address. The caller closes it.
 
@@ -44,6 +52,7 @@ def open_store(
             process at a time can open.
         clock: Returns the current time in seconds since the epoch.
         events: The stream to emit events on; a new one by default.
+        durability: How a folder is kept on disk; databases and servers have settings of their own.
 
     Returns:
         The store: an async context manager that closes itself.
@@ -59,10 +68,10 @@ def open_store(
             print(await store.count(Scope("alice")))
     """
     if not isinstance(address, str):
-        return _folder(address, clock, events)
+        return _folder(address, clock, events, durability)
     scheme = _scheme(address)
     if scheme is None:
-        return _folder(address, clock, events)
+        return _folder(address, clock, events, durability)
     if address == _MEMORY:
         return MemoryStore(clock=clock, events=events)
     if scheme in _REDIS:
@@ -77,7 +86,9 @@ def _scheme(address: str) -> str | None:
     return None if found is None else found[1].lower()
 
 
-def _folder(address: Address, clock: Clock, events: EventStream | None) -> Store:
+def _folder(
+    address: Address, clock: Clock, events: EventStream | None, durability: Durability | None
+) -> Store:
     if not isinstance(address, str | PathLike):
         raise TypeError(
             f"a store's address must be a str or a path, got {type(address).__name__}; "
@@ -92,7 +103,7 @@ def _folder(address: Address, clock: Clock, events: EventStream | None) -> Store
         )
     from .space import SpaceStore
 
-    return SpaceStore(folder, clock=clock, events=events)
+    return SpaceStore(folder, clock=clock, events=events, durability=durability)
 
 
 def _database(address: str, scheme: str, clock: Clock, events: EventStream | None) -> Store:

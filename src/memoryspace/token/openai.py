@@ -42,7 +42,7 @@ class OpenAITokenCounter(TokenCounterBase):
         total = TOKENS_PER_REPLY if messages else 0
         for message in messages:
             total += TOKENS_PER_MESSAGE + self._count_fields(message)
-        return total + (self._count_text(json.dumps(tools, ensure_ascii=False)) if tools else 0)
+        return total + (self.count_text(json.dumps(tools, ensure_ascii=False)) if tools else 0)
 
     def _count_fields(self, message: dict[str, Any]) -> int:
         total = TOKENS_PER_NAME if "name" in message else 0
@@ -50,11 +50,11 @@ class OpenAITokenCounter(TokenCounterBase):
             if value is None:
                 continue
             if isinstance(value, str):
-                total += self._count_text(value)
+                total += self.count_text(value)
             elif key == "content" and isinstance(value, list):
                 total += sum(self._count_part(part) for part in value)
             elif key == "tool_calls":
-                total += self._count_text(json.dumps(value, ensure_ascii=False))
+                total += self.count_text(json.dumps(value, ensure_ascii=False))
             else:
                 raise TypeError(f"cannot count {key!r} of type {type(value).__name__} in a message")
         return total
@@ -63,9 +63,10 @@ class OpenAITokenCounter(TokenCounterBase):
         if part.get("type") == "image_url":
             low = part["image_url"].get("detail") == "low"
             return TOKENS_PER_SMALL_IMAGE if low else TOKENS_PER_IMAGE
-        return self._count_text(str(part.get("text", "")))
+        return self.count_text(str(part.get("text", "")))
 
-    def _count_text(self, text: str) -> int:
+    def count_text(self, text: str) -> int:
+        """Return the number of tokens of a plain text."""
         return len(self._encoding.encode(text, disallowed_special=()))
 
 

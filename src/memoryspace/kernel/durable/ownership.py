@@ -50,7 +50,8 @@ class FolderInUse(StoreError):
         who = "another process" if owner is None else str(owner)
         super().__init__(
             f"the folder {folder} is in use by {who}; close it there, stop that process, "
-            f"or choose another folder"
+            "or choose another folder; to share a memory between processes, keep it in a database "
+            "(sqlite:///…, postgresql://…, redis://…)"
         )
         self.folder = folder
         self.owner = owner

@@ -10,8 +10,11 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from types import MappingProxyType
+
+from msgspec import Struct
 
 from ...errors import InvalidInput
 from ...token import estimate_tokens
@@ -22,6 +25,7 @@ HEADER = (
 )
 DEFAULT_TOKENS = 2000
 
+_NO_NOTES: Mapping[str, str] = MappingProxyType({})
 _RESERVE = 12  # tokens for the line that says how many were left out
 _MIN_TOKENS = 100  # fewer tokens would hold little more than the header
 
@@ -29,6 +33,13 @@ _MIN_TOKENS = 100  # fewer tokens would hold little more than the header
 _UNSAFE = re.compile(
     "[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]|<(?=[/|!a-zA-Z])"
 )
+
+
+class Rendered(Struct, frozen=True):
+    """A text for a model and the memories in it, in order."""
+
+    text: str
+    memories: tuple[MemoryItem, ...]
 
 
 def render(
@@ -48,18 +59,42 @@ def render(
     Raises:
         InvalidInput: If ``max_tokens`` is less than 100.
     """
+    return rendered(memories, max_tokens=max_tokens, now=now).text
+
+
+def rendered(
+    memories: Sequence[MemoryItem],
+    *,
+    max_tokens: int = DEFAULT_TOKENS,
+    now: float | None = None,
+    count: Callable[[str], int] = estimate_tokens,
+    notes: Mapping[str, str] = _NO_NOTES,
+) -> Rendered:
+    """Return memories as quoted lines, and which of them are in the text.
+
+    Args:
+        memories: As for ``render``, like ``max_tokens`` and ``now``.
+        max_tokens: The limit, by ``count``.
+        now: The current time.
+        count: Returns the number of tokens of a text.
+        notes: What else to say of a memory, by its id.
+
+    Raises:
+        InvalidInput: If ``max_tokens`` is less than 100.
+    """
     if type(max_tokens) is not int or max_tokens < _MIN_TOKENS:
         raise InvalidInput(f"max_tokens must be at least {_MIN_TOKENS}, got {max_tokens!r}")
     if not memories:
-        return ""
-    now = time.time() if now is None else now
-    budget = max_tokens - estimate_tokens(HEADER) - _RESERVE
-    lines = _fitting([_line(memory, memory.text, now) for memory in memories], budget)
-    if not lines:
-        lines = [_cut(memories[0], budget, now)]
-    left_out = len(memories) - len(lines)
+        return Rendered("", ())
+    page = _Page(count, time.time() if now is None else now, notes)
+    budget = max_tokens - count(HEADER) - _RESERVE
+    shown = page.fitting(memories, budget)
+    if not shown:
+        shown = [(memories[0], page.cut(memories[0], budget))]
+    left_out = len(memories) - len(shown)
     ending = [f"({left_out} more left out for want of room)"] if left_out else []
-    return "\n".join([HEADER, *lines, *ending])
+    text = "\n".join([HEADER, *(line for _, line in shown), *ending])
+    return Rendered(text, tuple(memory for memory, _ in shown))
 
 
 def quoted(text: str) -> str:
@@ -72,31 +107,40 @@ def _escaped(character: str) -> str:
     return "\\u003c" if character == "<" else json.dumps(character)[1:-1]
 
 
-def _fitting(lines: list[str], budget: int) -> list[str]:
-    fitting = []
-    for line in lines:
-        tokens = estimate_tokens(line) + 1
-        if tokens <= budget:
-            fitting.append(line)
-            budget -= tokens
-    return fitting
+class _Page(Struct, frozen=True):
+    """How the lines of one text are written and measured."""
 
+    count: Callable[[str], int]
+    now: float
+    notes: Mapping[str, str]
 
-def _cut(memory: MemoryItem, budget: int, now: float) -> str:
-    """Return a line with as much of the start of a memory as fits the budget."""
-    low, high = 0, len(memory.text)
-    while low < high:
-        middle = (low + high + 1) // 2
-        fits = estimate_tokens(_line(memory, memory.text[:middle], now)) <= budget
-        low, high = (middle, high) if fits else (low, middle - 1)
-    return _line(memory, memory.text[:low], now)
+    def fitting(self, memories: Sequence[MemoryItem], budget: int) -> list[tuple[MemoryItem, str]]:
+        """Return the memories whose lines fit, each with its line."""
+        fitting = []
+        for memory in memories:
+            line = self.line(memory, memory.text)
+            tokens = self.count(line) + 1
+            if tokens <= budget:
+                fitting.append((memory, line))
+                budget -= tokens
+        return fitting
 
+    def cut(self, memory: MemoryItem, budget: int) -> str:
+        """Return a line with as much of the start of a memory as fits the budget."""
+        low, high = 0, len(memory.text)
+        while low < high:
+            middle = (low + high + 1) // 2
+            fits = self.count(self.line(memory, memory.text[:middle])) <= budget
+            low, high = (middle, high) if fits else (low, middle - 1)
+        return self.line(memory, memory.text[:low])
 
-def _line(memory: MemoryItem, text: str, now: float) -> str:
-    notes = [_who(memory), *_when(memory, now), f"id {quoted(memory.id)}"]
-    if len(text) < len(memory.text):
-        notes.append(f"the first {len(text)} of {len(memory.text)} characters")
-    return f"- {', '.join(notes)}: {quoted(text)}"
+    def line(self, memory: MemoryItem, text: str) -> str:
+        notes = [_who(memory), *_when(memory, self.now), f"id {quoted(memory.id)}"]
+        if memory.id in self.notes:
+            notes.append(self.notes[memory.id])
+        if len(text) < len(memory.text):
+            notes.append(f"the first {len(text)} of {len(memory.text)} characters")
+        return f"- {', '.join(notes)}: {quoted(text)}"
 
 
 def _who(memory: MemoryItem) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...record import MESSAGE, RESERVED_PREFIX, SUMMARY, Scope
+from ...record import ARCHIVED, MESSAGE, RESERVED_PREFIX, SUMMARY, Scope
 
 FACT, INSIGHT, EXPERIENCE, TOOL = "fact", "insight", "experience", "tool"
 DERIVED = (FACT, INSIGHT, EXPERIENCE, TOOL)  # by the built-in derivers
@@ -15,9 +15,10 @@ SUPERSEDED_BY = "superseded_by"  # in its details: the id of the memory that rep
 VERSION = "version"  # an old version of a memory
 JOB = "job"  # a pending derivation, in the session of its sources
 NOTE = "note"  # says that a user may have jobs
+RECALL = "recall"  # an entry of the recall log
 
 # Kinds that are not memories: bookkeeping, and working memory in the same store.
-NO_MEMORIES = frozenset({VERSION, JOB, NOTE, MESSAGE, SUMMARY})
+NO_MEMORIES = frozenset({VERSION, JOB, NOTE, RECALL, MESSAGE, SUMMARY, ARCHIVED})
 
 REGISTRY = Scope(RESERVED_PREFIX + "kinds", "derived")  # kinds of custom derivers
 OUTBOX = (

@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace as change
 
 from ...errors import UnknownMemory
-from ...record import MAX_MARKS, MESSAGE, SUMMARY, Record, Scope, Where
+from ...record import ARCHIVED, MAX_MARKS, MESSAGE, SUMMARY, Record, Scope, Where
 from ...store import KeepsVectors, Remainder, Store, TellsRemains
 from ...store.remains import UNKNOWN
 from ..deriving.jobs import Jobs, StoredJob, without_memories
@@ -29,6 +29,7 @@ from ..values.kinds import (
     NO_MEMORIES,
     NOTE,
     OUTBOX,
+    RECALL,
     REGISTRY,
     SUPERSEDED,
     SUPERSEDED_BY,
@@ -129,6 +130,7 @@ class Eraser:
         for kind in await self._kinds.all():
             derived += await self._store.delete(scope, Where(kind=kind))
         versions = await self._store.delete(scope, Where(kind=VERSION))
+        await self._store.delete(scope, Where(kind=RECALL))
         await self._store.delete(Scope(OUTBOX, user))
         await self._searcher.forget(user)
         await self._remains()  # also removes what can be removed at once
@@ -137,11 +139,13 @@ class Eraser:
     async def verify(self, user: str) -> Erasure:
         """Return what is left of a user, not counting working memory in the same store."""
         scope = Scope(user)
-        kinds = (RAW, *await self._kinds.all(), VERSION, JOB, MESSAGE, SUMMARY)
+        working = (MESSAGE, SUMMARY, ARCHIVED)
+        kinds = (RAW, *await self._kinds.all(), VERSION, JOB, RECALL, *working)
         left = {kind: await self._store.count(scope, Where(kind=kind)) for kind in kinds}
         left["other"] = await self._store.count(scope) - sum(left.values())
         left[NOTE] = await self._store.count(Scope(OUTBOX, user))
-        del left[MESSAGE], left[SUMMARY]
+        for kind in working:
+            del left[kind]
         records = {kind: number for kind, number in left.items() if number > 0}
         await self._searcher.refresh(user)
         traces = await self._searcher.traces(user)

@@ -7,7 +7,7 @@ Everything is called with the lock of the space held.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from msgspec.structs import replace as change
 
@@ -72,6 +72,12 @@ class SpaceIndex:
         """Return the records that still stand where they stood."""
         standing = self.sessions.standing_at(user, places, self._clock())
         return [session.records[place.id] for place, session in standing]
+
+    def in_objects(
+        self, objects: Collection[str], id_of: Callable[[int], str]
+    ) -> list[RecordEntry]:
+        """Return the entries whose objects have one of these ids."""
+        return [entry for entry in self._entries.values() if id_of(entry.handle) in objects]
 
     def handles(self, entries: Sequence[RecordEntry]) -> list[int]:
         """Return the handles to free with some records: their vectors' as well."""

@@ -274,6 +274,21 @@ class SpaceStore(Store):
         if oldest >= self._index.freed_at:
             self._index.freed_at = -1
 
+    async def records_in(self, objects: Collection[str]) -> list[tuple[str, Record]]:
+        """Return the records among some objects of the space, named by id, each with its user."""
+
+        def work(space: ObjectHandles) -> dict[str, list[_Row]]:
+            space.expect(len(objects))
+            by_user: dict[str, list[RecordEntry]] = {}
+            for entry in self._index.in_objects(frozenset(objects), space.id):
+                by_user.setdefault(entry.user, []).append(entry)
+            return {user: self._rows(space, Scope(user), some) for user, some in by_user.items()}
+
+        found = []
+        for user, rows in (await self._do(work)).items():
+            found += [(user, record) for record in await self._read(Scope(user), rows)]
+        return found
+
     async def remains(self) -> tuple[Remainder, ...]:
         """Tell whether anything was freed, as far as is known, since the files were rewritten."""
 

@@ -1,0 +1,66 @@
+"""``AsyncMemory``: the one way in, opened by an address."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from msgspec.structs import replace as change
+
+from ..model import ChatModel
+from ..service.settings import ServiceSettings
+from ..store import Address, Store
+from ..store.space import PastStore
+from .config import Config, load_config
+from .managing import Managing
+
+
+class AsyncMemory(Managing):
+    """A memory for agents: durable, searchable, explained; the same verbs on every backend.
+
+    It opens at the first call. ``async with`` closes it, and so does the end of the program.
+    ``Memory`` is the same without ``await``.
+
+    Args:
+        address: Where the memory is: nothing (a folder of this computer's user), a folder,
+            ``memory:`` (RAM), ``sqlite:///…``, ``postgresql://…``, ``mysql://…`` or ``redis://…``;
+            or a store that is open already, which stays the caller's to close.
+        user: Whose memory calls are about that name no user.
+        config: How it works; by default what ``memoryspace.toml`` and ``MEMORYSPACE_…`` say.
+        settings: Settings of the service beyond those of ``config``.
+        model: A chat model that finds facts which the built-in rules do not.
+
+    Raises:
+        InvalidInput: The address or a setting is not valid.
+
+    Example::
+
+        async with AsyncMemory("memories") as memory:
+            await memory.add("I moved to Oslo last week.", user="alice")
+            print(await memory.search("Where does she live?", user="alice"))
+    """
+
+    def __init__(
+        self,
+        address: Address | Store | None = None,
+        *,
+        user: str | None = None,
+        config: Config | None = None,
+        settings: ServiceSettings | None = None,
+        model: ChatModel | None = None,
+    ) -> None:
+        if config is None:
+            config = load_config({"user": user}).settings
+        elif user is not None:
+            config = change(config, user=user)
+        self._settings, self._model = settings, model
+        super().__init__(address, config=config, settings=settings, model=model)
+
+    def _on(self, past: PastStore) -> Self:
+        seen = type(self)(
+            past,
+            config=change(self.config, max_recalls=0),
+            settings=self._settings,
+            model=self._model,
+        )
+        seen._owns_store = True
+        return seen
