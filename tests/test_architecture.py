@@ -17,7 +17,7 @@ PACKAGE = Path(memoryspace.__file__).parent
 
 # From the ground up. A module may import what stands on its own floor or below.
 FLOORS = [
-    {"collector", "errors", "showing", "types"},
+    {"collector", "errors", "showing", "types", "version"},
     {"configuring", "extras", "events", "files", "http", "lifecycle", "loops", "message", "module"}
     | {"portable", "retrying", "token"},
     {"operations"},

@@ -20,6 +20,7 @@ from .module import StateModule
 from .operations import observed, operation
 from .record import Origin, Record, Scope, Where
 from .store import MemoryStore, Store, open_store
+from .version import VERSION
 
 if TYPE_CHECKING:
     from .agent import AgentBase, ReActAgent, UserAgent
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from .session import JSONSession, RedisSession, SQLSession
     from .store import RedisStore, SpaceStore, SQLStore
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 __all__ = [
     "AgentBase",

@@ -19,6 +19,7 @@ from ..service.values.kinds import NO_MEMORIES
 from ..service.values.memory import QUARANTINED, RAW
 from ..store.space import PastStore, RecordChange, SpaceStore, changes_between, store_at
 from ..store.users import UserPage
+from ..version import VERSION
 from .messages import Time
 from .recalling import Recalling
 from .results import Collected, Diff, Garbage, MemoryChange, Moment, Stats
@@ -31,8 +32,6 @@ class Managing(Recalling):
 
     async def stats(self, *, user: str | None = None) -> Stats:
         """Return what the memory stands on and, of a user, how much is remembered."""
-        from .. import __version__
-
         service = await self._opened()
         user = self.config.user if user is None else user
         about: dict[str, Any] = {}
@@ -48,7 +47,7 @@ class Managing(Recalling):
                 "status": status,
             }
         return Stats(
-            version=__version__,
+            version=VERSION,
             address=self.address,
             backend=type(self._store).__name__,
             is_durable=self._store.is_durable,
