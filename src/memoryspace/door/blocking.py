@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
 from ..context import LossReport
@@ -62,6 +63,7 @@ class blocks(Generic[A, P, R]):  # noqa: N801  # used like a function
             return wait_for(verb(asynchronous, *args, **options))
 
         call.__name__, call.__doc__ = self.__name__, self.__doc__
+        call.__wrapped__ = partial(verb, asynchronous)  # type: ignore[attr-defined]  # for help()
         return call
 
     def __call__(self, owner: Blocking[Any], *args: P.args, **options: P.kwargs) -> R:
