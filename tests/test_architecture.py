@@ -27,7 +27,7 @@ FLOORS = [
     {"store"},
     {"memory", "service", "session"},
     {"agent", "door", "pipeline", "plan"},
-    {"bench", "engine", "evaluation", "testing", "tour"},
+    {"bench", "engine", "evaluation", "server", "testing", "tour"},
     {"cli", "__init__", "__main__"},
 ]
 FLOOR_OF = {name: floor for floor, names in enumerate(FLOORS) for name in names}

@@ -28,6 +28,7 @@
     ├── NotOffered (NotImplementedError) this backend cannot do it
     ├── VersionConflict                  another writer changed the memory in the meantime
     ├── UnknownMemory (KeyError)         no memory of this user has this id
+    ├── UnknownKey (KeyError)            a server has no API key of this id
     ├── UnknownHandle (KeyError)         no archived content has this handle
     ├── ModelFailed                      a chat model did not give a usable answer
     │   └── ModelUnavailable             the model cannot be reached, or is overloaded
@@ -136,6 +137,13 @@ class UnknownMemory(MemorySpaceError, KeyError):
 
 class UnknownHandle(MemorySpaceError, KeyError):
     """No archived content has this handle: it never existed, or was released."""
+
+    def __str__(self) -> str:  # KeyError would show the message in quotes
+        return str(self.args[0])
+
+
+class UnknownKey(MemorySpaceError, KeyError):
+    """A server has no API key of this id."""
 
     def __str__(self) -> str:  # KeyError would show the message in quotes
         return str(self.args[0])

@@ -16,6 +16,7 @@ from ..loops import PerLoop
 from ..model import ChatModel
 from ..record import check_id
 from ..service.deriving.personal import PersonalDeriver
+from ..service.reading.arguments import check_own
 from ..service.settings import ServiceSettings
 from ..service.stored import StoredMemoryService
 from ..store import Address, Store, open_store
@@ -128,7 +129,7 @@ class Opening(Closing):
                 "whose memory? Pass user=… to the call, or to "
                 f"{type(self).__name__}(user=…) for all calls"
             )
-        return check_id("user", user)
+        return check_own("user", user)
 
     def _space_store(self, verb: str) -> SpaceStore:
         """Return the store as a memory space; raise ``NotOffered`` if it is none."""

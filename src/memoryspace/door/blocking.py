@@ -158,6 +158,7 @@ class Memory(Blocking[AsyncMemory], ClosingNow):
     feedback = blocks(AsyncMemory.feedback)
     recalls = blocks(AsyncMemory.recalls)
     never_recalled = blocks(AsyncMemory.never_recalled)
+    sessions = blocks(AsyncMemory.sessions)
     settle = blocks(AsyncMemory.settle)
     retry = blocks(AsyncMemory.retry)
     stats = blocks(AsyncMemory.stats)

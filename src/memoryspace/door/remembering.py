@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..record import Scope
-from ..service.reading.arguments import as_ids
+from ..record import RESERVED_PREFIX, Scope
+from ..service.reading.arguments import as_ids, check_own
 from ..service.values.memory import RAW, MemoryItem
 from ..service.values.receipt import Receipt
 from ..service.values.results import Deleted, Status
@@ -17,6 +17,7 @@ from .review import AsyncReview
 from .session import AsyncSession
 
 Filters = Mapping[str, Any]
+Names = list[str]  # within the class, ``list`` is a verb
 
 _MOST = 1000  # memories on a page
 
@@ -154,7 +155,7 @@ class Remembering(Opening):
     async def delete_session(self, session: str, *, user: str | None = None) -> Deleted:
         """Delete a conversation: what was said in it, what was derived, and its working memory."""
         service, user = await self._opened(), self._whose(user)
-        deleted = await service.delete_memory(user, session)
+        deleted = await service.delete_memory(user, check_own("session id", session))
         await self._store.delete(Scope(user, session))
         return deleted
 
@@ -165,7 +166,7 @@ class Remembering(Opening):
             What was deleted, and what a search of the store and the index afterwards found left.
             It is true if nothing is left.
         """
-        service = await self._opened()
+        service, user = await self._opened(), self._whose(user)
         await self._recalls.forget(user)
         deleted = await service.delete_memory(user)
         await self._store.delete(Scope(user))
@@ -204,7 +205,14 @@ class Remembering(Opening):
 
     def session(self, session_id: str, *, user: str | None = None) -> AsyncSession:
         """Return the working memory of a conversation: messages, read within a budget of tokens."""
-        return AsyncSession(self._opened, self._store, Scope(self._whose(user), session_id))
+        scope = Scope(self._whose(user), check_own("session id", session_id))
+        return AsyncSession(self._opened, self._store, scope)
+
+    async def sessions(self, *, user: str | None = None) -> Names:
+        """Return the names of a user's conversations."""
+        await self._opened()
+        names = await self._store.sessions(self._whose(user))
+        return [name for name in names if not name.startswith(RESERVED_PREFIX)]
 
     @property
     def review(self) -> AsyncReview:

@@ -91,6 +91,11 @@ class SpaceStore(Store):
             self._index.follow(ObjectHandles(manager))
 
     @property
+    def folder(self) -> str | PathLike[str] | None:
+        """The folder; ``None`` on a manager that was passed in."""
+        return self._folder
+
+    @property
     def space(self) -> MemoryManager:
         """The space behind the store, opened on first use and again after ``close``."""
         if self._manager is None:
