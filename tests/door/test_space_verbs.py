@@ -61,7 +61,7 @@ def test_a_diff_shows_what_was_said_and_what_is_believed_since(memory: Memory) -
         changes = {(each.kind, each.what, each.id) for each in memory.diff(then)}
         assert ("memory", "added", "oslo") in changes
         assert ("memory", "removed", "gone") in changes
-        assert any(kind == "fact" and what == "changed" for kind, what, _ in changes)
+        assert any(kind == "fact" and what == "ended" for kind, what, _ in changes)
         assert not any(kind not in ("memory", "fact") for kind, _, _ in changes)
         assert memory.diff(then, then) == []
         assert "I moved to Oslo!" in repr(memory.diff(then))

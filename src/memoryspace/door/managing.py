@@ -15,14 +15,14 @@ from ..record import Record
 from ..service.reading.filters import moment as time_of
 from ..service.settings import ServiceSettings
 from ..service.values.envelope import memory_of
-from ..service.values.kinds import NO_MEMORIES
-from ..service.values.memory import QUARANTINED, RAW
+from ..service.values.kinds import NO_MEMORIES, SUPERSEDED
+from ..service.values.memory import QUARANTINED, RAW, MemoryItem
 from ..store.space import PastStore, RecordChange, SpaceStore, changes_between, store_at
 from ..store.users import UserPage
 from ..version import VERSION
 from .messages import Time
 from .recalling import Recalling
-from .results import Collected, Diff, Garbage, MemoryChange, Moment, Stats
+from .results import Collected, Diff, Garbage, MemoryChange, Moment, Stats, What
 
 _FIGURES = ("objects", "heap_capacity", "heap_used", "fragmentation", "cold_items", "gc_cycles")
 
@@ -207,9 +207,28 @@ def _kind_of(each: RecordChange) -> str:
 
 
 def _change(each: RecordChange) -> MemoryChange:
-    before, after = _text(each.user, each.before), _text(each.user, each.after)
-    return MemoryChange(each.user, each.session, each.id, _kind_of(each), before, after)
+    before, after = _memory(each.user, each.before), _memory(each.user, each.after)
+    return MemoryChange(
+        each.user,
+        each.session,
+        each.id,
+        _kind_of(each),
+        None if before is None else before.text,
+        None if after is None else after.text,
+        _what(before, after),
+    )
 
 
-def _text(user: str, record: Record | None) -> str | None:
-    return None if record is None else memory_of(user, record).text
+def _memory(user: str, record: Record | None) -> MemoryItem | None:
+    return None if record is None else memory_of(user, record)
+
+
+def _what(before: MemoryItem | None, after: MemoryItem | None) -> What:
+    if before is None:
+        return "added"
+    if after is None:
+        return "removed"
+    held, holds = SUPERSEDED not in before.marks, SUPERSEDED not in after.marks
+    if held == holds:
+        return "changed"
+    return "holds again" if holds else "ended"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from msgspec import Struct, field
 
@@ -15,9 +15,11 @@ from ..service.values.results import Deleted, Erasure, MemoryHit, Status
 from ..showing import day, table
 from ..store.users import Usage
 
+What = Literal["added", "removed", "changed", "ended", "holds again"]
+
 _HIT_WIDTHS = (5, 60, 10, 12, 40)
 _MEMORY_WIDTHS = (24, 70, 10, 12, 16)
-_CHANGE_WIDTHS = (8, 16, 60, 60)
+_CHANGE_WIDTHS = (11, 16, 60, 60)
 _SHOWN_FIGURES = (
     "address", "backend", "is_durable", "embedder", "search", "version", "space", "user",
     "memories", "facts", "quarantined", "usage", "status",
@@ -162,6 +164,8 @@ class MemoryChange(Portable, frozen=True):
         kind: Its kind.
         before: Its text at the earlier moment; ``None`` if it was not there.
         after: Its text at the later moment; ``None`` if it is not there.
+        what: What happened to it: it was ``added``, ``removed`` or ``changed``; or it ``ended``,
+            because something that was said later contradicts it, or ``holds again``.
     """
 
     user: str
@@ -170,13 +174,7 @@ class MemoryChange(Portable, frozen=True):
     kind: str
     before: str | None
     after: str | None
-
-    @property
-    def what(self) -> str:
-        """What happened: ``added``, ``removed`` or ``changed``."""
-        if self.before is None:
-            return "added"
-        return "removed" if self.after is None else "changed"
+    what: What
 
 
 class Diff(list[MemoryChange]):
