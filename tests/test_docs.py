@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -61,6 +62,27 @@ def test_the_readme_names_the_commands_that_the_makefile_has() -> None:
     assert targets == ["run", "test"]
     for target in [*targets, "bench", "lint"]:
         assert re.search(rf"^{target}:", makefile, re.M)
+
+
+@pytest.mark.parametrize("name", ["README", "docs/quickstart"])
+def test_the_chinese_page_says_what_the_english_one_says(name: str) -> None:
+    english, chinese = (_parts(ROOT / f"{name}{end}.md") for end in ("", ".zh"))
+    assert english["code"] <= chinese["code"]
+    assert english["sections"] == chinese["sections"]
+    assert english["rows"] == chinese["rows"]
+    assert english["links"] == chinese["links"]
+
+
+def _parts(path: Path) -> dict[str, Any]:
+    """Return what a page and its translation have in common."""
+    text = path.read_text("utf-8")
+    links = {link.replace(".zh.md", ".md") for link in re.findall(r"\]\(([^)]+)\)", text)}
+    return {
+        "code": set(re.findall(r"```(?:python|text)\n(.*?)```", text, re.S)),
+        "sections": len(re.findall(r"^## ", text, re.M)),
+        "rows": len(re.findall(r"^\| ", text, re.M)),
+        "links": links - {"README.md"},
+    }
 
 
 def test_every_command_is_in_the_documents() -> None:

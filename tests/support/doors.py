@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from memoryspace import Config, Memory
+import uvicorn
+
+from memoryspace import AsyncMemory, Config, Memory
+from memoryspace.loops import wait_for
+from memoryspace.server import ServerConfig, create_app
 
 from backends import server_url
 
-PLACES = ["memory", "folder", "sqlite", "postgres", "mariadb", "redis"]
+PLACES = ["memory", "folder", "sqlite", "postgres", "mariadb", "redis", "server"]
 LASTING = PLACES[1:]  # what outlives the object
 
 WORDS = Config(embedder="none")
@@ -34,16 +40,37 @@ def address_in(place: str, folder: str | Path) -> str:
 @contextmanager
 def opener(place: str, config: Config = WORDS) -> Iterator[Opener]:
     """Yield a function that opens a memory in a place; all of them are closed in the end."""
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder, ExitStack() as stack:
         made: list[Memory] = []
+        key: str | None = None
+        if place == "server":
+            address, key = stack.enter_context(served(AsyncMemory(f"{folder}/s", config=config)))
+        else:
+            address = address_in(place, folder)
 
         def open_memory() -> Memory:
-            made.append(Memory(address_in(place, folder), config=config))
+            made.append(Memory(address, api_key=key, config=config))
             return made[-1]
 
         yield open_memory
         for memory in made:
             memory.close()
+
+
+@contextmanager
+def served(memory: AsyncMemory, config: ServerConfig | None = None) -> Iterator[tuple[str, str]]:
+    """Serve a memory over HTTP on a private port; yield its address and an admin key."""
+    app = create_app(memory, config)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        try:
+            address = "http://127.0.0.1:{}".format(listening.getsockname()[1])
+            yield address, wait_for(app.state.serving.first_key()).key
+        finally:
+            server.should_exit = True
+            thread.join()
 
 
 def somebody() -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
 from ..context import LossReport
@@ -57,18 +56,23 @@ class blocks(Generic[A, P, R]):  # noqa: N801  # used like a function
     def __get__(self, owner: Blocking[Any] | None, kind: type) -> Self | Callable[P, R]:
         if owner is None:
             return self
-        verb, asynchronous = self._verb, owner.asynchronous
+        verb = self._of(owner)
 
         def call(*args: P.args, **options: P.kwargs) -> R:
-            return wait_for(verb(asynchronous, *args, **options))
+            return wait_for(verb(*args, **options))
 
         call.__name__, call.__doc__ = self.__name__, self.__doc__
-        call.__wrapped__ = partial(verb, asynchronous)  # type: ignore[attr-defined]  # for help()
+        call.__wrapped__ = verb  # type: ignore[attr-defined]  # for help()
         return call
 
     def __call__(self, owner: Blocking[Any], *args: P.args, **options: P.kwargs) -> R:
         """Call the verb as a function of the object, as ``Memory.add(memory, …)`` does."""
-        return wait_for(self._verb(owner.asynchronous, *args, **options))
+        return wait_for(self._of(owner)(*args, **options))
+
+    def _of(self, owner: Blocking[Any]) -> Callable[P, Coroutine[Any, Any, R]]:
+        """Return the verb of the asynchronous object, whose class may have one of its own."""
+        verb: Callable[P, Coroutine[Any, Any, R]] = getattr(owner.asynchronous, self.__name__)
+        return verb
 
 
 class Session(Blocking[AsyncSession]):
@@ -115,8 +119,10 @@ class Memory(Blocking[AsyncMemory], ClosingNow):
     Args:
         address: Where the memory is: nothing (a folder of this computer's user), a folder,
             ``memory:`` (RAM), ``sqlite:///…``, ``postgresql://…``, ``mysql://…`` or ``redis://…``;
-            or a store that is open already, which stays the caller's to close.
+            the address of a server, ``http://…``; or a store that is open already, which stays the
+            caller's to close.
         user: Whose memory calls are about that name no user.
+        api_key: The key for a server.
         config: How it works; by default what ``memoryspace.toml`` and ``MEMORYSPACE_…`` say.
         settings: Settings of the service beyond those of ``config``.
         model: A chat model that finds facts which the built-in rules do not.
@@ -136,12 +142,20 @@ class Memory(Blocking[AsyncMemory], ClosingNow):
         address: Address | Store | None = None,
         *,
         user: str | None = None,
+        api_key: str | None = None,
         config: Config | None = None,
         settings: ServiceSettings | None = None,
         model: ChatModel | None = None,
     ) -> None:
         super().__init__(
-            AsyncMemory(address, user=user, config=config, settings=settings, model=model)
+            AsyncMemory(
+                address,
+                user=user,
+                api_key=api_key,
+                config=config,
+                settings=settings,
+                model=model,
+            )
         )
 
     add = blocks(AsyncMemory.add)

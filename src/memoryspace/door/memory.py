@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 from msgspec.structs import replace as change
 
+from ..errors import InvalidInput
 from ..model import ChatModel
 from ..service.settings import ServiceSettings
 from ..store import Address, Store
@@ -23,8 +24,10 @@ class AsyncMemory(Managing):
     Args:
         address: Where the memory is: nothing (a folder of this computer's user), a folder,
             ``memory:`` (RAM), ``sqlite:///…``, ``postgresql://…``, ``mysql://…`` or ``redis://…``;
-            or a store that is open already, which stays the caller's to close.
+            the address of a server, ``http://…``; or a store that is open already, which stays the
+            caller's to close.
         user: Whose memory calls are about that name no user.
+        api_key: The key for a server.
         config: How it works; by default what ``memoryspace.toml`` and ``MEMORYSPACE_…`` say.
         settings: Settings of the service beyond those of ``config``.
         model: A chat model that finds facts which the built-in rules do not.
@@ -44,16 +47,26 @@ class AsyncMemory(Managing):
         address: Address | Store | None = None,
         *,
         user: str | None = None,
+        api_key: str | None = None,
         config: Config | None = None,
         settings: ServiceSettings | None = None,
         model: ChatModel | None = None,
     ) -> None:
-        if config is None:
-            config = load_config({"user": user}).settings
-        elif user is not None:
-            config = change(config, user=user)
+        if api_key is not None:
+            raise InvalidInput("api_key is for a server; this address is none")
+        config = configured(config, user=user)
         self._settings, self._model = settings, model
         super().__init__(address, config=config, settings=settings, model=model)
+
+    def __new__(
+        cls, address: Address | Store | None = None, *_: object, **options: Any
+    ) -> AsyncMemory:
+        """Return a memory of this process or, for the address of a server, one on that server."""
+        if cls is AsyncMemory and is_server(address, options.get("config")):
+            from .remote import RemoteMemory
+
+            return object.__new__(RemoteMemory)
+        return object.__new__(cls)
 
     def _on(self, past: PastStore) -> Self:
         seen = type(self)(
@@ -64,3 +77,17 @@ class AsyncMemory(Managing):
         )
         seen._owns_store = True
         return seen
+
+
+def configured(config: Config | None, *, user: str | None) -> Config:
+    """Return the configuration of a memory, with the user that is named."""
+    if config is None:
+        return load_config({"user": user}).settings
+    return config if user is None else change(config, user=user)
+
+
+def is_server(address: object, config: Config | None) -> bool:
+    """Return whether a memory is on a server, by its address or by that of the configuration."""
+    if address is None:
+        address = (load_config().settings if config is None else config).address
+    return isinstance(address, str) and address.lower().startswith(("http://", "https://"))

@@ -40,10 +40,20 @@ class Said(BaseModel):
     name: str | None = None
 
 
+class Sent(Request):
+    """A message in the form in which a client has it, so that it comes back the same."""
+
+    form: Literal["message", "msg", "dict", "text"]
+    body: Any
+
+
+Messages = Text | Sent | Said | list[Text | Sent | Said]
+
+
 class Add(Request):
     """Messages to remember."""
 
-    messages: Text | Said | list[Text | Said] = Field(
+    messages: Messages = Field(
         examples=["I moved to Oslo last week."], description="Texts said by the user, or messages."
     )
     session: Id | None = None
@@ -89,7 +99,7 @@ class WhyNotRequest(Request):
 class Change(Request):
     """What to change of a memory; what is left out stays."""
 
-    message: Text | Said | None = None
+    message: Text | Sent | Said | None = None
     metadata: dict[str, Any] | None = None
     importance: Annotated[float, Field(ge=0, le=1)] | None = None
     marks: list[Mark] | None = None
@@ -102,6 +112,17 @@ class Ids(Request):
     session: Id | None = None
 
 
+class Query(Request):
+    """Which memories to list."""
+
+    session: Id | None = None
+    kind: str | list[str] = "memory"
+    limit: Limit = 50
+    newest: bool = True
+    cursor: Annotated[str, Field(max_length=2000)] | None = None
+    filters: Filters | None = None
+
+
 class Used(Request):
     """Which memories of a recall helped."""
 
@@ -111,7 +132,7 @@ class Used(Request):
 class SessionAdd(Request):
     """Messages for a conversation."""
 
-    messages: Text | Said | list[Text | Said]
+    messages: Messages
     marks: list[Mark] = []
 
 

@@ -15,48 +15,12 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from ..embedding import EmbeddingFailed
-from ..errors import (
-    InvalidInput,
-    MemorySpaceError,
-    MissingExtra,
-    ModelFailed,
-    NotOffered,
-    NotSerializable,
-    OutOfSpace,
-    SecretRefused,
-    SessionNotFound,
-    StoreUnavailable,
-    UnknownHandle,
-    UnknownKey,
-    UnknownMemory,
-    UnknownObject,
-    VersionConflict,
-)
+from ..door.faults import FAULTS
+from ..errors import MemorySpaceError
 
 MEDIA_TYPE = "application/problem+json"
 
 logger = logging.getLogger(__name__)
-
-# The most special errors first.
-_KINDS: tuple[tuple[type[Exception], int, str], ...] = (
-    (SecretRefused, 422, "secret-refused"),
-    (UnknownMemory, 404, "unknown-memory"),
-    (UnknownHandle, 404, "unknown-handle"),
-    (UnknownObject, 404, "unknown-object"),
-    (UnknownKey, 404, "unknown-key"),
-    (SessionNotFound, 404, "unknown-session"),
-    (VersionConflict, 412, "version-conflict"),
-    (NotOffered, 501, "not-offered"),
-    (InvalidInput, 422, "invalid-input"),
-    (NotSerializable, 422, "invalid-input"),
-    (OutOfSpace, 507, "out-of-space"),
-    (MissingExtra, 501, "missing-extra"),
-    (StoreUnavailable, 503, "store-unavailable"),
-    (ModelFailed, 502, "model-failed"),
-    (EmbeddingFailed, 502, "embedding-failed"),
-    (MemorySpaceError, 500, "internal-error"),
-)
 
 
 class Problem(Exception):
@@ -101,7 +65,7 @@ def problem_of(error: Exception) -> Problem:
     """Return the problem that an error is to a caller."""
     if isinstance(error, Problem):
         return error
-    for kind, status, code in _KINDS:
+    for kind, code, status in FAULTS:
         if isinstance(error, kind):
             headers = {"Retry-After": "2"} if status == 503 else None
             return Problem(status, code, str(error), headers=headers)

@@ -15,11 +15,13 @@ from typing import Any
 
 from ...record import RESERVED_PREFIX, Record, Where
 from ...record import Scope as Place
+from ...service.values.kinds import ANSWER
 from ...store import Store
 from ..problems import Problem
 
+KEYED = "key-"  # what such ids begin with
+
 _SESSION = RESERVED_PREFIX + "answers"
-_KIND = "answer"
 _KEY = re.compile(r"[!-~]{1,128}")
 _SECONDS = 86400.0  # for which an answer is kept
 
@@ -36,7 +38,7 @@ class Repeats:
         Raises:
             Problem: The key was used for another request.
         """
-        where = Where(ids=frozenset({_id(key)}), kind=_KIND)
+        where = Where(ids=frozenset({_id(key)}), kind=ANSWER)
         found = await self._store.select(Place(user, _SESSION), where)
         if not found:
             return None
@@ -56,7 +58,7 @@ class Repeats:
         record = Record(
             _id(key),
             {"fingerprint": fingerprint, "answer": answer},
-            kind=_KIND,
+            kind=ANSWER,
             created_at=now,
             expires_at=now + _SECONDS,
         )
@@ -81,7 +83,7 @@ def fingerprint_of(path: str, body: Any) -> str:
 def message_id(user: str, key: str, number: int) -> str:
     """Return the id of a message that is added under a key."""
     text = json.dumps([user, key, number])
-    return "key-" + hashlib.sha256(text.encode()).hexdigest()[:32]
+    return KEYED + hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def _id(key: str) -> str:

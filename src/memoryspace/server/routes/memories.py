@@ -6,9 +6,11 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request, Response
 
+from ...portable import restored
+from ...service.values.forms import said_from
 from ...service.values.receipt import Receipt
 from .. import forms
-from ..access.repeats import checked_key, fingerprint_of, message_id
+from ..access.repeats import KEYED, checked_key, fingerprint_of, message_id
 from ..problems import Problem
 from .asking import READ, WRITE, Memory, User, note, problems, serving, shown
 
@@ -104,8 +106,30 @@ async def delete_many(request: Request, body: forms.Ids, user: User, memory: Mem
     return shown(deleted)
 
 
+@router.post(
+    "/memories/list",
+    operation_id="queryMemories",
+    summary="List memories that match conditions",
+    response_model=forms.MemoriesOut,
+    responses=problems(),
+    dependencies=[READ],
+)
+async def query_memories(body: forms.Query, user: User, memory: Memory) -> Response:
+    """Return one page of memories that match the filters."""
+    found = await memory.list(
+        user=user,
+        session=body.session,
+        kind=body.kind,
+        limit=body.limit,
+        newest=body.newest,
+        cursor=body.cursor,
+        filters=restored_filters(body.filters),
+    )
+    return shown(found)
+
+
 @router.get(
-    "/memories/{memory_id:path}/history",
+    "/history/{memory_id:path}",
     operation_id="getHistory",
     summary="List the versions of a memory",
     response_model=forms.MemoriesOut,
@@ -116,10 +140,7 @@ async def history(
     memory_id: str, user: User, memory: Memory, session: forms.Id | None = None
 ) -> Response:
     """Return every version, oldest first, the present one last."""
-    found = await memory.history(memory_id, user=user, session=session)
-    if not found:
-        raise _unknown(memory_id)
-    return shown(found)
+    return shown(await memory.history(memory_id, user=user, session=session))
 
 
 @router.get(
@@ -214,23 +235,33 @@ async def facts(
     return shown(found)
 
 
-def said(messages: str | forms.Said | list[str | forms.Said]) -> list[Any]:
+def said(messages: forms.Messages) -> list[Any]:
     """Return messages as the door takes them."""
     several = messages if isinstance(messages, list) else [messages]
-    return [
-        each if isinstance(each, str) else each.model_dump(exclude_none=True) for each in several
-    ]
+    return [each if isinstance(each, str) else _message(each) for each in several]
 
 
-def _named(message: Any, memory_id: str) -> dict[str, Any]:
+def _message(each: forms.Said | forms.Sent) -> Any:
+    if isinstance(each, forms.Sent):
+        return said_from(each.form, restored(each.body))
+    return each.model_dump(exclude_none=True)
+
+
+def restored_filters(filters: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return filters as they were before they were sent."""
+    return None if filters is None else dict(restored(filters))
+
+
+def _named(message: Any, memory_id: str) -> Any:
+    """Return a message with an id of its request, unless it has one of its own."""
     if isinstance(message, str):
         return {"id": memory_id, "role": "user", "content": message}
-    return {"id": memory_id, **message}
+    return {"id": memory_id, **message} if isinstance(message, dict) else message
 
 
 def _as_first_sent(receipt: Receipt) -> Receipt:
     """Return a receipt in which messages of this request are new, also if it is repeated."""
-    own = [each for each in receipt.ids if each.startswith("key-") or each in receipt]
+    own = [each for each in receipt.ids if each.startswith(KEYED) or each in receipt]
     return Receipt.from_dict({**receipt.to_dict(), "new": own})
 
 

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query, Response
 
 from .. import forms
 from .asking import READ, WRITE, Memory, User, problems, shown
+from .memories import restored_filters
 
 router = APIRouter(prefix="/v1", tags=["recall"], dependencies=[READ])
 
@@ -27,7 +28,7 @@ async def search(body: forms.Search, user: User, memory: Memory) -> Response:
         limit=body.limit,
         session=body.session,
         kind=body.kind,
-        filters=body.filters,
+        filters=restored_filters(body.filters),
         min_relevance=body.min_relevance,
         when=body.when,
         explain=body.explain,
@@ -49,7 +50,7 @@ async def context(body: forms.ContextRequest, user: User, memory: Memory) -> Res
         user=user,
         max_tokens=body.max_tokens,
         session=body.session,
-        filters=body.filters,
+        filters=restored_filters(body.filters),
         min_relevance=body.min_relevance,
         when=body.when,
     )
@@ -71,7 +72,7 @@ async def why_not(body: forms.WhyNotRequest, user: User, memory: Memory) -> Resp
         user=user,
         limit=body.limit,
         session=body.session,
-        filters=body.filters,
+        filters=restored_filters(body.filters),
         when=body.when,
     )
     return shown(told)

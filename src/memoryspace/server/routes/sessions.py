@@ -105,16 +105,50 @@ async def mark(session_id: str, body: forms.SessionMark, user: User, memory: Mem
     return shown({"changed": changed})
 
 
+@router.post(
+    "/{session_id:path}/messages/delete",
+    operation_id="deleteSessionMessages",
+    summary="Delete messages of a conversation",
+    response_model=forms.AnyOut,
+    responses=problems(),
+    dependencies=[WRITE],
+)
+async def delete_messages(
+    request: Request, session_id: str, body: forms.Ids, user: User, memory: Memory
+) -> Response:
+    """Delete messages, with what was paged out of them; return how many were there."""
+    changed = await memory.session(session_id, user=user).delete(body.ids)
+    await note(request, "sessions.delete_messages", user, changed)
+    return shown({"changed": changed})
+
+
 @router.delete(
-    "/{session_id:path}",
+    "/{session_id:path}/messages",
+    operation_id="clearSession",
+    summary="Empty the working memory of a conversation",
+    response_model=forms.AnyOut,
+    responses=problems(),
+    dependencies=[WRITE],
+)
+async def clear(request: Request, session_id: str, user: User, memory: Memory) -> Response:
+    """Delete the messages of a conversation, with their summary and what was paged out."""
+    await memory.session(session_id, user=user).clear()
+    await note(request, "sessions.clear", user, 1)
+    return shown({"cleared": True})
+
+
+@router.delete(
+    "",
     operation_id="deleteSession",
     summary="Delete a conversation",
     response_model=forms.DeletedOut,
     responses=problems(),
     dependencies=[WRITE],
 )
-async def delete(request: Request, session_id: str, user: User, memory: Memory) -> Response:
+async def delete(
+    request: Request, user: User, memory: Memory, session: Annotated[forms.Id, Query()]
+) -> Response:
     """Delete what was said in a conversation, what was derived, and its working memory."""
-    deleted = await memory.delete_session(session_id, user=user)
+    deleted = await memory.delete_session(session, user=user)
     await note(request, "sessions.delete", user, len(deleted))
     return shown(deleted)

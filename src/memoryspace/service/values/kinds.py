@@ -16,9 +16,10 @@ VERSION = "version"  # an old version of a memory
 JOB = "job"  # a pending derivation, in the session of its sources
 NOTE = "note"  # says that a user may have jobs
 RECALL = "recall"  # an entry of the recall log
+ANSWER = "answer"  # to a request that may be sent again
 
 # Kinds that are not memories: bookkeeping, and working memory in the same store.
-NO_MEMORIES = frozenset({VERSION, JOB, NOTE, RECALL, MESSAGE, SUMMARY, ARCHIVED})
+NO_MEMORIES = frozenset({VERSION, JOB, NOTE, RECALL, ANSWER, MESSAGE, SUMMARY, ARCHIVED})
 
 REGISTRY = Scope(RESERVED_PREFIX + "kinds", "derived")  # kinds of custom derivers
 OUTBOX = (

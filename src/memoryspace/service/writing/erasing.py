@@ -24,6 +24,7 @@ from ..deriving.task.lessons import session_of_runs, without_runs
 from ..search import Searcher
 from ..values.envelope import derived_mark, details_of, record_of
 from ..values.kinds import (
+    ANSWER,
     DERIVED,
     JOB,
     NO_MEMORIES,
@@ -130,7 +131,8 @@ class Eraser:
         for kind in await self._kinds.all():
             derived += await self._store.delete(scope, Where(kind=kind))
         versions = await self._store.delete(scope, Where(kind=VERSION))
-        await self._store.delete(scope, Where(kind=RECALL))
+        for kind in (RECALL, ANSWER):
+            await self._store.delete(scope, Where(kind=kind))
         await self._store.delete(Scope(OUTBOX, user))
         await self._searcher.forget(user)
         await self._remains()  # also removes what can be removed at once
@@ -140,7 +142,7 @@ class Eraser:
         """Return what is left of a user, not counting working memory in the same store."""
         scope = Scope(user)
         working = (MESSAGE, SUMMARY, ARCHIVED)
-        kinds = (RAW, *await self._kinds.all(), VERSION, JOB, RECALL, *working)
+        kinds = (RAW, *await self._kinds.all(), VERSION, JOB, RECALL, ANSWER, *working)
         left = {kind: await self._store.count(scope, Where(kind=kind)) for kind in kinds}
         left["other"] = await self._store.count(scope) - sum(left.values())
         left[NOTE] = await self._store.count(Scope(OUTBOX, user))
