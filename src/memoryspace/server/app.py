@@ -6,16 +6,19 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from fastapi import FastAPI, Request, Response
-from fastapi.responses import JSONResponse
+from fastapi import FastAPI
+from mcp.server.transport_security import TransportSecuritySettings
 
 from ..door import AsyncMemory
 from ..version import VERSION
 from .access.gate import Gate
 from .access.rates import Rates
 from .config import ServerConfig
+from .feed import Feed
+from .mcp import ByKey, create_mcp
+from .metrics import Metrics
 from .problems import handle_problems
-from .routes import admin, memories, recalling, review, sessions, spaces, users
+from .routes import admin, memories, recalling, review, sessions, spaces, users, watching
 from .serving import Serving
 
 _ABOUT = """Memory for agents: what was said, what is believed, and why.
@@ -40,10 +43,24 @@ def create_app(memory: AsyncMemory | None = None, config: ServerConfig | None = 
     config = ServerConfig() if config is None else config
     parts = Serving.of(memory, config)
 
+    mcp = create_mcp(memory, ByKey())
+    mcp_app = mcp.streamable_http_app(
+        streamable_http_path="/",
+        stateless_http=True,
+        json_response=True,
+        max_request_body_size=config.max_body,
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+    )
+
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with parts:
-            yield
+        app.state.feed, app.state.metrics = feed, metrics = Feed(parts.events), Metrics(parts)
+        try:
+            async with parts, mcp.session_manager.run():
+                yield
+        finally:
+            feed.close()
+            metrics.close()
 
     app = FastAPI(
         title="memoryspace",
@@ -55,9 +72,9 @@ def create_app(memory: AsyncMemory | None = None, config: ServerConfig | None = 
         redoc_url=None,
     )
     app.state.serving = parts
-    for module in (memories, recalling, sessions, review, users, spaces, admin):
+    for module in (memories, recalling, sessions, review, users, spaces, admin, watching):
         app.include_router(module.router)
-    _add_health(app, parts)
+    app.mount("/mcp", mcp_app)
     handle_problems(app)
     app.add_middleware(
         Gate,
@@ -67,20 +84,6 @@ def create_app(memory: AsyncMemory | None = None, config: ServerConfig | None = 
     )
     _describe_keys(app)
     return app
-
-
-def _add_health(app: FastAPI, parts: Serving) -> None:
-    @app.get("/health/live", tags=["health"], operation_id="isAlive", summary="Is it running?")
-    async def live() -> dict[str, str]:
-        """Return that the process answers; no key is needed."""
-        return {"status": "alive"}
-
-    @app.get("/health/ready", tags=["health"], operation_id="isReady", summary="Can it serve?")
-    async def ready(request: Request) -> Response:
-        """Return whether the store answers."""
-        is_ready = await parts.memory.health()
-        status = "ready" if is_ready else "the store does not answer"
-        return JSONResponse({"status": status}, status_code=200 if is_ready else 503)
 
 
 def _describe_keys(app: FastAPI) -> None:
