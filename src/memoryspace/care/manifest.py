@@ -11,6 +11,7 @@ manifest says is checked before it is used: names, sizes and checksums, in this 
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -106,7 +107,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Replace the manifest of a backup; from then on, what it lists counts."""
     holds = msgspec.json.encode(manifest)
     frame = _Frame("backup", FORMAT, sha256(holds).hexdigest(), msgspec.Raw(holds))
-    write_atomic(folder / MANIFEST, msgspec.json.encode(frame) + b"\n")
+    write_atomic(folder / MANIFEST, msgspec.json.encode(frame))
 
 
 def note_files(line: Path, known: dict[str, FileNote]) -> dict[str, FileNote]:
@@ -197,7 +198,12 @@ def _read_file(path: Path, most: int) -> bytes:
 def _opened(path: Path) -> int:
     """Open a regular file, never through a link, and without waiting for a pipe."""
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    descriptor = os.open(path, flags | getattr(os, "O_BINARY", 0))
+    try:
+        descriptor = os.open(path, flags | getattr(os, "O_BINARY", 0))
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise _damaged(path, "it is a link") from error
+        raise
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise _damaged(path, "it is not a regular file")
