@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import shutil
 import zlib
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from memoryspace import AsyncMemory
 from memoryspace.care import back_up, replay_erasures, restore_backup
 from memoryspace.errors import CorruptData
 from memoryspace.record import Record, Scope
@@ -105,6 +107,28 @@ async def test_single_memories_and_sessions_stay_erased_and_others_stay(tmp_path
     assert (report.users_erased, report.memories_erased) == (0, 3)
     async with SpaceStore(tmp_path / "r") as store:
         assert await texts(store, "ann") == {"s1 two", "s3 one", "s3 two"}
+
+
+def test_what_the_door_erases_stays_erased_with_its_conversations(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with AsyncMemory(tmp_path / "live", settings=WORDS) as memory:
+            for user in ("ann", "bob"):
+                for session in ("talk", "walk"):
+                    await memory.add(f"{user} {session}", user=user, session=session)
+                    await memory.session(session, user=user).add(f"{user} says {session}")
+            await back_up(memory.store, tmp_path / "b")
+            await memory.delete_user("ann")
+            await memory.delete_session("talk", user="bob")
+
+    asyncio.run(work())
+    restore_backup(tmp_path / "b", tmp_path / "r")
+    assert asyncio.run(left_in(tmp_path / "r", "ann")) == set()
+    assert asyncio.run(left_in(tmp_path / "r", "bob")) == {"walk"}
+
+
+async def left_in(folder: Path, user: str) -> set[str]:
+    async with SpaceStore(folder) as store:
+        return set(await store.sessions(user))
 
 
 async def test_users_can_be_named_when_restoring(tmp_path: Path) -> None:

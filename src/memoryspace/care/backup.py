@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal
 
@@ -26,6 +25,7 @@ from ..loops import finish
 from ..portable import Portable
 from ..store import Store
 from ..store.erasures import COPIES, ErasureLedger
+from ..version import VERSION
 from .manifest import (
     LINES,
     MANIFEST,
@@ -120,14 +120,6 @@ async def back_up(
         ) from error
 
 
-def package_version() -> str:
-    """Return the version of this package, as far as it is known."""
-    try:
-        return version("memoryspace")
-    except PackageNotFoundError:
-        return "unknown"
-
-
 class _Backup:
     """One backup into a folder that is locked for it."""
 
@@ -154,7 +146,7 @@ class _Backup:
         _sync_tree(self._folder / LINES)
         before = known.lines if extended is None else known.lines[:-1]
         lines = (*before, line) if keep is None else (*before, line)[-keep:]
-        manifest = Manifest(package_version(), lines)
+        manifest = Manifest(VERSION, lines)
         write_manifest(self._folder, manifest)
         if self._ledger is not None:
             self._ledger.copy_to(self._folder)
@@ -179,7 +171,7 @@ class _Backup:
 
     def _manifest(self) -> Manifest:
         if not (self._folder / MANIFEST).exists():
-            return Manifest(package_version())
+            return Manifest(VERSION)
         return read_manifest(self._folder)
 
     def _extended(self, known: Manifest) -> Line | None:

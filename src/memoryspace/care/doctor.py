@@ -18,15 +18,16 @@ from ..embedding import Embedder, best_embedder
 from ..errors import MemorySpaceError
 from ..kernel import FolderInUse
 from ..record import Scope, Where
-from ..store import SpaceStore, Store, open_store
+from ..store import Store, open_store
+from ..version import VERSION
 from .findings import Examination, Finding, ok
-from .folder_checks import examine_folder, owner_of
+from .folder_checks import examine_folder, folder_of, owner_of
 from .manifest import Progress
 from .server_checks import examine_server
 from .store_checks import examine_jobs, examine_records, examine_vectors
 
 _PACKAGES = (
-    "memoryspace", "msgspec", "numpy", "lmdb", "sqlalchemy", "aiosqlite", "asyncpg", "asyncmy",
+    "msgspec", "numpy", "lmdb", "sqlalchemy", "aiosqlite", "asyncpg", "asyncmy",
     "redis",
 )  # fmt: skip
 
@@ -74,14 +75,14 @@ async def examine(
 
 
 def _name_of(store: Store) -> str:
-    folder = store.folder if isinstance(store, SpaceStore) else None
+    folder = folder_of(store)
     return repr(store) if folder is None else str(folder)
 
 
 async def _examine(
     store: Store, embedder: Embedder | None, tell: Progress, *, is_open: bool
 ) -> AsyncIterator[Finding]:
-    folder = store.folder if isinstance(store, SpaceStore) else None
+    folder = folder_of(store)
     if folder is not None:
         if not await asyncio.to_thread(folder.is_dir):
             yield Finding("warning", "folder", f"there is none at {folder}", "check the address")
@@ -144,7 +145,7 @@ def _packages() -> Finding:
         except PackageNotFoundError:
             continue
     python = ".".join(map(str, sys.version_info[:3]))
-    return ok("packages", f"Python {python}, {', '.join(found)}")
+    return ok("packages", f"memoryspace {VERSION}, Python {python}, {', '.join(found)}")
 
 
 def _embedder(embedder: Embedder | None) -> Finding:

@@ -20,7 +20,7 @@ from ..kernel.durable.journal import JournalTooNew
 from ..kernel.durable.journal.folder import parts_of
 from ..kernel.durable.journal.recovery import survey
 from ..kernel.tiers.cold import LMDB_FILE, SQLITE_FILE
-from ..store import ErasureLedger
+from ..store import ErasureLedger, SpaceStore, Store
 from ..store.erasures import FILE as LEDGER
 from .errors import BackupDamaged
 from .findings import Finding, few, ok
@@ -31,6 +31,12 @@ QUARANTINE = "quarantine"
 _LOW = 64 << 20  # bytes of free disk space
 _RESTORE = "restore a backup"
 _PARTS = ("journal", "checkpoints", "cold", "index", QUARANTINE)
+
+
+def folder_of(store: Store) -> Path | None:
+    """Return the folder that a store opens, if it opens one."""
+    opened = store.folder if isinstance(store, SpaceStore) else None
+    return None if opened is None else Path(opened)
 
 
 def examine_folder(folder: Path) -> Iterator[Finding]:

@@ -28,7 +28,7 @@ from ..store import KeepsVectors, SpaceStore, Store, open_store
 from ..store.space.damage import DamagedObject, damaged_in
 from .doctor import EmbedderChoice, examine
 from .findings import Examination
-from .folder_checks import QUARANTINE
+from .folder_checks import QUARANTINE, folder_of
 from .manifest import Progress
 from .replaying import users_of
 from .store_checks import jobs_in, texts_in
@@ -82,7 +82,7 @@ async def repair(
     """
     before = found = await examine(place, embedder=embedder, progress=progress)
     store = place if isinstance(place, Store) else open_store(place)  # opens nothing yet
-    folder = store.folder if isinstance(store, SpaceStore) else None
+    folder = folder_of(store)
     done: list[str] = []
     if folder is not None:
         done += await _repair_files(folder, before, is_open=store is place)
@@ -212,8 +212,9 @@ async def _repair_contents(
 
 
 def _home_of(store: SpaceStore) -> Path:
-    if store.folder is not None:
-        return store.folder
+    folder = folder_of(store)
+    if folder is not None:
+        return folder
     opened = store.space.engine.folder
     if opened is None:
         raise InvalidInput("this space has no folder to copy damaged records to; open it in one")

@@ -9,9 +9,9 @@ from typing import NamedTuple
 from ..record import EVERYTHING, RESERVED_PREFIX, Scope
 from ..service.settings import ServiceSettings
 from ..service.stored import StoredMemoryService
-from ..store import Erased, ErasureLedger, Store
+from ..store import ErasureLedger, Store
 from ..store.contract import session_in
-from ..store.erasures import COPIES, hashed
+from ..store.erasures import COPIES, Erased, hashed
 
 
 class Replayed(NamedTuple):
@@ -123,8 +123,11 @@ async def _erase_some(
     total = 0
     for session, ids in sorted(ids_by_session.items()):
         here = [each for each in erasures if _is_about(session, user, *each)]
-        if any(erased.what == "session" for _, erased in here):
+        kinds = {erased.what for _, erased in here}
+        if kinds & {"session", "conversation"}:
             total += len((await service.delete_memory(user, session)).ids)
+            if "conversation" in kinds:
+                await service.store.delete(Scope(user, session))
             continue
         wanted = {
             name

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..extras import Lazy, lazily, listing
 from .contract import Store
-from .erasures import Erased, ErasureLedger
+from .erasures import ErasureLedger
 from .memory import MemoryStore
 from .opening import Address, open_store
 from .remains import Remainder, TellsRemains
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Address",
-    "Erased",
     "ErasureLedger",
     "KeepsVectors",
     "Kept",

@@ -42,7 +42,7 @@ FORMAT = 1
 FILE = "erasures.log"  # in the folder of a space
 COPIES = "erasures"  # the folder of copies in a folder of backups
 
-What = Literal["memories", "session", "service", "user"]
+What = Literal["memories", "session", "conversation", "service", "user"]
 
 _MOST_READ = 1 << 30  # bytes
 _MOST_HEADER = 1000
@@ -56,8 +56,9 @@ class Erased(Struct, frozen=True, omit_defaults=True, tag_field="note", tag="beg
     Attributes:
         id: The name of this erasure.
         at: When it began, by the store's clock.
-        what: ``"memories"`` by id, a ``"session"``, all that a ``"service"`` keeps of a user, or
-            everything of a ``"user"``.
+        what: ``"memories"`` by id; a ``"session"`` of a service, or with its working memory a
+            ``"conversation"``; all that a ``"service"`` keeps of a user, or everything of a
+            ``"user"``.
         user: The user.
         session: The session, if it was limited to one.
         memories: The memories, if it was limited to some.

@@ -126,11 +126,6 @@ class SpaceStore(Store):
         return manager
 
     @property
-    def folder(self) -> Path | None:
-        """The folder that this store opens; ``None`` with a manager of your own."""
-        return None if self._folder is None else Path(self._folder)
-
-    @property
     def is_durable(self) -> bool | None:
         """If the journal is synced before a write is acknowledged; a manager's own is its own."""
         if self._folder is None:
