@@ -263,6 +263,30 @@ async def test_progress_is_told_and_ends_with_all_of_it(tmp_path: Path) -> None:
     assert all(done == total for done, total in last.values())
 
 
+async def test_checkpoints_during_a_backup_drop_nothing_that_it_still_copies(
+    tmp_path: Path,
+) -> None:
+    async with space(tmp_path / "live") as store:
+        for number in range(3):
+            await write(store, range(10 * number, 10 * number + 10))
+            store.space.checkpoint()
+        assert store.space.checkpoint_manager is not None
+        oldest = store.space.checkpoint_manager.lsns()[0]
+
+        def interfere(what: str, done: int, total: int) -> None:
+            if (what, done) == ("base", 0):
+                for number in range(100, 103):
+                    asyncio.run(write(store, range(number, number + 1)))
+                    store.space.checkpoint()
+
+        await back_up(store, tmp_path / "b", progress=interfere)
+        store.space.checkpoint()
+        assert store.space.checkpoint_manager.lsns()[0] > oldest, "afterwards they are dropped"
+    assert read_manifest(tmp_path / "b").lines[0].span.base_lsn == oldest
+    restore_backup(tmp_path / "b", tmp_path / "r")
+    assert await ids_in(tmp_path / "r") == ids(range(30))
+
+
 # -- damage ----------------------------------------------------------------------------------------
 
 
