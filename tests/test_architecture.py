@@ -26,7 +26,7 @@ FLOORS = [
     {"context", "kernel", "retrieval"},
     {"store"},
     {"memory", "service", "session"},
-    {"agent", "door", "pipeline", "plan"},
+    {"agent", "care", "door", "pipeline", "plan"},
     {"bench", "engine", "evaluation", "server", "testing", "tour"},
     {"cli", "__init__", "__main__"},
 ]
@@ -115,6 +115,7 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
         "memoryspace.agent",
         "memoryspace.agent.leaks",
         "memoryspace.bench",
+        "memoryspace.care",
         "memoryspace.embedding",
         "memoryspace.context",
         "memoryspace.formatter",

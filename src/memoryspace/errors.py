@@ -9,6 +9,8 @@
     │   └── WrongForm                    a document that does not match the requested schema
     ├── NotSerializable (TypeError)      a value that no backend can encode
     ├── CorruptData                      stored bytes that cannot be decoded
+    │   ├── BackupDamaged                a backup with a missing or altered file
+    │   ├── BackupTooNew                 a backup in the format of a later version
     │   ├── OutdatedIndex                a saved index of a later version, or of other texts
     │   ├── JournalDamaged               records in the middle of a journal are lost
     │   └── JournalTooNew                a journal in the format of a later version
@@ -38,7 +40,8 @@
 
 ``FolderInUse`` and the journal's errors are defined in ``memoryspace.kernel``, the embedding errors
 in ``memoryspace.embedding``, ``OutdatedIndex`` in ``memoryspace.retrieval``, ``PromptTooLong`` in
-``memoryspace.formatter``, ``InvalidHook`` and ``LeakFound`` in ``memoryspace.agent``.
+``memoryspace.formatter``, ``InvalidHook`` and ``LeakFound`` in ``memoryspace.agent``, the errors of
+backups in ``memoryspace.care``.
 A wrong *type* raises the built-in ``TypeError``; a missing state key raises ``KeyError``.
 """
 

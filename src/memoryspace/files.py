@@ -54,7 +54,7 @@ def write_atomic(path: Path, data: bytes, *, durable: bool = True) -> None:
             os.unlink(temporary)
         raise
     if durable:
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
 
 
 def read_at_hand(path: str) -> bytes | None:
@@ -292,7 +292,7 @@ def _write_all(file: FileIO, data: bytes) -> None:
         rest = rest[file.write(rest) :]
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make a rename survive a power cut (a no-op where folders cannot be opened)."""
     if os.name != "posix":
         return

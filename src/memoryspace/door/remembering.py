@@ -10,6 +10,7 @@ from ..service.reading.arguments import as_ids, check_own
 from ..service.values.memory import RAW, MemoryItem
 from ..service.values.receipt import Receipt
 from ..service.values.results import Deleted, Status
+from ..store.erasures import noted
 from .base import Opening
 from .messages import Addable, Time, as_said
 from .results import Erased, Memories
@@ -155,8 +156,10 @@ class Remembering(Opening):
     async def delete_session(self, session: str, *, user: str | None = None) -> Deleted:
         """Delete a conversation: what was said in it, what was derived, and its working memory."""
         service, user = await self._opened(), self._whose(user)
-        deleted = await service.delete_memory(user, check_own("session id", session))
-        await self._store.delete(Scope(user, session))
+        scope, store = Scope(user, check_own("session id", session)), self._store
+        async with noted(store.erasures, "conversation", user, store.clock, session=session):
+            deleted = await service.delete_memory(user, session)
+            await store.delete(scope)
         return deleted
 
     async def delete_user(self, user: str) -> Erased:
@@ -167,9 +170,10 @@ class Remembering(Opening):
             It is true if nothing is left.
         """
         service, user = await self._opened(), self._whose(user)
-        await self._recalls.forget(user)
-        deleted = await service.delete_memory(user)
-        await self._store.delete(Scope(user))
+        async with noted(self._store.erasures, "user", user, self._store.clock):
+            await self._recalls.forget(user)
+            deleted = await service.delete_memory(user)
+            await self._store.delete(Scope(user))
         return Erased(deleted, await service.verify_erasure(user))
 
     async def history(

@@ -130,6 +130,14 @@ class ObjectHandles:
         """Return the bytes of an object without counting a use."""
         return self._engine.body(self._slot(handle))
 
+    def is_living(self, handle: int) -> bool:
+        """Return whether an object is still there."""
+        return self._slot(handle) >= 0
+
+    def raw(self, handle: int) -> bytes | None:
+        """Return an object's bytes as they are stored, damaged or not; ``None`` for none."""
+        return self._engine.raw(self._slot(handle))
+
     def size(self, handle: int) -> int:
         """Return how many bytes an object's body takes."""
         return self._engine.heap.table.size[self._slot(handle)]

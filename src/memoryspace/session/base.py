@@ -12,6 +12,9 @@ from ..store.codec import dump, parse
 
 logger = logging.getLogger(__name__)
 
+FORMAT = 1  # AgentScope v1's; a state without a number has it, so that AgentScope reads it as well
+FORMAT_KEY = "memoryspace:format"
+
 
 class SessionBase:
     """Stores states by user and session. Loading restores every module or none.
@@ -93,4 +96,10 @@ def _states(session_id: str, user_id: str, text: str | bytes) -> dict[str, Any]:
         raise CorruptData(f"{where} cannot be read: {error}") from error
     if not isinstance(states, dict):
         raise CorruptData(f"{where} is not an object but a {type(states).__name__}")
+    version = states.get(FORMAT_KEY, FORMAT)
+    if version != FORMAT:
+        raise CorruptData(
+            f"{where} has format {version!r}, this version of memoryspace reads up to {FORMAT}; "
+            "upgrade memoryspace"
+        )
     return states

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..extras import Lazy, lazily, listing
 from .contract import Store
+from .erasures import ErasureLedger
 from .memory import MemoryStore
 from .opening import Address, open_store
 from .remains import Remainder, TellsRemains
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Address",
+    "ErasureLedger",
     "KeepsVectors",
     "Kept",
     "MemoryStore",

@@ -36,6 +36,7 @@ from ..message import Msg
 from ..record import EVERYTHING, MESSAGE, Record, Scope, Value, Where, as_marks, check_id, is_number
 from ..verbs import Observed
 from .codec import size_of
+from .erasures import ErasureLedger
 from .users import USERS_AT_ONCE, Usage, UserPage
 
 RECORDS_AT_ONCE = 500  # read per call to measure usage
@@ -84,6 +85,8 @@ class Store(Observed, Closing, ABC):
     """
 
     operations = "store"
+    erasures: ErasureLedger | None = None
+    """Where services note what they erase, so that a restored backup does not bring it back."""
 
     def __init__(self, *, clock: Clock = time.time, events: EventStream | None = None) -> None:
         self.clock = clock

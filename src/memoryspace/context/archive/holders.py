@@ -17,9 +17,11 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from ...errors import CorruptData
 from ...files import write_atomic
 from .base import Kept
 
+FORMAT = 1
 _HEAD, _HOLD, _FREE, _GONE = "journal", "hold", "free", "gone"
 _HEAD_LENGTH = 64  # bytes that identify a journal
 _MIN_LINES_TO_REWRITE = 256
@@ -91,7 +93,7 @@ class HolderJournal:
             self._replace([_hold(each.kept, each.holders) for each in self.held.values()])
 
     def _replace(self, lines: list[Line]) -> None:
-        whole = [[_HEAD, secrets.token_hex(_HEAD_LENGTH // 2)], *lines]
+        whole = [[_HEAD, secrets.token_hex(_HEAD_LENGTH // 2), FORMAT], *lines]
         write_atomic(self.path, b"".join(map(_line, whole)))
         self.catch_up()
 
@@ -130,6 +132,11 @@ class HolderJournal:
                 self._remove(handle)
         elif change[0] != _HEAD:
             raise ValueError
+        elif len(change) > 2 and change[2] > FORMAT:
+            raise CorruptData(
+                f"the archive of {self.path} has format {change[2]}, this version of memoryspace "
+                f"reads up to {FORMAT}; upgrade memoryspace"
+            )
 
     def _note(self, kept: Kept, holders: Iterable[str]) -> None:
         held = self.held.setdefault(kept.handle, HeldContent(kept, {}))

@@ -46,6 +46,7 @@ class Checkpointing:
         self._space = space
         self.writer: CheckpointWriter | None = None  # in progress
         self.last_lsn = 0  # of the newest checkpoint
+        self.held = 0  # how many readers need what older checkpoints hold
 
     def begin_if_due(self) -> None:
         """Start a checkpoint if the journal has grown enough since the last one."""
@@ -150,8 +151,10 @@ class Checkpointing:
             self.writer = None
 
     def _drop_older(self) -> None:
-        """Drop what no kept checkpoint needs any more."""
+        """Drop what no kept checkpoint needs any more, unless somebody still reads it."""
         space = self._space
+        if self.held:
+            return  # the next checkpoint drops it
         assert space.checkpoint_manager is not None
         oldest = space.checkpoint_manager.prune(space.clock())
         if space.wal is not None and oldest:

@@ -128,10 +128,10 @@ def copy_into(space: Engine, folder: Path, lsn: int | None, time: float | None) 
         raise InvalidInput(f"{folder} is not empty; fork into a new folder")
     checkpoints = CheckpointManager(folder / "checkpoints")
     if lsn is None and time is None:
-        _copy(space, checkpoints)
+        copy_all(space, checkpoints)
     else:
         with past_of(space, lsn, time) as past:
-            _copy(past, checkpoints)
+            copy_all(past, checkpoints)
 
 
 def _put_in_place(space: Engine, checkpoints: CheckpointManager, past: Heap, target: int) -> None:
@@ -201,7 +201,7 @@ def _contents(heap: Heap) -> dict[str, _Content]:
     }
 
 
-def _copy(space: Engine, checkpoints: CheckpointManager) -> None:
+def copy_all(space: Engine, checkpoints: CheckpointManager) -> None:
     """Write a checkpoint that needs no cold tier, in slices."""
     with space.writing:
         writer = checkpoints.begin(space.heap, cold_body=space.body)

@@ -15,6 +15,7 @@ from ..durable.folder import SpaceFiles
 from ..engine import Engine
 from ..heap.drafts import NewObject
 from ..heap.lower_tier import LowerTier
+from ..heap.table import NOT_HOT
 from ..options import EngineOptions
 from .cold import ColdStorage, RamColdStorage
 from .cold_tier import ColdTier
@@ -115,6 +116,12 @@ class TieredEngine(Engine):
         """Return the bytes of several objects, count a use of each, promote the first cold ones."""
         self.expect(len(slots))
         return self.mover.use_many(slots, self.clock())
+
+    def raw(self, slot: int) -> bytes | None:
+        """Return an object's bytes from either tier; those of a cold one after a checksum."""
+        if self.heap.table.address[slot] != NOT_HOT:
+            return self.heap.read(slot)
+        return self.cold.raw(self.heap.table.stamp[slot])
 
     def needs_time(self) -> bool:
         """Return whether the next ``do_upkeep`` may take a while."""

@@ -22,6 +22,9 @@ VALID_FROM = "memoryspace:valid_from"
 VALID_TO = "memoryspace:valid_to"
 
 
+FORMAT = 1  # of a memory in a record; one without a number has the first
+
+
 class _Envelope(Struct, omit_defaults=True):
     form: str
     body: Any
@@ -34,10 +37,13 @@ class _Envelope(Struct, omit_defaults=True):
     details: dict[str, Any] = {}
     valid_from: float | None = None
     valid_to: float | None = None
+    format: int = FORMAT
 
+
+_OWN = ("form", "body", "format")
 
 # The fields that a memory has under the same names.
-_ENVELOPED = tuple(name for name in _Envelope.__struct_fields__ if name not in ("form", "body"))
+_ENVELOPED = tuple(name for name in _Envelope.__struct_fields__ if name not in _OWN)
 
 
 def record_of(memory: MemoryItem) -> Record:
@@ -70,6 +76,11 @@ def memory_of(user: str, record: Record) -> MemoryItem:
         raise CorruptData(
             f"record {record.id!r} of kind {record.kind!r} is not a memory"
         ) from error
+    if held.format > FORMAT:
+        raise CorruptData(
+            f"memory {record.id!r} has format {held.format}, this version of memoryspace reads up "
+            f"to {FORMAT}; upgrade memoryspace"
+        )
     return MemoryItem(
         id=record.id,
         user_id=user,

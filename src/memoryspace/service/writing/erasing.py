@@ -11,6 +11,7 @@ A derived memory records which of its sources are in its own session (``source_v
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 
 from msgspec import Struct
 from msgspec.structs import replace as change
@@ -18,6 +19,7 @@ from msgspec.structs import replace as change
 from ...errors import UnknownMemory
 from ...record import ARCHIVED, MAX_MARKS, MESSAGE, SUMMARY, Record, Scope, Where
 from ...store import KeepsVectors, Remainder, Store, TellsRemains
+from ...store.erasures import What, noted
 from ...store.remains import UNKNOWN
 from ..deriving.jobs import Jobs, StoredJob, without_memories
 from ..deriving.task.lessons import session_of_runs, without_runs
@@ -91,6 +93,10 @@ class Eraser:
 
     async def memories(self, scope: Scope, ids: Collection[str]) -> Deleted:
         """Delete memories by id."""
+        async with self._noted("memories", scope, ids):
+            return await self._memories(scope, ids)
+
+    async def _memories(self, scope: Scope, ids: Collection[str]) -> Deleted:
         tally = _Tally()
         there = await self._store.select(scope, Where(ids=frozenset(ids)))
         made = [each for each in there if each.kind not in (RAW, *NO_MEMORIES)]
@@ -106,6 +112,10 @@ class Eraser:
 
     async def session(self, scope: Scope) -> Deleted:
         """Delete a session, and what was derived from it in other sessions."""
+        async with self._noted("session", scope):
+            return await self._session(scope)
+
+    async def _session(self, scope: Scope) -> Deleted:
         assert scope.session is not None  # None would delete everything
         tally = _Tally()
         said = {each.id for each in await self._store.select(scope, Where(kind=RAW))}
@@ -124,6 +134,10 @@ class Eraser:
 
     async def user(self, user: str) -> Deleted:
         """Delete all memories of a user, in the store and in the index."""
+        async with self._noted("service", Scope(user)):
+            return await self._user(user)
+
+    async def _user(self, user: str) -> Deleted:
         scope = Scope(user)
         await self._store.delete(scope, Where(kind=JOB))
         raw = await self._store.delete(scope, Where(kind=RAW))
@@ -137,6 +151,15 @@ class Eraser:
         await self._searcher.forget(user)
         await self._remains()  # also removes what can be removed at once
         return Deleted(tuple(raw), tuple(derived), len(versions))
+
+    def _noted(
+        self, what: What, scope: Scope, ids: Collection[str] = ()
+    ) -> AbstractAsyncContextManager[None]:
+        """Note an erasure in the store's ledger, so that a restored backup does not undo it."""
+        store = self._store
+        return noted(
+            store.erasures, what, scope.user, store.clock, session=scope.session, memories=ids
+        )
 
     async def verify(self, user: str) -> Erasure:
         """Return what is left of a user, not counting working memory in the same store."""

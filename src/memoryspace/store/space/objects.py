@@ -16,6 +16,8 @@ from ...kernel import LivingObject, NewObject
 from ...record import Record, text_of
 from ..codec import clean_text, dump_origin, dump_value, parse_origin, parse_value
 
+FORMAT = 1  # of a record in an object; one without a number has the first
+
 
 class RecordEntry(Struct, frozen=True, gc=False):
     """What is known of a record without reading its object."""
@@ -30,7 +32,9 @@ class RecordEntry(Struct, frozen=True, gc=False):
     handle: int
 
 
-class Payload(Struct, frozen=True, omit_defaults=True, rename={"id": "i", "session": "s"}):
+class Payload(
+    Struct, frozen=True, omit_defaults=True, rename={"id": "i", "session": "s", "format": "f"}
+):
     """A record as the payload of an object."""
 
     id: str
@@ -40,6 +44,7 @@ class Payload(Struct, frozen=True, omit_defaults=True, rename={"id": "i", "sessi
     created_at: float
     text: str | None = None
     origin: str | None = None
+    format: int = FORMAT
 
 
 class _Body(Struct, frozen=True, array_like=True):
@@ -54,9 +59,15 @@ _decode = msgspec.msgpack.Decoder(_Body).decode
 def payload_of(body: bytes) -> Payload:
     """Return the payload in the bytes of an object; ``CorruptData`` if they do not read back."""
     try:
-        return _decode(body).payload
+        payload: Payload = _decode(body).payload
     except (msgspec.DecodeError, UnicodeError) as error:
         raise CorruptData("its bytes in the space do not read back") from error
+    if payload.format > FORMAT:
+        raise CorruptData(
+            f"it has format {payload.format}, this version of memoryspace reads up to {FORMAT}; "
+            "upgrade memoryspace"
+        )
+    return payload
 
 
 def entry_of(found: LivingObject, payload: Payload) -> RecordEntry:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from os import PathLike
+from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from ...collector import collector_at_rest
@@ -31,6 +32,8 @@ from ...kernel import (
 )
 from ...record import EVERYTHING, Record, Scope, Where, as_marks
 from ..contract import Changes, Clock, Store, admit, session_of
+from ..erasures import FILE as LEDGER
+from ..erasures import ErasureLedger
 from ..remains import Remainder
 from ..sessions import News
 from ..users import USERS_AT_ONCE, Usage, UserPage
@@ -84,6 +87,8 @@ class SpaceStore(Store):
         self._manager = manager
         self._hot_capacity = hot_capacity
         self._durability = durability
+        if folder is not None:
+            self.erasures = ErasureLedger(Path(folder) / LEDGER, is_synced=bool(self.is_durable))
         self._opening = threading.Lock()
         self._desk = Desk("memoryspace-store")
         self._index = SpaceIndex(clock, self.report_corrupt)

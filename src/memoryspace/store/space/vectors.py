@@ -99,6 +99,15 @@ class SpaceVectors:
         self._whose[handle] = (record, space)
 
 
+def is_vector(body: bytes) -> bool:
+    """Return whether the bytes of an object are a vector's."""
+    try:
+        _decode(body)
+    except (msgspec.DecodeError, UnicodeError):
+        return False
+    return True
+
+
 def vector_object(
     user: str, record: int, space: str, vector: bytes, expires_at: float | None
 ) -> NewObject:

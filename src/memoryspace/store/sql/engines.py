@@ -7,6 +7,7 @@ import logging
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -94,6 +95,13 @@ def session_turn(session: AsyncSession) -> asyncio.Lock:
 def has_one_connection(engine: AsyncEngine) -> bool:
     """Return whether the pool has a single connection, as for a SQLite database in memory."""
     return isinstance(engine.sync_engine.pool, StaticPool)
+
+
+def file_of(engine: AsyncEngine) -> Path | None:
+    """Return the file of a SQLite database; ``None`` for any other database."""
+    name = engine.url.database
+    is_file = engine.dialect.name == "sqlite" and not has_one_connection(engine)
+    return Path(name).absolute() if is_file and name and not name.startswith("file:") else None
 
 
 async def take_write_lock(on: AsyncConnection) -> None:

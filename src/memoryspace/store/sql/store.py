@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 from sqlalchemy import Column, Select, delete, func, insert, select
@@ -16,12 +17,14 @@ from ...events import EventStream
 from ...record import EVERYTHING, Record, Scope, Value, Where, as_marks
 from ..codec import unpack_marks
 from ..contract import Changes, Clock, Store, admit, limited, session_of
+from ..erasures import FILE as LEDGER
+from ..erasures import ErasureLedger
 from ..remains import Remainder
 from ..users import USERS_AT_ONCE, Usage, UserPage, checked_limit, user_before
 from ..vectors import Kept, Place, check_space, check_vectors
 from . import vectors as vector_rows
 from .changes import ChangeReader
-from .engines import has_one_connection
+from .engines import file_of, has_one_connection
 from .opening import open_engine
 from .rows import COLUMNS, VALUE_COLUMNS, record_of, row_of, value_of
 from .schema import records as table
@@ -87,10 +90,18 @@ class SQLStore(Store):
             bind = self._own_engine = open_engine(bind)
         self._transactions = Transactions(bind)
         self.engine = bind if isinstance(bind, AsyncEngine) else None  # None for a caller's session
+        file = self.file
+        if file is not None:
+            self.erasures = ErasureLedger(f"{file}.{LEDGER}", only_if_there=True)
 
     def __repr__(self) -> str:
         bind = "a session" if self.engine is None else self.engine.dialect.name
         return f"SQLStore({bind})"  # not the address, which may contain a password
+
+    @property
+    def file(self) -> Path | None:
+        """The file of a SQLite database; ``None`` if the store has no engine for a file."""
+        return None if self.engine is None else file_of(self.engine)
 
     @property
     def is_durable(self) -> bool | None:
