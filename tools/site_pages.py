@@ -20,7 +20,14 @@ from mkdocs.structure.pages import Page
 from site_reference import reference_pages
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-DOCUMENTS = ("README.md", "README.zh.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md")
+DOCUMENTS = (
+    "README.md",
+    "README.zh.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "CODE_OF_CONDUCT.md",
+)
 LISTED = (".md", ".py")  # of a folder that is linked to
 REFERENCE = "API reference"
 LINK = re.compile(r"(?<=\]\()([^)\s#]+)(?=[)#])")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from memoryspace import Memory
+from memoryspace.care import restore_backup
 from memoryspace.errors import InvalidInput, NotOffered
 
 from doors import WORDS
@@ -77,6 +78,29 @@ def test_a_restore_can_be_undone(memory: Memory) -> None:
         assert memory.search("Where do I live?").texts == ("I live in Rome.",)
         memory.restore(now)
         assert memory.search("Where do I live?").texts[0] == "I moved to Oslo!"
+
+
+def test_a_restore_does_not_bring_an_erased_user_back(memory: Memory) -> None:
+    with memory:
+        memory.add("I live in Rome.", user="bob")
+        [kettle] = memory.add("The kettle is red.")
+        then = memory.snapshot()
+        assert memory.delete_user("bob")
+        memory.delete(kettle)
+        memory.restore(then)
+        assert memory.list(user="bob") == []
+        assert memory.list().texts == ("The kettle is red.",)
+        assert memory.users().users == ("ann",)
+
+
+def test_a_backup_is_a_memory_again(memory: Memory, tmp_path: Path) -> None:
+    with memory:
+        memory.add("I live in Rome.")
+        memory.backup(tmp_path / "backup")
+        assert memory.doctor().is_healthy
+    restore_backup(tmp_path / "backup", tmp_path / "again")
+    with Memory(tmp_path / "again", user="ann", config=WORDS) as again:
+        assert again.list().texts == ("I live in Rome.",)
 
 
 def test_a_fork_is_a_memory_of_its_own(memory: Memory, tmp_path: Path) -> None:

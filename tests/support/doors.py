@@ -66,7 +66,7 @@ def served(memory: AsyncMemory, config: ServerConfig | None = None) -> Iterator[
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         try:
-            address = "http://127.0.0.1:{}".format(listening.getsockname()[1])
+            address = f"http://127.0.0.1:{listening.getsockname()[1]}"
             yield address, wait_for(app.state.serving.first_key()).key
         finally:
             server.should_exit = True

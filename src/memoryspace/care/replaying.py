@@ -13,6 +13,8 @@ from ..store import ErasureLedger, Store
 from ..store.contract import session_in
 from ..store.erasures import COPIES, Erased, hashed
 
+_WHOLE = ("user", "service")  # erasures of a user as a whole
+
 
 class Replayed(NamedTuple):
     """How many users, and how many memories of other users, were erased again."""
@@ -37,17 +39,24 @@ def ledgers_beside(backup: Path) -> list[ErasureLedger]:
     return [ErasureLedger(path) for path in sorted((backup / COPIES).glob("*.log"))]
 
 
-def erasures_after(ledger: ErasureLedger, moment: float) -> KnownErasures:
+def erasures_after(
+    ledger: ErasureLedger, moment: float, *, only_users: bool = False
+) -> KnownErasures:
     """Return what was erased after a moment; ``CorruptData`` if the ledger cannot be read."""
     by_user: dict[str, list[Erased]] = {}
     for erased in ledger.erasures():
-        if erased.is_after(moment):
+        if erased.is_after(moment) and not (only_users and erased.what not in _WHOLE):
             by_user.setdefault(erased.user, []).append(erased)
     return KnownErasures(ledger.key, by_user)
 
 
 async def replay_erasures(
-    store: Store, ledgers: Iterable[ErasureLedger], *, since: float, users: Collection[str] = ()
+    store: Store,
+    ledgers: Iterable[ErasureLedger],
+    *,
+    since: float,
+    users: Collection[str] = (),
+    only_users: bool = False,
 ) -> Replayed:
     """Erase again from a restored store what was erased after the moment that it stands for.
 
@@ -58,6 +67,7 @@ async def replay_erasures(
         ledgers: Where the erasures were noted.
         since: The moment that the store stands for, in seconds since the epoch.
         users: Users to erase besides.
+        only_users: Erase users again, but not single memories and sessions.
 
     Returns:
         How much was erased.
@@ -65,7 +75,7 @@ async def replay_erasures(
     Raises:
         CorruptData: A ledger cannot be read.
     """
-    known = [erasures_after(each, since) for each in ledgers]
+    known = [erasures_after(each, since, only_users=only_users) for each in ledgers]
     if not users and not any(each.by_user for each in known):
         return Replayed()
     noting, store.erasures = store.erasures, None  # what is repeated is known already

@@ -183,6 +183,8 @@ class Memory(Blocking[AsyncMemory], ClosingNow):
     restore = blocks(AsyncMemory.restore)
     fork = blocks(AsyncMemory.fork)
     gc = blocks(AsyncMemory.gc)
+    backup = blocks(AsyncMemory.backup)
+    doctor = blocks(AsyncMemory.doctor)
     open = blocks(AsyncMemory.open)
     list = blocks(AsyncMemory.list)  # last: in this class it now hides the built-in name
 

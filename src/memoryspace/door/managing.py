@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from datetime import datetime
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self
 
+from ..care import BackupReport, Examination, back_up, examine, replay_erasures
+from ..care import repair as care_repair
 from ..embedding import best_embedder
 from ..errors import NotOffered
 from ..kernel import fork, restore
@@ -121,13 +124,46 @@ class Managing(Recalling):
     async def restore(self, moment: Moment | int | Time) -> Moment:
         """Make the memory what it was at a moment; return the moment before, to go back again.
 
-        ``diff(moment)`` shows beforehand what would be lost.
+        ``diff(moment)`` shows beforehand what would be lost. Memories that were deleted since come
+        back. Users who were erased since do not: they are erased again.
         """
         store = await self._space("restore")
         await self._recalls.close()
         now = Moment(store.space.last_lsn, self._store.clock())
+        async with await store_at(store, **_named(moment)) as past:
+            then = past.past.time
         await asyncio.to_thread(lambda: restore(store.space, **_named(moment)))
+        if store.erasures is not None and store.erasures.is_begun:
+            await replay_erasures(store, [store.erasures], since=then, only_users=True)
         return now
+
+    # -- care --------------------------------------------------------------------------------------
+
+    async def backup(
+        self, target: str | PathLike[str], *, progress: Callable[..., None] | None = None
+    ) -> BackupReport:
+        """Back up a memory in a folder or in a SQLite file, while it is used.
+
+        A second backup to the same folder adds what is new. ``memoryspace.care.restore_backup``
+        restores one, also to an earlier moment; whoever was erased since stays erased.
+
+        Raises:
+            NotOffered: The memory is elsewhere; use the database's own tools, or ``export``.
+        """
+        await self._opened()
+        return await back_up(self._store, Path(target), progress=progress)
+
+    async def doctor(self, *, repair: bool = False) -> Examination:
+        """Examine everything that is stored, and say what to do about what is wrong.
+
+        Args:
+            repair: Repair what can be repaired safely first.
+        """
+        service = await self._opened()
+        embedder = service.settings.embedder
+        if repair:
+            return (await care_repair(self._store, embedder=embedder)).after
+        return await examine(self._store, embedder=embedder)
 
     async def fork(
         self, folder: str | PathLike[str], moment: Moment | int | Time | None = None
