@@ -6,6 +6,7 @@ flat arrays by row. The rows of one session are linked in the order of adding.
 
 from __future__ import annotations
 
+import math
 import sys
 from typing import Any
 
@@ -248,9 +249,9 @@ class Catalogue:
             unwanted = [self.rows_of("mark", mark) for mark in only.without]
             chosen = chosen[~self.mask(np.concatenate(unwanted))[chosen]]
         if only.since is not None:
-            chosen = chosen[self.times[chosen] >= only.since]
+            chosen = chosen[self.times[chosen] >= _seconds(only.since)]
         if only.until is not None:
-            chosen = chosen[self.times[chosen] < only.until]
+            chosen = chosen[self.times[chosen] < _seconds(only.until)]
         return chosen
 
     def _wanted(self, only: Only) -> list[Rows]:
@@ -314,6 +315,13 @@ def distinct(rows: Rows) -> Rows:
 
 def _column(kind: DTypeLike) -> NDArray[Any]:
     return np.empty(_LEAST, kind)
+
+
+def _seconds(moment: float) -> float:
+    try:
+        return float(moment)
+    except OverflowError:  # an int that no float can hold
+        return math.inf if moment > 0 else -math.inf
 
 
 def _text_bytes(entry: Entry) -> int:

@@ -25,6 +25,14 @@ class RowSet:
         self._rows: Rows = np.empty(4, np.int64)
         self._places: dict[int, int] = {}
 
+    @classmethod
+    def first(cls, count: int) -> RowSet:
+        """Return the set of the rows from 0 up to, but not including, ``count``."""
+        made = cls()
+        made._rows = np.arange(max(4, count), dtype=np.int64)
+        made._places = dict(zip(range(count), range(count), strict=True))
+        return made
+
     def __len__(self) -> int:
         return len(self._places)
 

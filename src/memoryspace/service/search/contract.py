@@ -41,6 +41,7 @@ class Found(Struct, frozen=True):
     why: Why | None = None
     superseded_by: str | None = None  # the id of the memory that replaced it
     by_meaning: bool = True  # false if only words were searched
+    record: Record | None = None  # if the search read it from the store, as of this search
 
 
 class Searcher(ABC):
