@@ -112,7 +112,7 @@ class _RowsCatalogue(Catalogue):
         self._source, self._entry_of_row = rows, entry_of_row
         self.entries = [None] * count
         self._by_id = {str(seq): row for row, seq in enumerate(rows.seqs)}
-        self._all_rows = RowSet.first(count)
+        self._all_rows = RowSet.of(np.arange(count))
         self._facets = _RowsFacets(rows, self)
         self._used = np.ones(count, np.bool_)
         self.times, self.importances = rows.times, rows.importances
