@@ -81,5 +81,8 @@ class Searcher(ABC):
         """Return how many entries of a user the index still holds."""
         return 0
 
+    async def scrub(self) -> None:  # noqa: B027  # not every index has files
+        """Remove files of the index that may hold deleted data."""
+
     async def close(self) -> None:  # noqa: B027  # not every index opens something
         """Release the resources the index opened."""

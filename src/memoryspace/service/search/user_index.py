@@ -169,7 +169,15 @@ class UserIndex:
         save_recall(self.recall, folder, more, whole)
         self.unsaved = self.lost = 0
 
-    def load(self, folder: Path, make: Callable[..., Recall], zone: tzinfo, personal: bool) -> Any:
+    def load(
+        self,
+        folder: Path,
+        make: Callable[..., Recall],
+        *,
+        embedder: Embedder | None,
+        zone: tzinfo,
+        personal: bool,
+    ) -> dict[str, Any]:
         """Fill an empty index from a folder; return the plain data that was saved beside it.
 
         Raises:
@@ -177,7 +185,11 @@ class UserIndex:
             CorruptData: If it cannot be used. The index is then unusable.
         """
         recall, more, about = load_recall(
-            folder, embedder=self._caching, zone=zone, personal=personal, make=make
+            folder,
+            embedder=embedder if self._caching is None else self._caching,
+            zone=zone,
+            personal=personal,
+            make=make,
         )
         try:
             seqs = more["seqs"].tolist()
@@ -195,17 +207,15 @@ class UserIndex:
         self.__dict__["recall"] = recall
         return about
 
-    def newest_entries(self, most: int) -> dict[Place, str]:
-        """Return the places of the newest entries, with their texts."""
-        seqs = nlargest(most, self._places)
-        found = ((seq, self.recall.get(str(seq))) for seq in seqs)
-        return {
-            Place(*self._places[seq], seq): entry.text for seq, entry in found if entry is not None
-        }
+    def newest(self, most: int) -> dict[Place, Entry]:
+        """Return the newest entries by place."""
+        found = ((seq, self.recall.get(str(seq))) for seq in nlargest(most, self._places))
+        return {Place(*self._places[seq], seq): entry for seq, entry in found if entry is not None}
 
-    def places(self) -> Mapping[int, tuple[str, str]]:
-        """Return session and id of every entry by its seq."""
-        return self._places
+    @property
+    def listed(self) -> Mapping[str, Mapping[str, int]]:
+        """The seq of every entry by session and id."""
+        return self._sessions
 
     def _seqs_by_row(self) -> list[int]:
         """Return the seq of each row of the recall; 0 for an empty row."""
