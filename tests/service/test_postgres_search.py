@@ -599,7 +599,10 @@ CONDITIONS: list[Condition] = [
 async def test_only_what_fulfils_a_condition_is_found_and_all_of_it(
     condition: Condition, embedder: StaticEmbedder | None
 ) -> None:
-    async with backend(embedder=embedder) as at, backend(user=at.user, embedder=embedder, whole=1) as of:
+    async with (
+        backend(embedder=embedder) as at,
+        backend(user=at.user, embedder=embedder, whole=1) as of,
+    ):
         for number in range(12):
             await at.say(
                 f"lantern {number}",

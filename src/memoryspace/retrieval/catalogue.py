@@ -182,7 +182,8 @@ class Catalogue:
         self._by_id = dict(ids)
 
     def _decoded(self, row: int) -> Entry:
-        assert self._stored is not None and self._used[row], f"row {row} is empty"
+        assert self._stored is not None, f"row {row} is empty"
+        assert self._used[row], f"row {row} is empty"
         return decode_entry(self._stored.at(row))
 
     def people(self) -> list[str]:

@@ -21,8 +21,8 @@ from ..errors import CorruptData
 from .catalogue import NO_ROW, Catalogue, StoredEntries
 from .dense.index import DenseIndex
 from .facets import Facets
-from .personal import PersonalReader
 from .persistence import load_arrays, save_arrays
+from .personal import PersonalReader
 from .ranking.profiles import Profiles
 from .ranking.traits import INSTRUCTS
 from .recall import Recall
@@ -130,7 +130,9 @@ def _exported(recall: Recall) -> tuple[Arrays, dict[str, Any]]:
         "traits": profiles.traits[:count],
         "fullness": profiles.fullness[:count],
         "said": np.array([[row, len(each)] for row, each in said.items()], np.int64).reshape(-1),
-        "spans": np.array([each for some in said.values() for each in some], np.float64).reshape(-1),
+        "spans": np.array([each for some in said.values() for each in some], np.float64).reshape(
+            -1
+        ),
         "titled": np.array(list(profiles.titled), np.int64),
         **{name: getattr(catalogue, name)[:count] for name in _BY_ROW},
     }

@@ -112,7 +112,7 @@ class ResidentSearcher(Searcher):
         now = store.clock if clock is None else clock
         make = partial(Recall.over, ranking=over, reranker=reranker, zone=zone, clock=now)
         self._opening = Opening(make, self._embedder, zone, personal)
-        self._saving = None if saved is None else IndexSaving(saved, store, self._opening)
+        self._saving = None if saved is None else IndexSaving(saved, store, entry_of, self._opening)
         self.dropped = 0
         self._store = store
         self._entry_of = entry_of

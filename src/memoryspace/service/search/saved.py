@@ -54,17 +54,12 @@ class Opening(NamedTuple):
 
 
 class SavedIndexes:
-    """The saved indexes of the users of one store.
-
-    Raises:
-        OSError: The folder cannot be created.
-    """
+    """The saved indexes of the users of one store. The first save creates the folder."""
 
     def __init__(
         self, folder: str | os.PathLike[str], store: Store, *, max_bytes: int = MAX_SAVED
     ) -> None:
         self._folder = Path(folder) / _hashed(identity_of(store))
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._max_bytes = max_bytes
         self._sizes: dict[str, int] | None = None  # of each user's files, once listed
         self._lock = threading.Lock()
@@ -101,6 +96,7 @@ class SavedIndexes:
             OSError: It cannot be written.
             ValueError, TypeError: It cannot be saved as it is.
         """
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = self._of(user) / f"{time.time_ns():020d}-{secrets.token_hex(4)}"
         path.mkdir(mode=0o700, parents=True)
         try:

@@ -11,12 +11,12 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable
-from functools import partial
 
 from ...errors import CorruptData, MemorySpaceError
-from ...record import RESERVED_PREFIX, Scope, Where
+from ...record import Scope, Where
 from ...store import Store
 from ...store.contract import session_in
+from .contract import EntryOf
 from .saved import FEWEST, Opening, SavedIndexes
 from .slots import IndexSlot
 from .user_index import UserIndex
@@ -26,6 +26,7 @@ logger = logging.getLogger(__name__)
 REST_SECONDS = 20.0  # between two saves of one user
 SHARE = 10  # an index is saved again when one in so many entries is new or gone
 
+_REMEMBERED = 10_000  # users whose last save is known
 _COMPARED = 3  # entries that are read to see whether the store is the one of the index
 
 IsCurrent = Callable[[str, IndexSlot], bool]
@@ -34,8 +35,11 @@ IsCurrent = Callable[[str, IndexSlot], bool]
 class IndexSaving:
     """Saves the indexes of a searcher and opens them again."""
 
-    def __init__(self, saved: SavedIndexes, store: Store, opening: Opening) -> None:
+    def __init__(
+        self, saved: SavedIndexes, store: Store, entry_of: EntryOf, opening: Opening
+    ) -> None:
         self._saved, self._store, self._opening = saved, store, opening
+        self._entry_of = entry_of
         self._tasks: dict[str, asyncio.Task[None]] = {}  # user → the save that runs
         self._saved_at: dict[str, float] = {}
         self._sweeping: asyncio.Task[None] | None = None
@@ -74,6 +78,8 @@ class IndexSaving:
             return
         if time.monotonic() - self._saved_at.get(user, -REST_SECONDS) < REST_SECONDS:
             return
+        if len(self._saved_at) > _REMEMBERED:
+            self._saved_at.clear()
         self._saved_at[user] = time.monotonic()
         self._tasks[user] = asyncio.get_running_loop().create_task(
             self._save(user, slot, is_current)
@@ -154,7 +160,8 @@ class IndexSaving:
         }
         for place, entry in newest.items():
             record = there.get((place.session, place.id, place.seq))
-            if record is None or record.text != entry.text:
+            known = None if record is None else self._entry_of(record)
+            if known is None or known.text != entry.text:
                 raise CorruptData(f"the index saved for {user!r} is of other records")
 
     def _start_sweep(self) -> None:
@@ -166,7 +173,7 @@ class IndexSaving:
         """Remove the files of users who have nothing in the store any more."""
         try:
             for user in await asyncio.to_thread(lambda: list(self._saved.users())):
-                if not user.startswith(RESERVED_PREFIX) and not await self._store.count(Scope(user)):
-                    await asyncio.to_thread(partial(self._saved.forget, user))
+                if not await self._store.count(Scope(user)):
+                    await asyncio.to_thread(self._saved.forget, user)
         except (MemorySpaceError, OSError) as error:
             logger.info("saved indexes are looked through at the next start: %s", error)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from ...embedding import Embedder
 from ...errors import CorruptData
@@ -159,7 +160,7 @@ class UserIndex:
         seqs = self._seqs_by_row()
         names = {name: number for number, name in enumerate(self._sessions)}
         held = [self._places.get(seq) for seq in seqs]
-        more = {
+        more: dict[str, NDArray[Any]] = {
             "seqs": np.array(seqs, np.int64),
             "homes": np.array([-1 if at is None else names[at[0]] for at in held], np.int64),
             "ids": joined(["" if at is None else at[1] for at in held]),

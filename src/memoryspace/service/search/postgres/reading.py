@@ -33,7 +33,7 @@ from .words import PoolWords, WordStatistics
 EntryOfRecord = Callable[[Record], Entry | None]
 
 
-class UnreadableRow(Exception):  # noqa: N818  # a signal between two functions, not an error
+class UnreadableRow(Exception):  # a signal between two functions, not an error
     """A row whose record cannot be decoded, met while ranking."""
 
     def __init__(self, seq: int) -> None:
@@ -67,8 +67,8 @@ class RowsMemory:
         self._rows, self._entry_of = rows, entry_of
         self._unreadable = unreadable
         self._records: dict[int, Record] = {}
-        self.catalogue = _RowsCatalogue(rows, self.entry)
-        self.profiles = _RowsProfiles(rows, self.entry, zone)
+        self.catalogue: Catalogue = _RowsCatalogue(rows, self.entry)
+        self.profiles: Profiles = _RowsProfiles(rows, self.entry, zone)
         self.sparse = cast(SparseIndex, _RowsWords(user, rows))  # all that ranking asks of one
         self.vectors = cast(VectorArm, _RowsVectors(rows, vector))
         self._reader = PersonalReader() if personal else None
@@ -119,7 +119,9 @@ class _RowsCatalogue(Catalogue):
         self.ages = np.arange(1, count + 1)
         numbers: dict[str | None, int] = {}
         held = rows.names("session_id")
-        self.sessions = np.array([numbers.setdefault(name, len(numbers)) for name in held], np.int64)
+        self.sessions = np.array(
+            [numbers.setdefault(name, len(numbers)) for name in held], np.int64
+        )
         self.before, self.after = _links(self.sessions)
 
     def at(self, row: int) -> Entry:

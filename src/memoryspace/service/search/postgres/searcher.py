@@ -5,9 +5,9 @@ brought up to date before each search. Records that are removed from the store l
 the same transaction. The cost of a search depends on the user's own rows, not on those of others.
 
 The rows of a user who has few are read whole, in one statement, and ranked by a ``Recall`` over
-them (see ``whole`` and ``reading``). Of a user who has more, the database selects candidates, and a
-``Recall`` ranks these (see ``pool``); names that lead from one entry to another ("bridges") are then
-followed only among the candidates.
+them (see ``whole`` and ``reading``). Of a user who has more, the database selects candidates, and
+a ``Recall`` ranks these (see ``pool``); names that lead from one entry to another ("bridges") are
+then followed only among the candidates.
 """
 
 from __future__ import annotations

@@ -99,7 +99,9 @@ async def look(
     if seen["rows"] > most:
         return Look(tuple(seen["behind"]), None, seen["speakers"])
     packed = [seen[name] or b"" for name in ("numbers", "tokens", "counts", "vectors")]
-    texts = {name: seen[name] or [] for name in (*_NAMES, *(f"record_{c.name}" for c in COLUMNS[2:]))}
+    texts = {
+        name: seen[name] or [] for name in (*_NAMES, *(f"record_{c.name}" for c in COLUMNS[2:]))
+    }
     rows = UserRows(packed[0], (packed[1], packed[2]), packed[3], texts)
     return Look(tuple(seen["behind"]), rows, [])
 
@@ -128,10 +130,12 @@ def _statement(schema: str | None, with_vectors: bool) -> TextClause:
     Without it the planner may read every user's records, where these are few.
     """
     place = "" if schema is None else '"' + schema.replace('"', '""') + '".'
-    e, r, v, s, p = (f"{place}{table.name}" for table in (entries, records, vectors, sessions, progress))
+    e, r, v, s, p = (
+        f"{place}{table.name}" for table in (entries, records, vectors, sessions, progress)
+    )
     own = ", ".join(f'"{each.name}" AS "record_{each.name}"' for each in COLUMNS[2:])
     near = (
-        f"LEFT JOIN LATERAL (SELECT vector_send(vector) AS near FROM {v} WHERE user_id = :user "
+        f"LEFT JOIN LATERAL (SELECT vector_send(vector) AS near FROM {v} WHERE user_id = :user "  # noqa: S608  # our own names
         "AND seq = mine.seq AND space = :space OFFSET 0) AS v ON true"
         if with_vectors
         else "CROSS JOIN (SELECT NULL::bytea AS near) AS v"
