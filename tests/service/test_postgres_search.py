@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sqlalchemy import event, select, text, update
+from sqlalchemy import delete, event, select, text, update
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from memoryspace import Record, Scope, SQLStore, Where
@@ -410,9 +410,8 @@ async def test_a_search_that_has_nothing_to_index_is_one_statement() -> None:
 
         found = await at.find("lantern", 3, neighbours=True)
         assert len(statements) == 1
-        assert [each.record.text for each in found if each.record is not None] == [
-            text for text in await at.texts("lantern", 3, neighbours=True)
-        ]
+        texts = await at.texts("lantern", 3, neighbours=True)
+        assert [each.record.text for each in found if each.record is not None] == texts
 
 
 async def test_the_index_of_an_earlier_release_gets_the_columns_it_lacks() -> None:
@@ -420,8 +419,8 @@ async def test_the_index_of_an_earlier_release_gets_the_columns_it_lacks() -> No
         await at.say("a lantern")
         assert len(await at.find("lantern")) == 1
         async with at.engine.begin() as on:
-            await on.execute(text(f"DELETE FROM {progress.name}"))
-            await on.execute(text(f"UPDATE {entries.name} SET reading = 1"))
+            await on.execute(delete(progress))
+            await on.execute(update(entries).values(reading=1))
             for name in ("title", "importance", "traits", "fullness"):
                 await on.execute(text(f"ALTER TABLE {entries.name} DROP COLUMN {name}"))
         async with backend(url, at.user) as later:
