@@ -37,7 +37,7 @@ class ServiceSettings(Struct, frozen=True, kw_only=True):
             searched least recently are evicted.
         saved_indexes: A folder on this machine in which indexes are saved, so that the first search
             after a restart does not build one. ``None`` saves them beside a memory space that is a
-            folder, and nowhere else.
+            folder, and nowhere else; ``False`` saves none.
         max_saved: About how many bytes of disk the saved indexes may take.
         ttl_seconds: How long a memory lives; ``None`` means forever.
         max_messages_per_session: How many of the newest messages of a session to keep; ``None``
@@ -67,7 +67,7 @@ class ServiceSettings(Struct, frozen=True, kw_only=True):
     reranker: Reranker | None = None
     zone: tzinfo = UTC
     max_indexed: int = MAX_INDEXED
-    saved_indexes: str | PathLike[str] | None = None
+    saved_indexes: str | PathLike[str] | Literal[False] | None = None
     max_saved: int = MAX_SAVED
     ttl_seconds: float | None = None
     max_messages_per_session: int | None = None

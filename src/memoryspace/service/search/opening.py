@@ -48,7 +48,7 @@ def _saved(store: Store, settings: ServiceSettings) -> SavedIndexes | None:
     folder = settings.saved_indexes
     if folder is None:
         folder = None if beside is None else beside / BESIDE
-    if folder is None:
+    if folder is None or folder is False:
         return None
     return SavedIndexes(folder, store, max_bytes=settings.max_saved)
 
