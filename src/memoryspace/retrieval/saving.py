@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ..embedding import Embedder
 from ..errors import CorruptData
+from ..version import VERSION
 from .catalogue import NO_ROW, Catalogue, StoredEntries
 from .dense.index import DenseIndex
 from .facets import Facets
@@ -57,7 +58,12 @@ def save_recall(
         arm.index.save(folder)
     arrays, plain = _exported(recall)
     embedder = None if arm.embedder is None else arm.embedder.name
-    whole = {"form": FORM, "embedder": embedder, "recall": plain, "more": dict(about)}
+    whole = {
+        "form": [FORM, VERSION],
+        "embedder": embedder,
+        "recall": plain,
+        "more": dict(about),
+    }
     save_arrays(folder, _FILE, {**arrays, **{f"more {n}": a for n, a in more.items()}}, whole)
 
 
@@ -79,7 +85,7 @@ def load_recall(
     """
     about, arrays = load_arrays(folder, _FILE)
     name = None if embedder is None else embedder.name
-    if about.get("form") != FORM or about.get("embedder") != name:
+    if about.get("form") != [FORM, VERSION] or about.get("embedder") != name:
         raise CorruptData(f"the index in {folder} was made by another version or embedder")
     try:
         plain = about["recall"]
@@ -141,6 +147,10 @@ def _exported(recall: Recall) -> tuple[Arrays, dict[str, Any]]:
     if recall.reader is not None:
         records, derived = recall.reader.facts.export(count)
         arrays["records"], arrays["derived"] = joined(records), np.array(derived, np.int64)
+        read = recall.reader.messages.export()
+        arrays["read"] = np.array(list(read), np.int64)
+        arrays["readings"] = np.frombuffer(b"".join(read.values()), np.uint8)
+        arrays["reading sizes"] = np.array([len(each) for each in read.values()], np.int64)
     return arrays, plain
 
 
@@ -206,6 +216,9 @@ def _reader(arrays: Arrays, catalogue: Catalogue, count: int) -> PersonalReader:
     made.facts.restore(
         parted(arrays["records"], count), {row: catalogue.at(row) for row in derived}
     )
+    read = _rows(arrays["read"], count).tolist()
+    readings = StoredEntries(arrays["readings"].tobytes(), arrays["reading sizes"])
+    made.messages.restore({row: readings.at(at) for at, row in enumerate(read)})
     return made
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -44,10 +45,10 @@ def searcher_on(
 
 
 def _saved(store: Store, settings: ServiceSettings) -> SavedIndexes | None:
-    beside: Path | None = getattr(store, "folder", None)
+    beside: str | PathLike[str] | None = getattr(store, "folder", None)
     folder = settings.saved_indexes
     if folder is None:
-        folder = None if beside is None else beside / BESIDE
+        folder = None if beside is None else Path(beside) / BESIDE
     if folder is None or folder is False:
         return None
     return SavedIndexes(folder, store, max_bytes=settings.max_saved)

@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from os import PathLike
-from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from ...collector import collector_at_rest
@@ -223,11 +222,6 @@ class SpaceStore(Store):
 
         news, rows = await self._do(work)
         return Changes(news.state, await self._read(scope, rows), news.kept, news.gone)
-
-    @property
-    def folder(self) -> Path | None:
-        """The folder that holds everything; ``None`` if a manager was passed in."""
-        return None if self._folder is None else Path(self._folder)
 
     def dump_state(self, state: Any) -> Any:
         """Return something if there is a folder: a state of another process is a list of seqs."""
