@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,7 +103,7 @@ HOW = {"nothing": (False, False), "vectors": (True, False), "vectors and index":
 async def start(backend: str, folder: Path, user: str, counted: Counted, how: str) -> Start:
     keep, save = HOW[how]
     before, began = counted.count, time.perf_counter()
-    saved = folder / "indexes" if save else False
+    saved: Path | Literal[False] = folder / "indexes" if save else False
     settings = ServiceSettings(embedder=counted, keep_vectors=keep, saved_indexes=saved)
     async with opened(backend, folder, settings) as service:
         asked, cpu = time.perf_counter(), time.process_time()
