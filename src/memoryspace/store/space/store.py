@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from os import PathLike
+from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from ...collector import collector_at_rest
