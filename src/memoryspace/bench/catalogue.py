@@ -35,6 +35,7 @@ BENCHMARKS: Mapping[str, str] = {
     "embedding-cache": "speed.embedding_cache",
     "service": "speed.service",
     "service-postgres": "speed.service_postgres",
+    "server-search": "speed.server_search",
     "compaction-speed": "speed.compaction",
     "agent-lifecycle": "speed.agent_lifecycle",
     "dense": "speed.dense",

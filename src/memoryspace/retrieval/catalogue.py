@@ -6,14 +6,18 @@ flat arrays by row. The rows of one session are linked in the order of adding.
 
 from __future__ import annotations
 
+import math
 import sys
+from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace as change
 from numpy.typing import DTypeLike, NDArray
 
 from .conditions import ANYTHING, AllOf, Condition, Item, Not
-from .entries import NAMED, Entry, Only, names
+from .entries import NAMED, OPAQUE, Entry, Only, is_plain, names
 from .facets import NO_ROWS, Facets, RowSet
 
 Rows = NDArray[np.int64]
@@ -26,12 +30,29 @@ _ENTRY_BYTES = 1000  # measured: an entry without text, its columns and its prof
 _SORTED_AT = 64  # below one row in 64, sorting is faster than a mask
 
 
+class StoredEntries:
+    """Encoded entries by row, as they come from a file."""
+
+    def __init__(self, whole: bytes, sizes: NDArray[np.int64]) -> None:
+        ends = np.cumsum(sizes)
+        if (sizes < 0).any() or int(ends[-1] if len(ends) else 0) != len(whole):
+            raise ValueError("entries are missing")
+        self.sizes = sizes
+        self._whole, self._ends = whole, ends
+
+    def at(self, row: int) -> bytes:
+        """Return the bytes of the entry in a row."""
+        end = int(self._ends[row])
+        return self._whole[end - int(self.sizes[row]) : end]
+
+
 class Catalogue:
     """Entries by row and by id."""
 
     def __init__(self) -> None:
         self.entries: list[Entry | None] = []
         self._by_id: dict[str, int] = {}
+        self._stored: StoredEntries | None = None  # those of rows that were not looked at yet
         self._free: list[int] = []
         self._all_rows = RowSet()
         self._facets = Facets()
@@ -67,7 +88,8 @@ class Catalogue:
     def at(self, row: int) -> Entry:
         """Return the entry in a row."""
         entry = self.entries[row]
-        assert entry is not None, f"row {row} is empty"
+        if entry is None:
+            entry = self.entries[row] = self._decoded(row)
         return entry
 
     def add(self, entry: Entry) -> int:
@@ -114,6 +136,55 @@ class Catalogue:
     def values_of(self, name: str) -> list[Any]:
         """Return all values that entries have of session, speaker, role, kind or mark."""
         return self._facets.values_of(name)
+
+    def encoded(self, row: int) -> bytes:
+        """Return the entry in a row as bytes for ``restore``; none if the row is empty."""
+        entry = self.entries[row]
+        if entry is not None:
+            return encode_entry(entry)
+        return self._stored.at(row) if self._stored is not None and self._used[row] else b""
+
+    def export_facets(self) -> tuple[list[tuple[str, list[Any]]], Rows]:
+        """Return the facets as plain data and an array of rows."""
+        return self._facets.export()
+
+    def export_rest(self) -> dict[str, Any]:
+        """Return as plain data what neither the entries nor the columns tell."""
+        return {"added": self._added, "texts": self._texts, "sessions": [*self._session_numbers]}
+
+    def restore(
+        self,
+        stored: StoredEntries,
+        facets: Facets,
+        columns: Mapping[str, NDArray[Any]],
+        rest: Mapping[str, Any],
+    ) -> None:
+        """Take over what was exported. Entries are decoded when they are looked at."""
+        used = stored.sizes > 0
+        self.entries = [None] * len(used)
+        self._stored, self._facets = stored, facets
+        self._added, self._texts = rest["added"], rest["texts"]
+        self._session_numbers = {name: number for number, name in enumerate(rest["sessions"])}
+        self._used = _roomy(used)
+        for name, column in columns.items():
+            setattr(self, name, _roomy(column))
+        rows = np.flatnonzero(used)
+        self._all_rows, self._in_order = RowSet.of(rows), None
+        self._free = np.flatnonzero(~used).tolist()
+        last = rows[(columns["after"][rows] == NO_ROW) & (columns["sessions"][rows] != NO_ROW)]
+        names = rest["sessions"]
+        self._tails = {names[int(columns["sessions"][row])]: int(row) for row in last}
+
+    def name_rows(self, ids: Mapping[str, int]) -> None:
+        """Take over the ids of the rows that were restored."""
+        if len(ids) != len(self._all_rows):
+            raise ValueError(f"{len(ids)} ids for {len(self._all_rows)} entries")
+        self._by_id = dict(ids)
+
+    def _decoded(self, row: int) -> Entry:
+        assert self._stored is not None, f"row {row} is empty"
+        assert self._used[row], f"row {row} is empty"
+        return decode_entry(self._stored.at(row))
 
     def people(self) -> list[str]:
         """Return the names of all speakers except tools: a tool's name is a topic, not a person."""
@@ -182,6 +253,8 @@ class Catalogue:
 
     def check(self) -> None:
         """Verify every invariant. Reads everything; meant for tests."""
+        for row in self._all_rows.array.tolist():
+            self.at(row)
         used = {row for row, entry in enumerate(self.entries) if entry is not None}
         assert used == set(self._by_id.values()) == set(self._all_rows.array.tolist())
         assert used.isdisjoint(self._free)
@@ -248,9 +321,9 @@ class Catalogue:
             unwanted = [self.rows_of("mark", mark) for mark in only.without]
             chosen = chosen[~self.mask(np.concatenate(unwanted))[chosen]]
         if only.since is not None:
-            chosen = chosen[self.times[chosen] >= only.since]
+            chosen = chosen[self.times[chosen] >= _seconds(only.since)]
         if only.until is not None:
-            chosen = chosen[self.times[chosen] < only.until]
+            chosen = chosen[self.times[chosen] < _seconds(only.until)]
         return chosen
 
     def _wanted(self, only: Only) -> list[Rows]:
@@ -312,8 +385,51 @@ def distinct(rows: Rows) -> Rows:
     return kept
 
 
+def encode_entry(entry: Entry) -> bytes:
+    """Return an entry as bytes. Of its metadata lists become arrays, and what is opaque a map."""
+    if entry.metadata is not None and not all(map(is_plain, entry.metadata.values())):
+        known = {key: {} if value is OPAQUE else value for key, value in entry.metadata.items()}
+        entry = change(entry, metadata=known)
+    return _encode(entry)
+
+
+def decode_entry(body: bytes) -> Entry:
+    """Return the entry in bytes."""
+    entry = _decode(body)
+    if entry.metadata is None or all(map(is_plain, entry.metadata.values())):
+        return entry
+    return change(entry, metadata={key: _opened(value) for key, value in entry.metadata.items()})
+
+
+def _opened(value: Any) -> Any:
+    if isinstance(value, dict):
+        return OPAQUE
+    return tuple(value) if isinstance(value, list) else value
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Entry).decode
+
+
+def _roomy(column: NDArray[Any]) -> NDArray[Any]:
+    """Return a column with as much room as ``Catalogue`` keeps for its rows."""
+    room = _LEAST
+    while room < len(column):
+        room *= 2
+    made = np.zeros(room, column.dtype)
+    made[: len(column)] = column
+    return made
+
+
 def _column(kind: DTypeLike) -> NDArray[Any]:
     return np.empty(_LEAST, kind)
+
+
+def _seconds(moment: float) -> float:
+    try:
+        return float(moment)
+    except OverflowError:  # an int that no float can hold
+        return math.inf if moment > 0 else -math.inf
 
 
 def _text_bytes(entry: Entry) -> int:

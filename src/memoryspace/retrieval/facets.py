@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .conditions import Item
-from .entries import NAMED, Entry, Plain, Value, same
+from .entries import NAMED, OPAQUE, Entry, Plain, Value, same
 
 Rows = NDArray[np.int64]
 
@@ -23,34 +23,52 @@ class RowSet:
 
     def __init__(self) -> None:
         self._rows: Rows = np.empty(4, np.int64)
-        self._places: dict[int, int] = {}
+        self._count = 0
+        self._places: dict[int, int] | None = {}  # ``None`` until a restored set is changed
+
+    @classmethod
+    def of(cls, rows: Rows) -> RowSet:
+        """Return the set of some rows, each named once."""
+        made = cls()
+        made._rows = np.array(rows if len(rows) else [0], np.int64)
+        made._count = len(rows)
+        made._places = None
+        return made
 
     def __len__(self) -> int:
-        return len(self._places)
+        return self._count
 
     def __contains__(self, row: int) -> bool:
-        return row in self._places
+        return row in self._placed()
 
     def add(self, row: int) -> None:
         """Add a row that is not in the set."""
-        place = len(self._places)
+        place = self._count
         if place == len(self._rows):
             self._rows = np.resize(self._rows, 2 * place)
+        self._placed()[row] = place
         self._rows[place] = row
-        self._places[row] = place
+        self._count += 1
 
     def discard(self, row: int) -> None:
         """Remove a row; the last one takes its place."""
-        place = self._places.pop(row)
-        last = int(self._rows[len(self._places)])
+        places = self._placed()
+        place = places.pop(row)
+        self._count -= 1
+        last = int(self._rows[self._count])
         if last != row:
             self._rows[place] = last
-            self._places[last] = place
+            places[last] = place
 
     @property
     def array(self) -> Rows:
         """The rows, as a view that is valid until the next change."""
-        return self._rows[: len(self._places)]
+        return self._rows[: self._count]
+
+    def _placed(self) -> dict[int, int]:
+        if self._places is None:
+            self._places = {row: place for place, row in enumerate(self.array.tolist())}
+        return self._places
 
 
 class Facets:
@@ -117,6 +135,26 @@ class Facets:
             found.append(self.rows_of(_within(item.key), _value(item.value)))
         return _union(found)
 
+    def export(self) -> tuple[list[tuple[str, list[Any]]], Rows]:
+        """Return each name with its value as plain data and its number of rows; and all rows."""
+        named = [
+            (name, [*_plain(value), len(rows)])
+            for name, by_value in self._rows.items()
+            for value, rows in by_value.items()
+        ]
+        every = [rows.array for by_value in self._rows.values() for rows in by_value.values()]
+        return named, _union(every)
+
+    @classmethod
+    def restore(cls, named: Sequence[tuple[str, list[Any]]], every: Rows) -> Facets:
+        """Return the facets that were exported."""
+        made, begin = cls(), 0
+        for name, (form, value, count) in named:
+            rows = RowSet.of(every[begin : begin + count])
+            made._rows.setdefault(name, {})[_from_plain(form, value)] = rows
+            begin += count
+        return made
+
     def check(self, entries: Mapping[int, Entry]) -> None:
         """Verify that exactly the facets of these entries are indexed."""
         expected: dict[tuple[str, Any], set[int]] = {}
@@ -144,6 +182,24 @@ def _facets(entry: Entry) -> list[tuple[str, Any]]:
         else:
             found.append((_item(key), _value(value)))
     return found
+
+
+def _plain(value: Any) -> tuple[str, Any]:
+    if isinstance(value, str):
+        return "name", value
+    if value == _A_LIST:
+        return "list", None
+    if value[0] is OPAQUE:
+        return "opaque", None
+    return "value", value[0]
+
+
+def _from_plain(form: str, value: Any) -> Any:
+    if form == "name":
+        return value
+    if form == "list":
+        return _A_LIST
+    return _value(OPAQUE if form == "opaque" else value)
 
 
 def _item(key: str) -> str:

@@ -14,7 +14,7 @@ import operator
 import time
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, tzinfo
-from typing import Literal
+from typing import Literal, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -60,6 +60,19 @@ class _SearchRequest(Struct, frozen=True):
     at_least: int
     matching: bool = False
     overview: bool = True  # answer in order of time if the question asks for an overview
+
+
+class ReadyIndexes(Protocol):
+    """The indexes that a recall searches, as ``Recall.over`` takes them."""
+
+    catalogue: Catalogue
+    profiles: Profiles
+    sparse: SparseIndex
+    vectors: VectorArm
+
+    @property
+    def reader(self) -> PersonalReader | None:
+        """The personal second pass, if the memory is personal."""
 
 
 class Recall:
@@ -109,6 +122,26 @@ class Recall:
         self._clock = clock
         self._floor = floor
         self._reader = PersonalReader() if personal else None
+
+    @classmethod
+    def over(
+        cls,
+        indexes: ReadyIndexes,
+        *,
+        ranking: Ranking,
+        reranker: Reranker | None = None,
+        zone: tzinfo = UTC,
+        clock: Callable[[], float] = time.time,
+        floor: float = LIKENESS_FLOOR,
+    ) -> Recall:
+        """Return a recall over indexes that were made elsewhere. Options as for the class."""
+        recall = cls.__new__(cls)
+        recall.ranking, recall.reranker = ranking, reranker
+        recall.catalogue, recall.profiles = indexes.catalogue, indexes.profiles
+        recall.sparse, recall.vectors = indexes.sparse, indexes.vectors
+        recall._zone, recall._clock, recall._floor = zone, clock, floor
+        recall._reader = indexes.reader
+        return recall
 
     def __repr__(self) -> str:
         embedder = self.vectors.embedder

@@ -81,6 +81,16 @@ class VectorArm:
         """The number of entries without a vector because the embedder failed."""
         return len(self._waiting)
 
+    @property
+    def is_changing(self) -> bool:
+        """Whether another embedder is taking over."""
+        return self._next is not None
+
+    def restore(self, index: DenseIndex) -> None:
+        """Take over the vectors of a saved index, made by the embedder in service."""
+        if self._embedder is not None:
+            self._generations.restore(self._embedder.name, index)
+
     def status(self) -> EmbedderStatus:
         """Return the health of the embedder in service."""
         name = None if self._embedder is None else self._embedder.name

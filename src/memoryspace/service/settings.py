@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, tzinfo
+from os import PathLike
 from typing import Literal, get_args
 
 from msgspec import Struct
@@ -16,6 +17,7 @@ from .writing.repository import MAX_VERSIONS
 from .writing.secrecy import Policy
 
 MAX_INDEXED = 1 << 30  # bytes
+MAX_SAVED = 4 << 30  # bytes
 
 
 class ServiceSettings(Struct, frozen=True, kw_only=True):
@@ -33,6 +35,10 @@ class ServiceSettings(Struct, frozen=True, kw_only=True):
         zone: The time zone in which "yesterday" and the like are read.
         max_indexed: About how many bytes of RAM the indexes of this process may take. The users
             searched least recently are evicted.
+        saved_indexes: A folder on this machine in which indexes are saved, so that the first search
+            after a restart does not build one. ``None`` saves them beside a memory space that is a
+            folder, and nowhere else; ``False`` saves none.
+        max_saved: About how many bytes of disk the saved indexes may take.
         ttl_seconds: How long a memory lives; ``None`` means forever.
         max_messages_per_session: How many of the newest messages of a session to keep; ``None``
             keeps all.
@@ -61,6 +67,8 @@ class ServiceSettings(Struct, frozen=True, kw_only=True):
     reranker: Reranker | None = None
     zone: tzinfo = UTC
     max_indexed: int = MAX_INDEXED
+    saved_indexes: str | PathLike[str] | Literal[False] | None = None
+    max_saved: int = MAX_SAVED
     ttl_seconds: float | None = None
     max_messages_per_session: int | None = None
     quarantine: bool = True

@@ -55,6 +55,7 @@ class SpaceMemoryService(StoredMemoryService):
         """
         if not self._is_started:
             raise not_started(self)
+        await self.searcher.scrub()
         await self._space_store.scrub()
 
     async def _let_go(self) -> None:

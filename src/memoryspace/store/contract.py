@@ -23,13 +23,14 @@ from __future__ import annotations
 import logging
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace as change
 
-from ..errors import InvalidInput
+from ..errors import CorruptData, InvalidInput
 from ..events import EventStream
 from ..lifecycle import Closing
 from ..message import Msg
@@ -180,6 +181,26 @@ class Store(Observed, Closing, ABC):
         known = frozenset[str]() if state is None else state
         return Changes(frozenset(kept), records, kept, known - kept.keys())
 
+    def dump_state(self, state: Any) -> Any:
+        """Return a state of ``changes`` as plain data for ``load_state``, also after a restart.
+
+        Return ``None`` if the records of this store do not outlive the process, or cannot be told
+        from others. Then nothing that was derived from them is saved.
+        """
+        return None
+
+    def load_state(self, kept: Any, listed: Mapping[str, Mapping[str, int]]) -> Any:
+        """Return the state in plain data; ``listed`` are the records of that time.
+
+        Args:
+            kept: What ``dump_state`` returned.
+            listed: Session → id → seq.
+
+        Raises:
+            CorruptData: It is not the data of a state.
+        """
+        raise CorruptData(f"{type(self).__name__} keeps no states")
+
     async def users(self, *, cursor: str | None = None, limit: int = USERS_AT_ONCE) -> UserPage:
         """Return one page of the users that have live records, in the backend's own order.
 
@@ -228,6 +249,14 @@ def session_of(scope: Scope) -> str:
             f"writing for user {scope.user!r} needs a session; pass Scope(user, session)"
         )
     return scope.session
+
+
+def state_in(kept: Any, kind: Any) -> Any:
+    """Return the state of a type in plain data; raise ``CorruptData`` if it is none."""
+    try:
+        return msgspec.convert(kept, kind)
+    except msgspec.ValidationError as error:
+        raise CorruptData(f"this is not a state of the store ({error})") from error
 
 
 def session_in(record: Record) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import count, islice
 from typing import Generic
 
@@ -23,6 +23,12 @@ class IndexState(Struct, frozen=True):
 
     index: object
     revisions: dict[str, tuple[int, int]]
+
+
+class ListedState(Struct, frozen=True):
+    """A state of an earlier process: the entries that it knew, session → id → seq."""
+
+    seqs: Mapping[str, Mapping[str, int]]
 
 
 class News(Struct, Generic[E], frozen=True):
@@ -88,8 +94,10 @@ class Sessions(Generic[E]):
             return where.limit + len(sessions)
         return sum(len(each.records) for each in sessions)
 
-    def size_since(self, user: str, state: IndexState | None) -> int:
+    def size_since(self, user: str, state: IndexState | ListedState | None) -> int:
         """Estimate how many entries ``since`` has to visit."""
+        if isinstance(state, ListedState):
+            return sum(len(each.records) for each in self._users.get(user, {}).values())
         known = {} if state is None or state.index is not self._identity else state.revisions
         return sum(
             1
@@ -132,8 +140,10 @@ class Sessions(Generic[E]):
         for _, session in self._living(user, now):
             yield from session.records.values()
 
-    def since(self, user: str, state: IndexState | None, now: float) -> News[E]:
+    def since(self, user: str, state: IndexState | ListedState | None, now: float) -> News[E]:
         """Return what changed since a state. For a state of another index, everything is new."""
+        if isinstance(state, ListedState):
+            return self._since_listed(user, state.seqs, now)
         known = {} if state is None else state.revisions
         is_ours = state is not None and state.index is self._identity
         entries: list[E] = []
@@ -143,6 +153,25 @@ class Sessions(Generic[E]):
             if name in known and change != session.last_change:
                 kept[name] = {entry.id: entry.seq for entry in session.records.values()}
             entries += session.after(last)
+            revisions[name] = (session.last_change, session.last_seq)
+        entries.sort(key=by_seq)
+        gone = frozenset(known.keys() - revisions.keys())
+        return News(IndexState(self._identity, revisions), entries, kept, gone)
+
+    def _since_listed(
+        self, user: str, known: Mapping[str, Mapping[str, int]], now: float
+    ) -> News[E]:
+        entries: list[E] = []
+        kept, revisions = {}, {}
+        for name, session in self._living(user, now):
+            had, left = known.get(name, {}), 0
+            for entry in session.records.values():
+                is_known = had.get(entry.id) == entry.seq
+                left += is_known
+                if not is_known:
+                    entries.append(entry)
+            if left < len(had):
+                kept[name] = {entry.id: entry.seq for entry in session.records.values()}
             revisions[name] = (session.last_change, session.last_seq)
         entries.sort(key=by_seq)
         gone = frozenset(known.keys() - revisions.keys())

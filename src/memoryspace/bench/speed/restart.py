@@ -1,4 +1,4 @@
-"""The cost of a restart: the first search of a process, with and without persistent vectors.
+"""The cost of a restart: the first search of a process, with and without vectors and indexes kept.
 
 A user's memories are written to a store once; then several processes open it, each asking one
 question. Measured are the texts that each process embeds, and the time from opening the store to
@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,10 +66,12 @@ class Counted:
 
 
 class Start(NamedTuple):
-    """The cost of one start: texts embedded, and seconds to the first answer."""
+    """The cost of one start: texts embedded, seconds to the first answer, and of its search."""
 
     embedded: int
     seconds: float
+    search: float
+    cpu: float
 
 
 def sentence(number: int) -> str:
@@ -95,13 +97,20 @@ def opened(backend: str, folder: Path, settings: ServiceSettings) -> StoredMemor
     return SQLMemoryService(url, settings=settings)
 
 
-async def start(backend: str, folder: Path, user: str, counted: Counted, *, keep: bool) -> Start:
+HOW = {"nothing": (False, False), "vectors": (True, False), "vectors and index": (True, True)}
+
+
+async def start(backend: str, folder: Path, user: str, counted: Counted, how: str) -> Start:
+    keep, save = HOW[how]
     before, began = counted.count, time.perf_counter()
-    settings = ServiceSettings(embedder=counted, keep_vectors=keep)
+    saved: Path | Literal[False] = folder / "indexes" if save else False
+    settings = ServiceSettings(embedder=counted, keep_vectors=keep, saved_indexes=saved)
     async with opened(backend, folder, settings) as service:
+        asked, cpu = time.perf_counter(), time.process_time()
         await service.search(user, QUESTION)
-        seconds = time.perf_counter() - began
-        return Start(counted.count - before, seconds)
+        ended = time.perf_counter()
+        spent = time.process_time() - cpu
+        return Start(counted.count - before, ended - began, ended - asked, spent)
 
 
 async def restarted(
@@ -112,19 +121,23 @@ async def restarted(
     user = f"user {time.time_ns()}"
     with TemporaryDirectory() as folder:
         place = Path(folder)
-        settings = ServiceSettings(embedder=counted)
+        settings = ServiceSettings(embedder=counted, saved_indexes=place / "indexes")
         async with opened(backend, place, settings) as service:
             await service.add_memory(user, [*map(sentence, range(memories))])
             await service.settled(user)
-        starts: dict[str, list[Start]] = {"kept": [], "not kept": []}
+            await service.search(user, QUESTION)
+        starts: dict[str, list[Start]] = {how: [] for how in HOW}
         for _ in range(rounds):
             for how, found in starts.items():
-                found.append(await start(backend, place, user, counted, keep=how == "kept"))
+                found.append(await start(backend, place, user, counted, how))
         if backend != "space":
             async with opened(backend, place, settings) as service:
                 await service.delete_memory(user)
     return {
-        how: Start(found[0].embedded, statistics.median(each.seconds for each in found))
+        how: Start(
+            found[0].embedded,
+            *(statistics.median(each[at] for each in found) for at in range(1, 4)),
+        )
         for how, found in starts.items()
     }
 
@@ -153,7 +166,7 @@ def measure(options: RestartOptions, run: Run) -> Raw:
             run.say(backend)
             found = asyncio.run(restarted(backend, embedder, options.memories, options.rounds))
             rows += [
-                {"store": backend, "vectors": how, **each._asdict()} for how, each in found.items()
+                {"store": backend, "kept": how, **each._asdict()} for how, each in found.items()
             ]
     finally:
         servers.stop()
@@ -163,17 +176,22 @@ def measure(options: RestartOptions, run: Run) -> Raw:
 def tables(raw: Mapping[str, Any]) -> list[Grid]:
     """Return the cost of a new process's first answer."""
     rows = tuple(
-        (row["store"], row["vectors"], str(row["embedded"]), f"{row['seconds'] * 1000:.0f} ms")
+        (
+            row["store"],
+            row["kept"],
+            str(row["embedded"]),
+            *(f"{row[name] * 1000:.0f} ms" for name in ("seconds", "search", "cpu")),
+        )
         for row in raw["rows"]
     )
-    head = ("store", "vectors", "texts embedded", "first answer")
+    head = ("store", "kept", "texts embedded", "first answer", "of it the search", "its CPU here")
     note = f"{raw['memories']} memories; embedder: {raw['embedder']}. Wall time, median."
     return [Grid("The first question after a restart", 2, head, rows, note)]
 
 
 BENCHMARK = Benchmark(
     "restart",
-    "the first search of a new process, with vectors that last and without",
+    "the first search of a new process, with vectors and indexes that last and without",
     RestartOptions,
     measure,
     tables,

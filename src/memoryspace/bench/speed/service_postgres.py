@@ -117,7 +117,7 @@ class Bench:
         """Return the CPU time that the server's processes have used (on Linux, else 0)."""
         async with self.engine.connect() as on:
             mine = (await on.execute(text("SELECT pg_backend_pid()"))).scalar_one()
-        return _siblings_ms(str(mine))
+        return siblings_ms(str(mine))
 
     async def tidy(self) -> dict[str, int]:
         """Do what autovacuum does sooner or later; return the size of the index in bytes."""
@@ -132,7 +132,7 @@ class Bench:
         return sizes
 
 
-def _siblings_ms(process: str) -> float:
+def siblings_ms(process: str) -> float:
     stats = [_stat(each) for each in Path("/proc").glob("[0-9]*/stat")]
     parent = next((stat[1] for stat in stats if stat[:1] == [process]), None)
     return TICK_MS * sum(int(stat[2]) + int(stat[3]) for stat in stats if stat[1:2] == [parent])

@@ -76,6 +76,11 @@ class Generations:
         if self._serving is None:
             self._serving = name
 
+    def restore(self, name: str, index: DenseIndex) -> None:
+        """Put a saved index in the place of a generation that is still empty."""
+        assert not len(self._index(name)), f"generation {name!r} has vectors already"
+        self._indexes[name] = index
+
     def add(self, name: str, key: int, vector: ArrayLike) -> None:
         """Store a vector made by the model of this generation."""
         self._index(name).add(key, vector)

@@ -5,7 +5,7 @@ A fact supports its source messages: it shows that they fit a question, or are n
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ..entries import Entry
@@ -73,6 +73,21 @@ class Facts:
                 self._derived.pop(source, None)
         self._entries.pop(row, None)
         self._read.pop(row, None)
+
+    def export(self, count: int) -> tuple[list[str], list[int]]:
+        """Return the record of each row, empty where there is none, and the rows of facts."""
+        records = [""] * count
+        for record, row in self._rows.items():
+            records[row] = record
+        return records, list(self._entries)
+
+    def restore(self, records: Sequence[str], facts: Mapping[int, Entry]) -> None:
+        """Take over what was exported, with the entries of the facts."""
+        self._rows = {record: row for row, record in enumerate(records) if record}
+        for row, entry in facts.items():
+            self._entries[row] = entry
+            for source in entry.sources:
+                self._derived.setdefault(source, {})[row] = None
 
     def sources_of(self, row: int) -> list[int]:
         """Return the rows of the messages that a fact was derived from, as far as indexed."""

@@ -6,9 +6,11 @@ they are needed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
+
+import msgspec
 
 from ..catalogue import NO_ROW, Catalogue
 from ..entries import Entry
@@ -35,6 +37,7 @@ class Messages:
 
     def __init__(self) -> None:
         self._kept: dict[int, ReadMessage] = {}  # the least recently used first
+        self._saved: dict[int, bytes] = {}  # read by an earlier process, not asked for yet
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -42,17 +45,34 @@ class Messages:
     def forget(self, row: int) -> None:
         """Drop a row from the cache."""
         self._kept.pop(row, None)
+        self._saved.pop(row, None)
+
+    def export(self) -> dict[int, bytes]:
+        """Return the messages that were read, as bytes by row."""
+        return {**self._saved, **{row: _encode(each) for row, each in self._kept.items()}}
+
+    def restore(self, saved: Mapping[int, bytes]) -> None:
+        """Take over what was exported. A message is decoded when it is asked for."""
+        self._saved = dict(saved)
 
     def at(self, rows: Sequence[int], catalogue: Catalogue) -> list[ReadMessage]:
         """Return the messages in these rows."""
         kept, found = self._kept, list[ReadMessage]()
         for row in rows:
             known = kept.pop(row, None)
-            kept[row] = message = _message(row, catalogue) if known is None else known
+            kept[row] = message = self._read(row, catalogue) if known is None else known
             found.append(message)
         while len(kept) > MOST_KEPT:
             del kept[next(iter(kept))]
         return found
+
+    def _read(self, row: int, catalogue: Catalogue) -> ReadMessage:
+        saved = self._saved.pop(row, None)
+        return _message(row, catalogue) if saved is None else _decode(saved)
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(ReadMessage).decode
 
 
 def is_users(entry: Entry) -> bool:

@@ -28,8 +28,9 @@ class Profiles:
         self.said: dict[int, tuple[Span, ...]] = {}  # row → the times that its text mentions
         self.instructions: dict[int, None] = {}  # rows with standing instructions
         self.names = TitleNames()
+        self.titled: dict[int, None] = {}  # rows with a title
         self.mentions = Mentions()
-        self._zone = zone
+        self.zone = zone
 
     def add(self, row: int, entry: Entry, text: str) -> None:
         """Add the profile of an entry; ``text`` is its indexed text."""
@@ -44,19 +45,22 @@ class Profiles:
         if said:
             self.said[row] = said
         self.names.add(row, entry.title)
+        if entry.title is not None:
+            self.titled[row] = None
 
     def remove(self, row: int, entry: Entry) -> None:
         """Remove the profile of an entry."""
         self.said.pop(row, None)
         self.instructions.pop(row, None)
         self.names.remove(row, entry.title)
+        self.titled.pop(row, None)
         self.mentions.forget(row)
 
     def _times_said(self, entry: Entry) -> tuple[Span, ...]:
         if entry.time is None:
             return ()
         try:
-            now = datetime.fromtimestamp(entry.time, self._zone)
+            now = datetime.fromtimestamp(entry.time, self.zone)
         except (OverflowError, OSError, ValueError):
             return ()  # outside the calendar
         spans = [

@@ -97,6 +97,7 @@ class SparseIndex:
         self._tombstones: list[int] = []
         self._owed = 0  # merging for what was sealed: left to the next call, so that both are short
         self._last: _Asked | None = None  # one step of a search after another asks the same
+        self.holds_removed = False  # whether words of removed documents may be in it
         self._unmerged = 0  # removals that nothing was merged for yet: a removal never merges
         self._hold(Postings(Documents(), segment_size))
         prepare()
@@ -135,6 +136,7 @@ class SparseIndex:
         slot = self._by_key.pop(key)
         if slot is None:
             return self._unnote(key)
+        self.holds_removed = True
         self._tombstones.append(slot)
         if len(self._tombstones) >= _REMOVALS_AT_ONCE:
             self._apply_removals()
@@ -144,6 +146,7 @@ class SparseIndex:
         """Forget documents, each named once; return how many there were."""
         slots = self._by_key.pop_many(keys)
         is_sealed = slots >= 0
+        self.holds_removed |= bool(is_sealed.any())
         self._apply_removals()
         self._last = None
         self._unmerged += self._postings.remove(slots[is_sealed].astype(np.uint32))

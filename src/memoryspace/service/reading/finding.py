@@ -95,8 +95,7 @@ class Finding:
     async def _read(self, scope: Scope, found: Sequence[Found]) -> list[MemoryHit]:
         if not found:
             return []
-        ids = frozenset(each.id for each in found)
-        by_seq = {each.seq: each for each in await self._repository.select(scope, Where(ids=ids))}
+        by_seq = {each.seq: each for each in await self._memories(scope, found)}
         facts = await self._facts(scope, [each.id for each in by_seq.values() if each.kind == RAW])
         hits = [
             MemoryHit(
@@ -111,6 +110,13 @@ class Finding:
             if each.seq in by_seq
         ]
         return _said_once(hits) if self._with_facts else hits
+
+    async def _memories(self, scope: Scope, found: Sequence[Found]) -> list[MemoryItem]:
+        """Return the memories that were found, oldest first; read those that were not read."""
+        records = [each.record for each in found if each.record is not None]
+        if len(records) == len(found):
+            return self._repository.read(scope.user, sorted(records, key=lambda each: each.seq))
+        return await self._repository.select(scope, Where(ids=frozenset(e.id for e in found)))
 
     async def _facts(self, scope: Scope, ids: Sequence[str]) -> dict[str, list[MemoryItem]]:
         """Return the facts derived from each message, including those that no longer hold."""

@@ -41,6 +41,7 @@ class Found(Struct, frozen=True):
     why: Why | None = None
     superseded_by: str | None = None  # the id of the memory that replaced it
     by_meaning: bool = True  # false if only words were searched
+    record: Record | None = None  # if the search read it from the store, as of this search
 
 
 class Searcher(ABC):
@@ -79,6 +80,9 @@ class Searcher(ABC):
     async def traces(self, user: str) -> int:
         """Return how many entries of a user the index still holds."""
         return 0
+
+    async def scrub(self) -> None:  # noqa: B027  # not every index has files
+        """Remove files of the index that may hold deleted data."""
 
     async def close(self) -> None:  # noqa: B027  # not every index opens something
         """Release the resources the index opened."""

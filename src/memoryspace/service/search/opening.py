@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ...errors import InvalidInput
@@ -9,9 +11,12 @@ from ...store import Store
 from ..values.envelope import entry_of
 from .contract import Searcher
 from .resident import ResidentSearcher
+from .saved import SavedIndexes
 
 if TYPE_CHECKING:
     from ..settings import ServiceSettings
+
+BESIDE = "searches"  # the folder of saved indexes in that of a memory space
 
 SearchPlace: TypeAlias = Literal["process", "server"]
 
@@ -35,7 +40,18 @@ def searcher_on(
         personal=personal,
         keep_vectors=settings.keep_vectors,
         former_embedder=settings.former_embedder,
+        saved=_saved(store, settings),
     )
+
+
+def _saved(store: Store, settings: ServiceSettings) -> SavedIndexes | None:
+    beside: str | PathLike[str] | None = getattr(store, "folder", None)
+    folder = settings.saved_indexes
+    if folder is None:
+        folder = None if beside is None else Path(beside) / BESIDE
+    if folder is None or folder is False:
+        return None
+    return SavedIndexes(folder, store, max_bytes=settings.max_saved)
 
 
 def _in_server(store: Store, settings: ServiceSettings, *, personal: bool) -> Searcher:

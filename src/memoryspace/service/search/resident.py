@@ -28,7 +28,7 @@ from ...record import Record, Scope
 from ...retrieval.conditions import AllOf, AnyOf, Condition
 from ...retrieval.entries import Only
 from ...retrieval.hits import WhyNot
-from ...retrieval.ranking import Ranking, Reranker
+from ...retrieval.ranking import Ranking, Reranker, default_ranking
 from ...retrieval.recall import Recall
 from ...retrieval.vector_arm import EmbedderStatus
 from ...store.contract import Changes, Clock, Store
@@ -38,6 +38,8 @@ from .caching import CachingEmbedder
 from .contract import EntryOf, Found, Query, Searcher
 from .keeping import RecordText, StoredVectors, VectorKeeper, here_or_in_thread, texts_of
 from .renewing import Renewal
+from .saved import Opening, SavedIndexes
+from .saving import IndexSaving
 from .slots import IndexSlot, KnownVectors, Work
 from .user_index import NewVectors, UserIndex
 
@@ -70,6 +72,8 @@ class ResidentSearcher(Searcher):
             and ``dropped`` counts them.
         personal: As for ``Recall``.
         keep_vectors: Whether vectors are kept in a store that can keep them.
+        saved: Where indexes are saved, so that the first search after a restart need not build
+            one. A save runs in the background; a short change of the index waits for it.
         former_embedder: An embedder whose stored vectors are used until ``embedder`` has made its
             own (see the module ``renewing``).
 
@@ -91,6 +95,7 @@ class ResidentSearcher(Searcher):
         personal: bool = False,
         keep_vectors: bool = True,
         former_embedder: Embedder | None = None,
+        saved: SavedIndexes | None = None,
     ) -> None:
         if isinstance(max_bytes, bool) or max_bytes < 1:
             raise InvalidInput(f"max_bytes must be 1 or more, got {max_bytes}")
@@ -103,6 +108,11 @@ class ResidentSearcher(Searcher):
             clock=store.clock if clock is None else clock,
             personal=personal,
         )
+        over = default_ranking() if ranking is None else ranking
+        now = store.clock if clock is None else clock
+        make = partial(Recall.over, ranking=over, reranker=reranker, zone=zone, clock=now)
+        self._opening = Opening(make, self._embedder, zone, personal)
+        self._saving = None if saved is None else IndexSaving(saved, store, entry_of, self._opening)
         self.dropped = 0
         self._store = store
         self._entry_of = entry_of
@@ -156,6 +166,8 @@ class ResidentSearcher(Searcher):
         """Bring a user's index up to date with the store. Do nothing if there is none."""
         if user in self._slots:
             await self._ask(user, Work(lambda index: None, is_quick=True))
+        elif self._saving is not None:  # nobody knows what of it is deleted now
+            await self._saving.forget(user)
 
     def expect(self, scope: Scope, ids: Iterable[str]) -> None:
         """Schedule records for embedding, if the store keeps vectors."""
@@ -178,16 +190,28 @@ class ResidentSearcher(Searcher):
             self._background.forget(user)
         with self._lock:
             self._remove(user)
+        if self._saving is not None:
+            await self._saving.forget(user)
 
     async def traces(self, user: str) -> int:
-        """Return the number of entries in a user's index."""
+        """Return the number of entries in a user's index, and of saved indexes."""
         slot = self._slots.get(user)
-        return 0 if slot is None else len(slot.index)
+        entries = 0 if slot is None else len(slot.index)
+        if self._saving is None or entries:
+            return entries
+        return int(await self._saving.holds(user))
+
+    async def scrub(self) -> None:
+        """Remove all saved indexes, which may hold what was deleted elsewhere."""
+        if self._saving is not None:
+            await self._saving.remove()
 
     async def close(self) -> None:
         """Drop every index. The next search rebuilds what it needs."""
         if self._background is not None:
             await self._background.stop()
+        if self._saving is not None:
+            await self._saving.stop(list(self._slots.items()), self._is_current)
         with self._lock:
             self._slots.clear()
             self._bytes = 0
@@ -198,6 +222,8 @@ class ResidentSearcher(Searcher):
 
     async def _refreshed(self, user: str, slot: IndexSlot, work: Work[T]) -> T:
         """Read the changes, apply them and run the work. Repeat if another loop was faster."""
+        if self._saving is not None and slot.index.state is None:
+            await self._saving.open(user, slot, self._make_index)
         while True:
             seen = slot.index.state
             changes, now = await self._store.changes(user, seen), self._store.clock()
@@ -210,6 +236,8 @@ class ResidentSearcher(Searcher):
                     self._keep(user, done[1])
             if done is not None:
                 self._enforce_limits(user, slot)
+                if self._saving is not None:
+                    await self._saving.changed(user, slot, self._is_current)
                 self._continue_renewal(user, slot)
                 return done[0]
 
@@ -266,6 +294,9 @@ class ResidentSearcher(Searcher):
             self._background.start(user, work).add_done_callback(
                 lambda _: self._renewing.discard(user)
             )
+
+    def _is_current(self, user: str, slot: IndexSlot) -> bool:
+        return self._slots.get(user) is slot
 
     def _make_index(self) -> UserIndex:
         if self._keeper is None:

@@ -61,6 +61,12 @@ class IndexSlot:
         if not done.cancelled():
             done.exception()  # retrieved here: the caller may have been cancelled
 
+    def take(self, index: UserIndex) -> None:
+        """Use another index, such as one that was saved."""
+        with self._lock:
+            self.index = index
+            self.nbytes = index.nbytes
+
     def locked(self, work: Callable[[UserIndex], T]) -> T:
         """Run work on the index while no other thread uses it."""
         with self._lock:

@@ -7,18 +7,24 @@ every change answers exactly like one that was just built. One caller at a time.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import tzinfo
 from functools import cached_property
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heappush, nlargest
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import numpy as np
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from ...embedding import Embedder
+from ...errors import CorruptData
 from ...record import Record
 from ...retrieval.entries import Entry, embedded_text
 from ...retrieval.hits import Hit, WhyNot
 from ...retrieval.recall import Recall
+from ...retrieval.saving import joined, load_recall, parted, save_recall
 from ...store.contract import Changes, session_in
 from ...store.vectors import Place
 from .caching import CachingEmbedder
@@ -63,6 +69,8 @@ class UserIndex:
         self._newest = 0  # the highest seq ever added
         self._size: int | None = None  # in bytes, if counted since the last change
         self._is_settled = True  # whether a search ran since the last change
+        self.unsaved = 0  # entries added or removed since the last save
+        self.lost = 0  # entries that were removed for good since the last save
 
     def __len__(self) -> int:
         return len(self._places)
@@ -144,7 +152,78 @@ class UserIndex:
         due: list[int] = []
         while self._due and self._due[0][0] <= now:
             due.append(heappop(self._due)[1])
+        self.lost += len(due)
         self._drop(due)
+
+    def save(self, folder: Path, about: Mapping[str, Any]) -> None:
+        """Write the index into an empty folder, with plain data beside it; errors as there."""
+        seqs = self._seqs_by_row()
+        names = {name: number for number, name in enumerate(self._sessions)}
+        held = [self._places.get(seq) for seq in seqs]
+        more: dict[str, NDArray[Any]] = {
+            "seqs": np.array(seqs, np.int64),
+            "homes": np.array([-1 if at is None else names[at[0]] for at in held], np.int64),
+            "ids": joined(["" if at is None else at[1] for at in held]),
+            "due": np.array(self._due, np.float64).reshape(-1),
+        }
+        whole = {**about, "homes": [*names], "newest": self._newest}
+        save_recall(self.recall, folder, more, whole)
+        self.unsaved = self.lost = 0
+
+    def load(
+        self,
+        folder: Path,
+        make: Callable[..., Recall],
+        *,
+        embedder: Embedder | None,
+        zone: tzinfo,
+        personal: bool,
+    ) -> dict[str, Any]:
+        """Fill an empty index from a folder; return the plain data that was saved beside it.
+
+        Raises:
+            FileNotFoundError: If nothing was saved.
+            CorruptData: If it cannot be used. The index is then unusable.
+        """
+        recall, more, about = load_recall(
+            folder,
+            embedder=embedder if self._caching is None else self._caching,
+            zone=zone,
+            personal=personal,
+            make=make,
+        )
+        try:
+            seqs = more["seqs"].tolist()
+            ids, homes = parted(more["ids"], len(seqs)), more["homes"].tolist()
+            rows = [row for row, home in enumerate(homes) if home >= 0]
+            names = about["homes"]
+            self._places = {seqs[row]: (names[homes[row]], ids[row]) for row in rows}
+            for seq, (session, each) in self._places.items():
+                self._sessions.setdefault(session, {})[each] = seq
+            recall.catalogue.name_rows({str(seqs[row]): row for row in rows})
+            self._due = [(at, int(seq)) for at, seq in more["due"].reshape(-1, 2).tolist()]
+            self._newest = int(about["newest"])
+        except (KeyError, ValueError, TypeError, IndexError) as error:
+            raise CorruptData(f"the index in {folder} does not fit together: {error!r}") from error
+        self.__dict__["recall"] = recall
+        return about
+
+    def newest(self, most: int) -> dict[Place, Entry]:
+        """Return the newest entries by place."""
+        found = ((seq, self.recall.get(str(seq))) for seq in nlargest(most, self._places))
+        return {Place(*self._places[seq], seq): entry for seq, entry in found if entry is not None}
+
+    @property
+    def listed(self) -> Mapping[str, Mapping[str, int]]:
+        """The seq of every entry by session and id."""
+        return self._sessions
+
+    def _seqs_by_row(self) -> list[int]:
+        """Return the seq of each row of the recall; 0 for an empty row."""
+        seqs = [0] * len(self.recall.catalogue.entries)
+        for seq in self._places:
+            seqs[self.recall.catalogue.find(str(seq))] = seq
+        return seqs
 
     def is_quick(self, changes: Changes, now: float) -> bool:
         """Return whether an update and a search take a millisecond or two."""
@@ -238,9 +317,11 @@ class UserIndex:
     def _removed(self, changes: Changes) -> list[int]:
         """Return the seqs that the store no longer has, or has replaced."""
         gone = [seq for name in changes.gone for seq in self._sessions.get(name, {}).values()]
+        self.lost += len(gone)
         for name, kept in changes.kept.items():
             held = self._sessions.get(name, {})
             gone += [seq for each, seq in held.items() if kept.get(each) != seq]
+            self.lost += sum(each not in kept for each in held)
         return gone
 
     def _add_newest(self, records: Iterable[Record]) -> None:
@@ -274,6 +355,7 @@ class UserIndex:
             entries.sort(key=lambda entry: int(entry.id))
         self.recall.add(entries)
         self._size = None
+        self.unsaved += len(new)
         self._newest = max(self._newest, last)
         for record, _ in new:
             self._note(record)
@@ -299,6 +381,7 @@ class UserIndex:
             return
         self.recall.remove(map(str, here))
         self._size = None
+        self.unsaved += len(here)
         for seq in here:
             session, record_id = self._places.pop(seq)
             del self._sessions[session][record_id]

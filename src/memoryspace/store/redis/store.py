@@ -28,7 +28,7 @@ from ...events import EventStream
 from ...message import new_id
 from ...record import EVERYTHING, Record, Scope, Where, as_marks
 from ..codec import dump
-from ..contract import Changes, Clock, Store, admit, session_of
+from ..contract import Changes, Clock, Store, admit, session_of, state_in
 from ..remains import Remainder
 from ..users import USERS_AT_ONCE, Usage, UserPage, checked_limit, cursor_after, user_before
 from ..vectors import Kept, Place, check_space, check_vectors
@@ -187,6 +187,12 @@ class RedisStore(Store):
         records.sort(key=lambda record: record.seq)
         gone = frozenset(map(unescaped, known.keys() - now.keys()))
         return Changes(now, records, kept_of(said[1]), gone)
+
+    def dump_state(self, state: Any) -> Any:
+        return state
+
+    def load_state(self, kept: Any, listed: Mapping[str, Mapping[str, int]]) -> Any:
+        return state_in(kept, dict[str, tuple[str, str]])
 
     async def vectors(self, user: str, space: str, places: Collection[Place]) -> dict[int, bytes]:
         check_space(user, space)

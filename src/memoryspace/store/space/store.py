@@ -35,7 +35,7 @@ from ..contract import Changes, Clock, Store, admit, session_of
 from ..erasures import FILE as LEDGER
 from ..erasures import ErasureLedger
 from ..remains import Remainder
-from ..sessions import News
+from ..sessions import ListedState, News
 from ..users import USERS_AT_ONCE, Usage, UserPage
 from ..vectors import Kept, Place, check_space, check_vectors
 from .index import SpaceIndex
@@ -223,6 +223,13 @@ class SpaceStore(Store):
 
         news, rows = await self._do(work)
         return Changes(news.state, await self._read(scope, rows), news.kept, news.gone)
+
+    def dump_state(self, state: Any) -> Any:
+        """Return something if there is a folder: a state of another process is a list of seqs."""
+        return None if self._folder is None else True
+
+    def load_state(self, kept: Any, listed: Mapping[str, Mapping[str, int]]) -> Any:
+        return ListedState(listed)
 
     async def vectors(self, user: str, space: str, places: Collection[Place]) -> dict[int, bytes]:
         check_space(user, space)

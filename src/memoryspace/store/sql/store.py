@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from msgspec import to_builtins
 from sqlalchemy import Column, Select, delete, func, insert, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession
@@ -16,14 +17,14 @@ from ...errors import CorruptData
 from ...events import EventStream
 from ...record import EVERYTHING, Record, Scope, Value, Where, as_marks
 from ..codec import unpack_marks
-from ..contract import Changes, Clock, Store, admit, limited, session_of
+from ..contract import Changes, Clock, Store, admit, limited, session_of, state_in
 from ..erasures import FILE as LEDGER
 from ..erasures import ErasureLedger
 from ..remains import Remainder
 from ..users import USERS_AT_ONCE, Usage, UserPage, checked_limit, user_before
 from ..vectors import Kept, Place, check_space, check_vectors
 from . import vectors as vector_rows
-from .changes import ChangeReader
+from .changes import ChangeReader, FileState, SessionState
 from .engines import file_of, has_one_connection
 from .opening import open_engine
 from .rows import COLUMNS, VALUE_COLUMNS, record_of, row_of, value_of
@@ -185,6 +186,16 @@ class SQLStore(Store):
 
     async def changes(self, user: str, state: Any = None) -> Changes:
         return await self._transactions.read(lambda on: self._reader(on, user).changes(state))
+
+    def dump_state(self, state: Any) -> Any:
+        """Return a state as plain data, unless the database ends with the process or is lent."""
+        if self.engine is None or has_one_connection(self.engine):
+            return None
+        return to_builtins(state)
+
+    def load_state(self, kept: Any, listed: Mapping[str, Mapping[str, int]]) -> Any:
+        is_file = self.engine is not None and self.engine.dialect.name == "sqlite"
+        return state_in(kept, FileState if is_file else dict[str, SessionState])
 
     async def vectors(self, user: str, space: str, places: Collection[Place]) -> dict[int, bytes]:
         check_space(user, space)

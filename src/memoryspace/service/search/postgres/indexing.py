@@ -41,7 +41,7 @@ from ....errors import CorruptData
 from ....loops import PerLoop
 from ....record import Record
 from ....retrieval.entries import Entry, indexed_text
-from ....retrieval.ranking.traits import INSTRUCTS, traits_of
+from ....retrieval.ranking.traits import INSTRUCTS, fullness_of, traits_of
 from ....store.codec import clean_text, pack_marks
 from ....store.sql.rows import COLUMNS, record_of
 from ....store.sql.schema import records, sessions
@@ -173,6 +173,7 @@ def _rows_of_words(user: str, sources: Sequence[RecordToIndex]) -> list[dict[str
 
 def _columns_of(user: str, source: RecordToIndex) -> dict[str, Any]:
     record, place, entry = source
+    traits = traits_of(entry)
     return {
         "seq": record.seq,
         "reading": READING,
@@ -185,7 +186,11 @@ def _columns_of(user: str, source: RecordToIndex) -> dict[str, Any]:
         "marks": pack_marks(entry.marks),
         "time": entry.time,
         "expires_at": record.expires_at,
-        "instructs": bool(traits_of(entry) & INSTRUCTS),
+        "instructs": bool(traits & INSTRUCTS),
+        "title": None if entry.title is None else clean_text(entry.title),
+        "importance": entry.importance,
+        "traits": traits,
+        "fullness": fullness_of(indexed_text(entry)),
     }
 
 

@@ -4,8 +4,10 @@ No process holds an index in memory, and every process finds what another has in
 brought up to date before each search. Records that are removed from the store leave the index in
 the same transaction. The cost of a search depends on the user's own rows, not on those of others.
 
-The database selects candidates, and a ``Recall`` ranks them (see ``pool``). Names that lead from
-one entry to another ("bridges") are followed only among the candidates.
+The rows of a user who has few are read whole, in one statement, and ranked by a ``Recall`` over
+them (see ``whole`` and ``reading``). Of a user who has more, the database selects candidates, and
+a ``Recall`` ranks these (see ``pool``); names that lead from one entry to another ("bridges") are
+then followed only among the candidates.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from ....embedding import Embedder, best_embedder
 from ....errors import InvalidInput, StoreError
 from ....record import Record
 from ....retrieval import Entry, Hit, Ranking, Recall, Reranker, default_ranking
-from ....retrieval.conditions import refusal
+from ....retrieval.conditions import AllOf, Condition, Not, refusal
 from ....retrieval.entries import Only
 from ....retrieval.hits import WhyNot
 from ....retrieval.matching import LIKENESS_FLOOR
@@ -35,13 +37,15 @@ from ....store.contract import Clock
 from ....store.sql.errors import is_missing_table
 from ....store.sql.transactions import Transactions
 from ..contract import EntryOf, Found, Query, Searcher
-from .candidates import CandidateQueries, speakers
+from .candidates import CandidateQueries
 from .conditions import clause_of
 from .gathering import CandidateCollector, ParsedQuery
-from .indexing import Arm, Indexer, WordsArm, is_behind
+from .indexing import Arm, Indexer, WordsArm
 from .pool import CandidatePool, recall_of
+from .reading import RowsMemory, UnreadableRow, people_in
 from .tables import create_tables, tables_there
 from .vectors import VectorsArm
+from .whole import MOST_WHOLE, Look, UserRows, look
 from .words import terms_of
 
 T = TypeVar("T")
@@ -62,6 +66,7 @@ class PostgresSearcher(Searcher):
         floor: As for ``Recall``.
         clock: Decides what has expired, and the time of a question that does not give one.
         personal: As for ``Recall``.
+        whole: Up to this many rows of a user are read in one statement and ranked as a whole.
 
     Raises:
         InvalidInput: If the engine is not one of PostgreSQL.
@@ -79,8 +84,9 @@ class PostgresSearcher(Searcher):
         floor: float = LIKENESS_FLOOR,
         clock: Clock = time.time,
         personal: bool = False,
+        whole: int = MOST_WHOLE,
     ) -> None:
-        self._is_personal = personal
+        self._is_personal, self._whole = personal, whole
         self._transactions = Transactions(engine)
         if engine.dialect.name != "postgresql":
             raise InvalidInput(
@@ -98,7 +104,13 @@ class PostgresSearcher(Searcher):
 
     async def search(self, user: str, query: Query) -> list[Found]:
         """Return a user's best matches, best first, ties newest first."""
-        candidates = await self._candidates(user, query)
+        self._check(query)
+        seen = await self._looked(user)
+        if seen.rows is not None:
+            if not len(seen.rows):
+                return []
+            return await asyncio.to_thread(self._found_in, user, seen.rows, query)
+        candidates = await self._candidates(user, query, seen.speakers)
         if not candidates.found:
             return []
         hits = await asyncio.to_thread(self._hits, candidates, query)
@@ -106,15 +118,20 @@ class PostgresSearcher(Searcher):
 
     async def why_not(self, user: str, query: Query, seq: int) -> WhyNot:
         """Return why a search does not return a memory."""
+        self._check(query)
+        seen = await self._looked(user)
+        if seen.rows is not None:
+            return await asyncio.to_thread(self._why_not_in, user, seen.rows, query, seq)
+        names = seen.speakers
         unfiltered = await self._candidates(
-            user, change(query, only=Only(ids=frozenset({str(seq)}))), {seq}
+            user, change(query, only=Only(ids=frozenset({str(seq)}))), names, {seq}
         )
         if seq not in unfiltered.found:
-            return WhyNot("unknown", f"no searchable memory has the seq {seq}")
+            return _unknown(seq)
         reason = refusal(query.only, unfiltered.found[seq][1])
         if reason is not None:
             return WhyNot("filtered", reason)
-        candidates = await self._candidates(user, query, {seq})
+        candidates = await self._candidates(user, query, names, {seq})
         answer = await asyncio.to_thread(self._explain, candidates, query, seq)
         if answer.rank is None or seq in candidates.named:
             return answer
@@ -148,6 +165,78 @@ class PostgresSearcher(Searcher):
             return found
 
         return await self._transactions.read(work)
+
+    def _found_in(self, user: str, rows: UserRows, query: Query) -> list[Found]:
+        """Rank all rows of a user. In a thread."""
+
+        def search(memory: RowsMemory, recall: Recall, only: Condition) -> list[Found]:
+            hits = recall.search(
+                query.text,
+                query.top_k,
+                only=only,
+                now=self._now(query),
+                explain=query.explain,
+                matching=not query.neighbours,
+            )
+            return [_of_record(hit, memory) for hit in hits]
+
+        return self._ranked_in(user, rows, query, search)
+
+    def _why_not_in(self, user: str, rows: UserRows, query: Query, seq: int) -> WhyNot:
+        if seq not in rows.seqs:
+            return _unknown(seq)
+
+        def explain(memory: RowsMemory, recall: Recall, only: Condition) -> WhyNot:
+            answer = recall.why_not(
+                query.text,
+                str(seq),
+                query.top_k,
+                only=only,
+                now=self._now(query),
+                matching=not query.neighbours,
+            )
+            return change(answer, by=tuple(rows.id_of(int(each)) for each in answer.by))
+
+        return self._ranked_in(user, rows, query, explain)
+
+    def _ranked_in(
+        self,
+        user: str,
+        rows: UserRows,
+        query: Query,
+        work: Callable[[RowsMemory, Recall, Condition], T],
+    ) -> T:
+        """Run work on a recall over rows; leave out those that turn out to be unreadable."""
+        names, arm = people_in(rows), self._vectors
+        question = ask(query.text, _moment(self._now(query), self._zone), names)
+        vector = None if arm is None else arm.vector_now(question.focus)
+        ranking = change(self._ranking, whole=max(self._ranking.whole, len(rows)))
+        unreadable: set[int] = set()
+        while True:
+            memory = RowsMemory(
+                user,
+                rows,
+                vector,
+                self._entry,
+                self._zone,
+                personal=self._is_personal,
+                unreadable=unreadable,
+            )
+            only = query.only
+            if unreadable:
+                only = AllOf((only, Not(Only(ids=frozenset(map(str, unreadable))))))
+            recall = Recall.over(
+                memory,
+                ranking=ranking,
+                reranker=self._reranker,
+                zone=self._zone,
+                clock=self._clock,
+                floor=self._floor,
+            )
+            try:
+                return work(memory, recall, only)
+            except UnreadableRow as met:  # reported when it was to be indexed
+                unreadable.add(met.seq)
 
     def _explain(self, candidates: CandidatePool, query: Query, seq: int) -> WhyNot:
         return self._recall(candidates).why_not(
@@ -184,6 +273,13 @@ class PostgresSearcher(Searcher):
             personal=self._is_personal,
         )
 
+    def _check(self, query: Query) -> None:
+        if not isinstance(query.text, str):
+            raise TypeError(f"the question must be a str, got {type(query.text).__name__}")
+        if isinstance(query.top_k, bool) or operator.index(query.top_k) < 1:
+            raise InvalidInput(f"top_k must be 1 or more, got {query.top_k}")
+        _moment(self._now(query), self._zone)
+
     def _now(self, query: Query) -> float:
         return self._clock() if query.now is None else query.now
 
@@ -193,10 +289,8 @@ class PostgresSearcher(Searcher):
         return None if entry is None else change(entry, id=str(record.seq), session=record.session)
 
     async def _candidates(
-        self, user: str, query: Query, also: Collection[int] = ()
+        self, user: str, query: Query, names: list[str], also: Collection[int] = ()
     ) -> CandidatePool:
-        _check(query)
-        names = await self._prepared(lambda: self._up_to_date(user))
         question = ask(query.text, _moment(self._now(query), self._zone), names)
         arm = self._vectors
         asked = ParsedQuery(
@@ -222,19 +316,26 @@ class PostgresSearcher(Searcher):
 
         return await self._transactions.read(work)
 
-    async def _up_to_date(self, user: str) -> list[str]:
-        """Index new records; return the names of all speakers."""
+    async def _looked(self, user: str) -> Look:
+        """Index new records; return the user's rows, or the speakers if there are many rows."""
+        return await self._prepared(lambda: self._up_to_date(user))
 
-        async def look(on: AsyncConnection) -> tuple[list[Arm], list[str]]:
-            behind = [arm for arm in self._arms() if await is_behind(on, user, arm)]
-            return behind, await speakers(on, user)
+    async def _up_to_date(self, user: str) -> Look:
+        arms = self._arms()
+        space = "" if self._vectors is None else self._vectors.embedder.name
 
-        behind, names = await self._transactions.read(look)
-        if not behind:
-            return names
-        for arm in behind:
-            await self._indexer.catch_up(user, arm)
-        return await self._transactions.read(lambda on: speakers(on, user))
+        async def work(on: AsyncConnection) -> Look:
+            await on.execution_options(isolation_level="AUTOCOMMIT")  # BEGIN is a round trip
+            names = [arm.name for arm in arms]
+            return await look(on, user, self._clock(), names, space, self._whole)
+
+        seen = await self._transactions.read(work)
+        if not seen.behind:
+            return seen
+        for arm in arms:
+            if arm.name in seen.behind:
+                await self._indexer.catch_up(user, arm)
+        return await self._transactions.read(work)
 
     def _arms(self) -> list[Arm]:
         if self._vectors is None or self._vectors.rests:
@@ -272,14 +373,24 @@ def _found(candidates: CandidatePool, hit: Hit) -> Found:
         *(record.seq, record.id, record.session, hit.relevance, hit.why),
         superseded_by=None if newer is None else newer[0].id,
         by_meaning=hit.by_meaning,
+        record=record,
     )
 
 
-def _check(query: Query) -> None:
-    if not isinstance(query.text, str):
-        raise TypeError(f"the question must be a str, got {type(query.text).__name__}")
-    if isinstance(query.top_k, bool) or operator.index(query.top_k) < 1:
-        raise InvalidInput(f"top_k must be 1 or more, got {query.top_k}")
+def _of_record(hit: Hit, memory: RowsMemory) -> Found:
+    record = memory.record(int(hit.id))
+    assert record.session is not None  # every stored record has one
+    newer = None if hit.superseded_by is None else memory.record(int(hit.superseded_by)).id
+    return Found(
+        *(record.seq, record.id, record.session, hit.relevance, hit.why),
+        superseded_by=newer,
+        by_meaning=hit.by_meaning,
+        record=record,
+    )
+
+
+def _unknown(seq: int) -> WhyNot:
+    return WhyNot("unknown", f"no searchable memory has the seq {seq}")
 
 
 def _moment(now: float, zone: tzinfo) -> datetime:

@@ -24,6 +24,7 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     MetaData,
+    SmallInteger,
     Table,
     Text,
     cast,
@@ -46,7 +47,7 @@ from ....store.sql.schema import records, sessions
 
 logger = logging.getLogger(__name__)
 
-_FORM = 1  # version of the rows: increment it when their content changes
+_FORM = 2  # version of the rows: increment it when their content changes
 
 # Identifies how words were analysed. Rows of another reading are ignored and made again, so that
 # processes of two releases can share a database.
@@ -108,6 +109,10 @@ entries = Table(
     Column("time", Double),
     Column("expires_at", Double),
     Column("instructs", Boolean, nullable=False),
+    Column("title", Text),
+    Column("importance", Double),
+    Column("traits", SmallInteger),
+    Column("fullness", Double),
     Column("length", Integer, nullable=False),
     Column("tokens", ARRAY(BigInteger), nullable=False),
     Column("counts", LargeBinary, nullable=False),
@@ -170,6 +175,7 @@ async def create_tables(on: AsyncConnection, *, with_vectors: bool) -> bool:
     """
     await on.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": SCHEMA_LOCK})
     await on.run_sync(words_metadata.create_all)
+    await _add_missing_columns(on)
     if not with_vectors or not await _has_extension(on):
         return False
     await on.run_sync(vectors_metadata.create_all)
@@ -178,6 +184,20 @@ async def create_tables(on: AsyncConnection, *, with_vectors: bool) -> bool:
     if not await _is_kept_in_row(on):
         await on.exec_driver_sql(keep)
     return True
+
+
+async def _add_missing_columns(on: AsyncConnection) -> None:
+    """Add the columns that the first release did not have; its rows are of another reading."""
+    query = text(
+        "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass(:table) AND attnum > 0"
+    )
+    there = {str(name) for name in (await on.execute(query, {"table": entries.name})).scalars()}
+    for column in entries.columns:
+        if there and column.name not in there:
+            kind = column.type.compile(on.dialect)
+            await on.exec_driver_sql(
+                f"ALTER TABLE {entries.name} ADD COLUMN IF NOT EXISTS {column.name} {kind}"
+            )
 
 
 async def tables_there(on: AsyncConnection) -> list[Table]:

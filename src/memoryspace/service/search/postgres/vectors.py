@@ -59,9 +59,13 @@ class VectorsArm(Arm):
 
     async def vector_of(self, question: str) -> Floats | None:
         """Return the vector of a question, or ``None`` if this arm cannot rank by it."""
+        return await asyncio.to_thread(self.vector_now, question)
+
+    def vector_now(self, question: str) -> Floats | None:
+        """Return ``vector_of`` at once. An embedder takes its time: call this in a thread."""
         if self.rests or not can_rank(self.embedder.scripts, question):
             return None
-        made = await self._embed([question], partial(embed_questions, self.embedder))
+        made = self._embed([question], partial(embed_questions, self.embedder))
         return made[0] if made is not None and made[0].any() else None
 
     async def make(
@@ -71,7 +75,8 @@ class VectorsArm(Arm):
         texts = {each.record.seq: embedded_text(each.entry) for each in sources}
         seqs = [seq for seq, text in texts.items() if can_rank(self.embedder.scripts, text)]
         said = [texts[seq] for seq in seqs]
-        made: Any = await self._embed(said, partial(embed_texts, self.embedder)) if seqs else []
+        embed = partial(self._embed, said, partial(embed_texts, self.embedder))
+        made: Any = await asyncio.to_thread(embed) if seqs else []
         if made is None:
             return None
         space = self.embedder.name
@@ -85,9 +90,9 @@ class VectorsArm(Arm):
         """Insert rows."""
         await on.execute(insert(vectors).on_conflict_do_nothing(), rows)
 
-    async def _embed(self, texts: Sequence[str], embed: _Embed) -> Floats | None:
+    def _embed(self, texts: Sequence[str], embed: _Embed) -> Floats | None:
         try:
-            made = await asyncio.to_thread(embed, texts)
+            made = embed(texts)
             units = _units(made, len(texts), self.embedder)
         except Exception as error:  # any error: words can still answer
             if not self._warned:
