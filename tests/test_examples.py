@@ -30,6 +30,12 @@ SHOWN = {
     "working_memory": ["after a restart: 8"],
     "custom_store": ["checks"],
     "memory_space": ["undone"],
+    "front_door": [
+        "I moved to Oslo last week!",
+        "no longer true",
+        "NO LONGER TRUE",
+        "nothing left: True",
+    ],
     "agent_notes": ["20,000 notes"],
     "recall": ["谁要去北京? -> 我下个月去北京出差。"],
     "long_term_memory": [
