@@ -10,14 +10,15 @@ from pathlib import Path
 import pytest
 
 import moves
-from backends import server_url
-from length import at_length
 from memoryspace import MemoryStore, Store, open_store
 from memoryspace.errors import InvalidInput
 from memoryspace.message import new_id
 from memoryspace.moving import Moved, export_memories, import_memories, migrate
 from memoryspace.record import EVERYTHING, Record, Scope, Where
 from memoryspace.store.users import UserPage
+
+from backends import server_url
+from length import at_length
 
 EMBEDDED = ["memory", "folder", "sqlite"]
 BACKENDS = ["memory", "folder", "sqlite", "postgres", "mariadb", "redis"]

@@ -6,6 +6,7 @@ what other memory systems and chat programs have written; ``importers`` lists th
 """
 
 from .exporting import export_memories
+from .foreign import Importer, import_foreign, importers
 from .importing import import_memories
 from .migrating import migrate
 from .reports import ExportReport, ImportReport, Moved, Progress
@@ -13,9 +14,12 @@ from .reports import ExportReport, ImportReport, Moved, Progress
 __all__ = [
     "ExportReport",
     "ImportReport",
+    "Importer",
     "Moved",
     "Progress",
     "export_memories",
+    "import_foreign",
     "import_memories",
+    "importers",
     "migrate",
 ]

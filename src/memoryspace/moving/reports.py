@@ -63,6 +63,8 @@ class ImportReport(Portable, frozen=True):
         replaced: How many took the place of an earlier version from the same source.
         vectors: The number of vectors that were stored.
         skipped: The number of records in the source that cannot be decoded and were left out.
+        refused: How many messages of another program the service did not accept.
+        problems: Why, for the first of them.
         pending: The users that have pending derivation jobs. They run when a service starts on the
             store, or at once with ``service.settled(user)``.
         damage: What is wrong with the file, if only the part before that was imported.
@@ -76,5 +78,7 @@ class ImportReport(Portable, frozen=True):
     replaced: int = 0
     vectors: int = 0
     skipped: int = 0
+    refused: int = 0
+    problems: tuple[str, ...] = ()
     pending: tuple[str, ...] = ()
     damage: str | None = None
