@@ -69,7 +69,7 @@ def seekable(source: Path | BinaryIO) -> Iterator[BinaryIO]:
     else:
         with TemporaryFile() as copy:
             shutil.copyfileobj(source, copy)
-            yield copy  # type: ignore[misc]
+            yield copy
 
 
 def size_of_file(file: BinaryIO) -> int:

@@ -52,14 +52,17 @@ async def _sql(source: str) -> Batches:
     batch: list[Foreign] = []
     columns = ("id", "session_id", "msg")
     async for key, session, data in rows(source, "message", columns, ("session_id", "index")):
-        said = parsed_json(data, f"message {key!r:.80}") if isinstance(data, str | bytes) else data
-        batch += _message(
-            said, users.get(session), session, marks.get(key, ()), f"message {key!r:.80}"
-        )
+        name = f"message {key!r:.80}"
+        batch += _message(_json(data, name), users.get(session), session, marks.get(key, ()), name)
         if len(batch) >= AT_ONCE:
             yield batch
             batch = []
     yield batch
+
+
+def _json(data: object, name: str) -> object:
+    """Return a JSON column, which a driver may have read already."""
+    return parsed_json(data, name) if isinstance(data, str | bytes) else data
 
 
 def _sessions_in_files(path: Path) -> Iterator[Foreign]:

@@ -114,7 +114,7 @@ async def _server_rows(
 
     from ...store.sql.opening import open_engine
 
-    own = [column(each) for each in columns]
+    own: list[Any] = [column(each) for each in columns]
     query = select(*own).select_from(named(table)).order_by(*map(column, order))
     engine = open_engine(address)
     try:

@@ -106,9 +106,9 @@ def _openai_message(item: dict[str, Any], key: str, at: object) -> dict[str, Any
         return said("assistant", "", key=key, at=at, metadata=metadata, tool_calls=[call])
     if kind == "function_call_output":
         output = item.get("output")
-        text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
+        told = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
         called = item.get("call_id")
-        return said("tool", text, key=key, at=at, metadata=metadata, tool_call_id=called)
+        return said("tool", told, key=key, at=at, metadata=metadata, tool_call_id=called)
     text = _text_of_blocks(item.get("content"))
     if kind != "message" or text is None:
         return None
@@ -121,8 +121,8 @@ def _text_of_blocks(content: object) -> str | None:
         return text_in(content)
     if not isinstance(content, list):
         return None
-    texts = [each if isinstance(each, str) else _text_of_block(each) for each in content]
-    return text_in("\n".join(filter(None, texts)))
+    texts = (each if isinstance(each, str) else _text_of_block(each) for each in content)
+    return text_in("\n".join(each for each in texts if each))
 
 
 def _text_of_block(block: object) -> str | None:
@@ -167,7 +167,7 @@ def _turn_of_langchain(held: object, key: str, session: str) -> Iterator[Foreign
     calls = [_call(each) for each in _listed(data.get("tool_calls")) if isinstance(each, dict)]
     if text is None and not calls:
         return
-    more = {"tool_calls": calls} if calls else {}
+    more: dict[str, Any] = {"tool_calls": calls} if calls else {}
     if role == "tool":
         more["tool_call_id"] = data.get("tool_call_id")
     message = said(

@@ -78,7 +78,7 @@ async def import_foreign(
         says why.
 
     Raises:
-        InvalidInput: There is no such importer, or the source names no user and ``user`` is missing.
+        InvalidInput: There is no such importer, or ``user`` is missing and the source names none.
         ImportRefused: The source is damaged, or not what the importer reads.
         MissingExtra: A package for reading the source is not installed.
 
@@ -91,7 +91,7 @@ async def import_foreign(
         check_user(user)
     elif not importer.names_users:
         raise InvalidInput(f"{importer.about} does not say whose it is; pass user=")
-    if "://" not in str(source) and not Path(source).expanduser().exists():
+    if not _is_there(str(source)):
         raise ImportRefused(f"{source}: there is no such file or folder")
     adding = _Adding(service, user)
     async for batch in importer.read(str(source)):
@@ -109,6 +109,10 @@ def _importer(name: str) -> Importer:
         advice = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(_IMPORTERS)}"
         raise InvalidInput(f"there is no importer {name!r}; {advice}")
     return found
+
+
+def _is_there(source: str) -> bool:
+    return "://" in source or Path(source).expanduser().exists()
 
 
 class _Adding:

@@ -13,6 +13,7 @@ from typing import Any
 from ...errors import ImportRefused
 from ...service.base import DEFAULT_SESSION
 from .contract import (
+    AT_ONCE,
     Batches,
     Foreign,
     Importer,
@@ -35,18 +36,18 @@ _OWN = frozenset({"data", "memory", "hash", "created_at", "updated_at", "user_id
 _BOOKKEEPING = frozenset({"text_lemmatized", "attributed_to", "metadata", "role", "run_id"})
 
 
-async def _read(source: str) -> Batches:
+def _read(source: str) -> Batches:
     path = Path(source).expanduser()
     if path.is_dir():
-        for file in _storages(path):
-            async for batch in _points(file):
-                yield batch
-    elif is_sqlite(path):
-        reader = _points if "points" in tables_in(path) else _history
-        async for batch in reader(path):
-            yield batch
-    else:
-        async for batch in in_batches(_memories(document(path), path.name)):
+        return _folder(path)
+    if is_sqlite(path):
+        return _points(path) if "points" in tables_in(path) else _history(path)
+    return in_batches(_memories(document(path), path.name))
+
+
+async def _folder(path: Path) -> Batches:
+    for file in _storages(path):
+        async for batch in _points(file):
             yield batch
 
 
@@ -70,7 +71,7 @@ async def _points(file: Path) -> Batches:
     async for point_id, pickled in rows(str(file), "points", ("id", "point")):
         held = plain_data(bytes(pickled), f"{file.name}, point {point_id!r:.80}")
         batch += _memory(_payload(held), f"{file.name}, point {point_id!r:.80}")
-        if len(batch) >= 200:
+        if len(batch) >= AT_ONCE:
             yield batch
             batch = []
     yield batch
