@@ -55,7 +55,8 @@ class LineSource:
     def refused(self, why: str, what_to_do: str = "") -> ImportRefused:
         """Return the error that the present line is to blame for."""
         advice = f"; {what_to_do}" if what_to_do else ""
-        return ImportRefused(f"{self._name}, line {max(1, self.line)}: {why}{advice}", self.line)
+        line = max(1, self.line)
+        return ImportRefused(f"{self._name}, line {line}: {why}{advice}", line)
 
 
 @contextmanager

@@ -25,26 +25,26 @@ class LineWriter:
         self._file = file
         self._hash = sha256()
         self._user: str | None = None
-        self._own = self._unchecked = 0
+        self._own = 0
         self.users = self.records = self.vectors = 0
         self._write(encoded(Line(memoryspace=header)))
 
     def begin(self, user: str) -> None:
         """Begin the section of a user."""
-        self._user, self._own, self._unchecked = user, 0, 0
+        self._user, self._own = user, 0
         self._write(encoded(Line(user=user)))
 
     def write(self, batch: list[Arrival]) -> None:
         """Write some records of the user."""
-        for start in range(0, len(batch), CHECK_EVERY):
-            part = batch[start : start + CHECK_EVERY]
+        done = 0
+        while done < len(batch):
+            part = batch[done : done + CHECK_EVERY - self._own % CHECK_EVERY]
             self._write(b"".join(map(record_line, part)))
             self.vectors += sum(len(each.vectors) for each in part)
+            done += len(part)
             self._own += len(part)
-            self._unchecked += len(part)
-            if self._unchecked >= CHECK_EVERY:
+            if self._own % CHECK_EVERY == 0:
                 self._write(encoded(Line(check=Check(self._own, self._hash.hexdigest()))))
-                self._unchecked = 0
 
     def done(self) -> None:
         """End the section of the user."""

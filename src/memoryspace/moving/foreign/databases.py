@@ -72,7 +72,8 @@ class _Opened:
         if not is_sqlite(path):
             raise ImportRefused(f"{path.name}: this is not a SQLite database")
         self._name = path.name
-        address = f"file:{quote(str(path.absolute()))}?mode=ro"
+        how = "mode=ro" if _is_in_use(path) else "immutable=1"  # so no file appears beside it
+        address = f"file:{quote(str(path.absolute()))}?{how}"
         self._open = sqlite3.connect(address, uri=True, check_same_thread=False)
         self._open.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE)
         for pragma in ("trusted_schema=OFF", "query_only=ON", "cell_size_check=ON"):
@@ -104,6 +105,11 @@ class _Opened:
             return self._open.execute(query)
         except sqlite3.Error as error:
             raise ImportRefused(f"{self._name}: it cannot be read ({error})") from None
+
+
+def _is_in_use(path: Path) -> bool:
+    """Return whether what was written last is still in a file beside the database."""
+    return any(Path(f"{path}{end}").exists() for end in ("-wal", "-journal"))
 
 
 async def _server_rows(

@@ -21,11 +21,11 @@ from ..source import LineSource
 
 MAX_ITEM = 64 << 20  # characters of one item, or bytes of one document or line
 MAX_UNPACKED = 16 << 30  # bytes of one file in an archive
-MAX_RATIO = 200  # of compression, for large files
+MAX_RATIO = 200  # of compression, for files larger than LARGE
+LARGE = 64 << 20  # bytes
 MAX_MEMBERS = 100_000
 
 _CHUNK = 1 << 18
-_LARGE = 64 << 20
 _SPACE = " \t\r\n"
 _ENCRYPTED = 0x1
 
@@ -118,7 +118,7 @@ def _members(archive: zipfile.ZipFile, name: str, pattern: str) -> Iterator[tupl
 def _check_member(info: zipfile.ZipInfo, name: str) -> None:
     if info.flag_bits & _ENCRYPTED:
         raise ImportRefused(f"{name}: it is encrypted; unpack it first")
-    is_bomb = info.file_size > max(_LARGE, MAX_RATIO * info.compress_size)
+    is_bomb = info.file_size > max(LARGE, MAX_RATIO * info.compress_size)
     if is_bomb or info.file_size > MAX_UNPACKED:
         raise ImportRefused(
             f"{name}: {info.compress_size} bytes would become {info.file_size}, which is no "
