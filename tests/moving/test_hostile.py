@@ -11,7 +11,7 @@ import sqlite3
 import tracemalloc
 import zipfile
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
@@ -256,10 +256,8 @@ async def test_conversations_that_are_none_are_refused(
 async def test_a_zip_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(documents, "LARGE", 1 << 20)
     bomb = tmp_path / "bomb.zip"
-    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-        with archive.open("conversations.json", "w") as file:
-            for _ in range(10):
-                file.write(b" " * (1 << 20))
+    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("conversations.json", b" " * (10 << 20))
     assert "would become" in await refused_foreign("chatgpt", bomb)
 
 
@@ -364,7 +362,6 @@ def test_broken_pickles_are_refused() -> None:
         broken = bytearray(whole)
         for _ in range(rng.randrange(1, 4)):
             broken[rng.randrange(len(broken))] = rng.randrange(256)
-        try:
-            plain_data(bytes(broken[: rng.randrange(1, len(broken) + 1)]), "a point")
-        except ImportRefused as error:
-            assert "a point" in str(error)
+        with suppress(ImportRefused):  # anything else would be a defect
+            found = plain_data(bytes(broken[: rng.randrange(1, len(broken) + 1)]), "a point")
+            assert not callable(found)
