@@ -10,6 +10,7 @@ import shutil
 import zipfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -176,6 +177,19 @@ async def test_langgraph_is_read_from_its_database() -> None:
         ("ann", "memories.ann"): [("user", "Lives in Oslo."), ("user", "Likes tea.")],
         ("bob", "bob.prefs"): [("user", '{"colour": "blau", "dark": true}')],
     }
+
+
+async def test_reme_is_read_from_its_files() -> None:
+    _, found = await imported("reme", DATA / "reme")
+    assert found == {
+        ("ann", "default"): [("user", "Lives in Oslo. 🏠")],
+        ("shop", "default"): [("user", "Ask for the size first.")],
+    }
+    async with InMemoryMemoryService(settings=moves.WORDS) as service:
+        await import_foreign(service, "reme", DATA / "reme" / "ann.jsonl")
+        memory = (await service.page("ann")).memories[0]
+    assert memory.metadata["when_to_use"] == "where does she live"
+    assert memory.created_at == datetime(2026, 1, 2, 3, 4, 5).astimezone().timestamp()
 
 
 async def test_openai_agents_sessions_are_read() -> None:

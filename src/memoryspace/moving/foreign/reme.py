@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -41,12 +42,20 @@ def _node(node: dict[str, Any], workspace: str, key: str) -> Iterator[Foreign]:
         if name not in ("content", "vector") and isinstance(each, str | int | float | bool)
     }
     about = {"when_to_use": when if when != text else None, "source": "reme"}
-    at = next((metadata[name] for name in _TIMES if metadata.get(name)), None)
+    at = next((_in_local_time(metadata[name]) for name in _TIMES if metadata.get(name)), None)
     message = said(
         "user", text, key=str(node.get("unique_id") or key), at=at, metadata={**held, **about}
     )
     owner = node.get("workspace_id") or workspace
     yield Foreign(message, user_named(owner))
+
+
+def _in_local_time(time: object) -> object:
+    """Return a time with its zone; ReMe writes local time without one."""
+    try:
+        return datetime.fromisoformat(time).astimezone().isoformat()  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError, OSError):
+        return time
 
 
 REME = Importer(
