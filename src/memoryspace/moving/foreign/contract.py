@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from hashlib import blake2b
 from itertools import islice
 from typing import Any
@@ -65,11 +65,14 @@ def said(
     key: str,
     at: object = None,
     name: str | None = None,
-    metadata: dict[str, Any] | None = None,
-    **more: Any,
+    metadata: Mapping[str, Any] | None = None,
+    beside: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return a message as a dict. ``key`` identifies it in its source and becomes its id."""
-    message = {"role": role, "content": content, "id": own_id(key), **more}
+    """Return a message as a dict, with other keys ``beside``.
+
+    ``key`` identifies it in its source and becomes its id.
+    """
+    message = {"role": role, "content": content, "id": own_id(key), **(beside or {})}
     if at is not None:
         message["created_at"] = at
     if name:

@@ -103,12 +103,16 @@ def _openai_message(item: dict[str, Any], key: str, at: object) -> dict[str, Any
     if kind == "function_call":
         function = {"name": item.get("name"), "arguments": item.get("arguments")}
         call = {"id": item.get("call_id"), "type": "function", "function": function}
-        return said("assistant", "", key=key, at=at, metadata=metadata, tool_calls=[call])
+        return said(
+            "assistant", "", key=key, at=at, metadata=metadata, beside={"tool_calls": [call]}
+        )
     if kind == "function_call_output":
         output = item.get("output")
         told = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
         called = item.get("call_id")
-        return said("tool", told, key=key, at=at, metadata=metadata, tool_call_id=called)
+        return said(
+            "tool", told, key=key, at=at, metadata=metadata, beside={"tool_call_id": called}
+        )
     text = _text_of_blocks(item.get("content"))
     if kind != "message" or text is None:
         return None
@@ -176,7 +180,7 @@ def _turn_of_langchain(held: object, key: str, session: str) -> Iterator[Foreign
         key=own_id(key),
         name=data.get("name"),
         metadata={"source": "langchain"},
-        **more,
+        beside=more,
     )
     yield Foreign(message, session=session_named(session))
 
