@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
 import zipfile
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, closing
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from redis.asyncio import Redis
+from sqlalchemy import JSON, Column, Integer, MetaData, Table, Text
+from sqlalchemy.ext.asyncio import create_async_engine
 
 from memoryspace import Msg
 from memoryspace.errors import ImportRefused, InvalidInput
@@ -26,7 +29,7 @@ from memoryspace.service.schema import Message
 
 import moves
 import servers
-from backends import no_server
+from backends import no_server, server_url
 
 DATA = Path(__file__).parent / "foreign" / "data"
 
@@ -177,6 +180,49 @@ async def test_langgraph_is_read_from_its_database() -> None:
         ("ann", "memories.ann"): [("user", "Lives in Oslo."), ("user", "Likes tea.")],
         ("bob", "bob.prefs"): [("user", '{"colour": "blau", "dark": true}')],
     }
+
+
+@asynccontextmanager
+async def copied_to_server(kind: str, file: str, tables: Sequence[str]) -> AsyncIterator[str]:
+    """Yield the address of a server with the tables of a SQLite file."""
+    address = server_url(kind)
+    engine = create_async_engine(address)
+    with closing(sqlite3.connect(DATA / file)) as database:
+        found = {name: database.execute(f'SELECT * FROM "{name}"') for name in tables}  # noqa: S608
+        rows = {name: (each.description, each.fetchall()) for name, each in found.items()}
+    copies = MetaData()
+    for name, (heads, _) in rows.items():
+        types = {"index": Integer(), "value": JSON(), "msg": JSON()}
+        columns = [Column(head[0], types.get(head[0], Text())) for head in heads]
+        Table(name, copies, *columns)
+    async with engine.begin() as on:
+        await on.run_sync(copies.create_all)
+        for name, (heads, values) in rows.items():
+            names = [head[0] for head in heads]
+            for row in values:
+                fields = dict(zip(names, row, strict=True))
+                for each in {"value", "msg"} & fields.keys():
+                    fields[each] = json.loads(fields[each])
+                await on.execute(copies.tables[name].insert(), fields)
+    try:
+        yield address
+    finally:
+        async with engine.begin() as on:
+            await on.run_sync(copies.drop_all)
+        await engine.dispose()
+
+
+@pytest.mark.parametrize("kind", ["postgres", "mariadb"])
+async def test_sql_servers_are_read_like_files(kind: str) -> None:
+    tables = ("session", "message_mark", "message")
+    async with copied_to_server(kind, "agentscope.db", tables) as address:
+        assert await imported("agentscope", address) == await imported(
+            "agentscope", DATA / "agentscope.db"
+        )
+    async with copied_to_server(kind, "langgraph.db", ["store"]) as address:
+        assert await imported("langgraph", address) == await imported(
+            "langgraph", DATA / "langgraph.db"
+        )
 
 
 async def test_reme_is_read_from_its_files() -> None:
