@@ -142,7 +142,7 @@ def _memory(held: dict[str, Any], name: str) -> Iterator[Foreign]:
 
 MEM0 = Importer(
     "mem0",
-    "mem0: the folder of its local Qdrant, its history.db, or JSON from get_all()",
+    "what mem0 keeps: its local Qdrant's folder, its history.db, or JSON from get_all()",
     names_users=True,
     read=_read,
 )
