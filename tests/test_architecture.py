@@ -26,7 +26,7 @@ FLOORS = [
     {"context", "kernel", "retrieval"},
     {"store"},
     {"memory", "service", "session"},
-    {"agent", "care", "door", "pipeline", "plan"},
+    {"agent", "care", "door", "moving", "pipeline", "plan"},
     {"bench", "engine", "evaluation", "server", "testing", "tour"},
     {"cli", "__init__", "__main__"},
 ]
@@ -125,6 +125,7 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
         "memoryspace.retrieval",
         "memoryspace.memory",
         "memoryspace.model",
+        "memoryspace.moving",
         "memoryspace.pipeline",
         "memoryspace.plan",
         "memoryspace.service",

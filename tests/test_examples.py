@@ -28,6 +28,13 @@ START_SECONDS = 30
 # What each script says, in this order, if it did what it is there to show.
 SHOWN = {
     "working_memory": ["after a restart: 8"],
+    "moving": [
+        "from ChatGPT: 2 messages",
+        "derived:",
+        "moved: True",
+        "already there: True",
+        "found in SQLite: I moved to Oslo in October.",
+    ],
     "custom_store": ["checks"],
     "memory_space": ["undone"],
     "front_door": [

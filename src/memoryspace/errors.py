@@ -6,6 +6,7 @@
     │   ├── PromptTooLong                the part of a conversation that must stay does not fit
     │   ├── SecretRefused                a message with a secret, where secrets are refused
     │   ├── InvalidHook                  an unknown hook, or a hook with an unusable result
+    │   ├── ImportRefused                a file to import that is damaged or not what it should be
     │   └── WrongForm                    a document that does not match the requested schema
     ├── NotSerializable (TypeError)      a value that no backend can encode
     ├── CorruptData                      stored bytes that cannot be decoded
@@ -74,6 +75,17 @@ class SecretRefused(InvalidInput):
 
 class WrongForm(InvalidInput):
     """A document does not match the requested schema. The error never shows the document."""
+
+
+class ImportRefused(InvalidInput):
+    """A file to import is damaged, in another format, or holds what may not be imported.
+
+    ``line`` is the line at fault, if the file has lines.
+    """
+
+    def __init__(self, message: str, line: int | None = None) -> None:
+        super().__init__(message)
+        self.line = line
 
 
 class NotSerializable(MemorySpaceError, TypeError):

@@ -14,9 +14,10 @@ import secrets
 import threading
 import time
 from collections.abc import Iterator, MutableMapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
+from typing import BinaryIO
 
 from .errors import InvalidInput
 
@@ -55,6 +56,22 @@ def write_atomic(path: Path, data: bytes, *, durable: bool = True) -> None:
         raise
     if durable:
         sync_folder(path.parent)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """Replace a file with what the block writes: atomically, durably, and only if it succeeds."""
+    temporary = path.parent / f".{path.name[:40]}.{secrets.token_hex(8)}{_TEMPORARY}"
+    try:
+        with open(temporary, "xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
 
 
 def read_at_hand(path: str) -> bytes | None:

@@ -48,6 +48,7 @@ def test_a_benchmark_has_its_name_and_shows_what_was_committed(name: str) -> Non
         ("deriving-speed", ["--facts", "10", "--messages", "5"]),
         ("restart", ["--wait", "0", "--memories", "3", "--backends", "space", "sqlite"]),
         ("lessons", ["--runs", "6"]),
+        ("import", ["--messages", "40", "--chats", "20"]),
         ("kernel", ["--only", "heap", "faces"]),
     ],
 )

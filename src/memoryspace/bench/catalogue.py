@@ -44,6 +44,7 @@ BENCHMARKS: Mapping[str, str] = {
     "events": "speed.events",
     "restart": "speed.restart",
     "loop-blocking": "speed.loop_blocking",
+    "import": "speed.moving",
     "recall": "quality.recall",
     "service-recall": "quality.service_recall",
     "summaries": "quality.summaries",
