@@ -183,6 +183,8 @@ class Memory(Blocking[AsyncMemory], ClosingNow):
     restore = blocks(AsyncMemory.restore)
     fork = blocks(AsyncMemory.fork)
     gc = blocks(AsyncMemory.gc)
+    export = blocks(AsyncMemory.export)
+    import_ = blocks(AsyncMemory.import_)
     backup = blocks(AsyncMemory.backup)
     doctor = blocks(AsyncMemory.doctor)
     open = blocks(AsyncMemory.open)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from os import PathLike
 from pathlib import Path
@@ -14,6 +14,14 @@ from ..care import repair as care_repair
 from ..embedding import best_embedder
 from ..errors import NotOffered
 from ..kernel import fork, restore
+from ..moving import (
+    ExportReport,
+    ImportReport,
+    Progress,
+    export_memories,
+    import_foreign,
+    import_memories,
+)
 from ..record import Record
 from ..service.reading.filters import moment as time_of
 from ..service.settings import ServiceSettings
@@ -136,6 +144,65 @@ class Managing(Recalling):
         if store.erasures is not None and store.erasures.is_begun:
             await replay_erasures(store, [store.erasures], since=then, only_users=True)
         return now
+
+    # -- moving ------------------------------------------------------------------------------------
+
+    async def export(
+        self,
+        target: str | PathLike[str],
+        *,
+        users: str | Sequence[str] | None = None,
+        vectors: bool = False,
+        progress: Progress | None = None,
+    ) -> ExportReport:
+        """Write everything that is kept of users to a file, without loss; ``import_`` reads it.
+
+        Args:
+            target: The file: JSON Lines, compressed if the name ends in ``.gz``.
+            users: The users to export; all by default.
+            vectors: Also export embeddings. Without them they are computed again when needed.
+            progress: Called with a ``Moved`` after each page.
+        """
+        await self._opened()
+        await self._recalls.close()
+        named = [users] if isinstance(users, str) else users
+        return await export_memories(
+            self._store, Path(target), users=named, vectors=vectors, progress=progress
+        )
+
+    async def import_(
+        self,
+        source: str | PathLike[str],
+        *,
+        kind: str | None = None,
+        user: str | None = None,
+        progress: Progress | None = None,
+    ) -> ImportReport:
+        """Read an export of ``export``, or what another program remembers.
+
+        An import that was interrupted is completed by repeating it: nothing is there twice.
+
+        Args:
+            source: The file, folder or address to read.
+            kind: The program that wrote it, such as ``"mem0"`` or ``"chatgpt"``; an export of this
+                package by default. ``memoryspace.moving.importers()`` lists them.
+            user: Of an export, the only user that may be in it; of another program, whose memories
+                they become.
+            progress: Called with a ``Moved`` after each part.
+
+        Raises:
+            ImportRefused: The file is damaged, is of another kind, or holds what it must not.
+        """
+        service = await self._opened()
+        if kind is not None:
+            return await import_foreign(service, kind, str(source), user=user, progress=progress)
+        allowed = None if user is None else [user]
+        report = await import_memories(
+            self._store, Path(source), allowed=allowed, progress=progress
+        )
+        for each in report.pending:
+            await service.settled(each)
+        return report
 
     # -- care --------------------------------------------------------------------------------------
 

@@ -6,15 +6,19 @@ idempotency key, so a request whose answer was lost is sent again without a seco
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
 from typing import Any, NoReturn, Self
 
 import msgspec
 
+from ..care import BackupReport, Examination
 from ..context import LossReport
 from ..errors import InvalidInput, NotOffered, NotStarted, UnknownMemory
 from ..events import EventStream
 from ..message import Msg, new_id
+from ..moving import ExportReport, ImportReport, Progress
 from ..portable import portable
 from ..record import Scope
 from ..retrieval.hits import WhyNot
@@ -355,6 +359,44 @@ class RemoteMemory(AsyncMemory):
     async def at(self, moment: Moment | int | Time) -> Self:
         """Not offered over HTTP."""
         self._local("at")
+
+    async def fork(
+        self, folder: str | PathLike[str], moment: Moment | int | Time | None = None
+    ) -> Path:
+        """Not offered over HTTP."""
+        self._local("fork")
+
+    async def export(
+        self,
+        target: str | PathLike[str],
+        *,
+        users: str | Sequence[str] | None = None,
+        vectors: bool = False,
+        progress: Progress | None = None,
+    ) -> ExportReport:
+        """Not offered over HTTP."""
+        self._local("export")
+
+    async def import_(
+        self,
+        source: str | PathLike[str],
+        *,
+        kind: str | None = None,
+        user: str | None = None,
+        progress: Progress | None = None,
+    ) -> ImportReport:
+        """Not offered over HTTP."""
+        self._local("import_")
+
+    async def backup(
+        self, target: str | PathLike[str], *, progress: Callable[..., None] | None = None
+    ) -> BackupReport:
+        """Not offered over HTTP."""
+        self._local("backup")
+
+    async def doctor(self, *, repair: bool = False) -> Examination:
+        """Not offered over HTTP."""
+        self._local("doctor")
 
     async def diff(
         self, before: Moment | int | Time, after: Moment | int | Time | None = None
