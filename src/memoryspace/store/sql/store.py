@@ -61,6 +61,9 @@ class SQLStore(Store):
         bind: An engine; or a session, whose open transaction is joined (see ``transactions``); or
             an address such as ``postgresql://user:password@host/name``, for which the store creates
             an engine that ``close`` disposes of.
+        partitions: Into how many partitions, by a hash of the user, the tables are divided when
+            they are made (PostgreSQL only). Tables that exist must have that number. By default
+            new tables are whole, and any are opened.
         clock: Returns the current time in seconds since the epoch.
         events: The stream to emit events on; a new one by default.
 
@@ -78,6 +81,7 @@ class SQLStore(Store):
         self,
         bind: AsyncEngine | AsyncSession | str,
         *,
+        partitions: int | None = None,
         clock: Clock = time.time,
         events: EventStream | None = None,
     ) -> None:
@@ -85,7 +89,7 @@ class SQLStore(Store):
         self._own_engine: AsyncEngine | None = None
         if isinstance(bind, str):
             bind = self._own_engine = open_engine(bind)
-        self._transactions = Transactions(bind)
+        self._transactions = Transactions(bind, partitions=partitions)
         self.engine = bind if isinstance(bind, AsyncEngine) else None  # None for a caller's session
 
     def __repr__(self) -> str:
