@@ -9,6 +9,7 @@ from .contract import Store
 from .memory import MemoryStore
 from .opening import Address, open_store
 from .remains import Remainder, TellsRemains
+from .staleness import stale_reads
 from .users import Usage, UserPage
 from .vectors import KeepsVectors, Kept, Place
 
@@ -34,6 +35,7 @@ __all__ = [
     "Usage",
     "UserPage",
     "open_store",
+    "stale_reads",
 ]
 
 __dir__ = listing(__name__)

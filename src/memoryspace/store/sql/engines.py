@@ -17,6 +17,7 @@ from sqlalchemy.pool import StaticPool
 from ...errors import StoreBusy
 from ...loops import PerLoop
 from . import layout
+from .replica import Replica
 from .schema import MYSQL_FAMILY
 
 logger = logging.getLogger(__name__)
@@ -33,6 +34,7 @@ class PoolState:
     def __init__(self) -> None:
         self.has_schema = False
         self.scrubbed: object = None  # the state of a SQLite file after its last rewrite
+        self.replica: Replica | None = None  # what may answer for the database
         self._turn = PerLoop(asyncio.Lock)  # first come, first served
 
     def turn(self, engine: AsyncEngine, *, writing: bool) -> AbstractAsyncContextManager[object]:

@@ -147,8 +147,8 @@ def _check_referable(on: Connection, tables: MetaData) -> None:
     new = [each for each in tables.tables.values() if not found.has_table(each.name, schema)]
     if any("seq" in each.c for each in new) and not _is_current(on):
         raise StoreError(
-            f"the tables of this database have the layout {FIRST}, to which {new[0].name} cannot be "
-            "added; first call memoryspace.store.sql.migrate(address)"
+            f"the tables of this database have the layout {FIRST}, to which {new[0].name} "
+            "cannot be added; first call memoryspace.store.sql.migrate(address)"
         )
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TypeAlias, TypeVar
 
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession, AsyncTransaction
@@ -20,6 +21,7 @@ from ...errors import InvalidInput, StoreBusy, StoreError, StoreUnavailable
 from ...loops import finish
 from ...retrying import Attempts, Backoff
 from ..remains import Remainder
+from ..staleness import may_be_stale
 from .engines import (
     PoolState,
     checkpoint,
@@ -32,6 +34,7 @@ from .engines import (
 from .errors import OutcomeUnknown, has_undone_all, is_missing_table, translated
 from .layout import check_partitions
 from .remaining import remains_of, scrub
+from .replica import CannotServe, Replica
 from .schema import DIALECTS, MYSQL_FAMILY
 
 logger = logging.getLogger(__name__)
@@ -64,13 +67,32 @@ class Transactions:
             check_partitions(self._engine.dialect.name, partitions)
         self._partitions = partitions
 
-    async def write(self, work: Work[T]) -> T:
-        """Run ``work`` atomically."""
-        return await self._run(work, writing=True)
+    async def write(self, work: Work[T], *, user: str | None = None) -> T:
+        """Run ``work`` atomically. A replica shows ``user`` what it wrote before it answers."""
+        replica = self._replica
+        if replica is None or user is None:
+            return await self._run(work, writing=True)
+        try:
+            return await self._run(work, writing=True)
+        finally:  # a write that failed may be stored all the same
+            replica.wrote(user)
 
-    async def read(self, work: Work[T]) -> T:
-        """Run ``work``, which only reads, and keep no connection afterwards."""
+    async def read(self, work: Work[T], *, user: str | None = None) -> T:
+        """Run ``work``, which only reads, and keep no connection afterwards.
+
+        With a ``user``, a replica may answer inside ``stale_reads``.
+        """
+        replica = self._replica
+        if replica is not None and user is not None and may_be_stale():
+            with suppress(CannotServe):
+                return await replica.read(user, work)
         return await self._run(work, writing=False)
+
+    @property
+    def _replica(self) -> Replica | None:
+        if self._session is not None or self._engine is None:
+            return None
+        return state_of(self._engine).replica
 
     async def prepare(self) -> None:
         """Create the tables if they are missing."""

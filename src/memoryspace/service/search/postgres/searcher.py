@@ -34,6 +34,7 @@ from ....retrieval.vector_arm import EmbedderStatus
 from ....store.contract import Clock
 from ....store.sql.errors import is_missing_table
 from ....store.sql.transactions import Transactions
+from ....store.staleness import stale_reads
 from ..contract import EntryOf, Found, Query, Searcher
 from .candidates import CandidateQueries, speakers
 from .conditions import clause_of
@@ -220,7 +221,8 @@ class PostgresSearcher(Searcher):
             )
             return await gathering.candidates(max(self._ranking.candidates, query.top_k))
 
-        return await self._transactions.read(work)
+        with stale_reads():  # the index was brought up to date on the primary
+            return await self._transactions.read(work, user=user)
 
     async def _up_to_date(self, user: str) -> list[str]:
         """Index new records; return the names of all speakers."""
