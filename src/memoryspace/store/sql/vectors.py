@@ -115,11 +115,10 @@ async def _put_on_postgres(
     new = postgresql.insert(vectors).from_select(
         ["seq", "vector", "user_id", "space"], select(given.c.seq, given.c.vector, *mine)
     )
-    added = set((await on.execute(new.on_conflict_do_nothing().returning(_v.seq))).scalars())
-    for row in rows:
-        if row["seq"] not in added:
-            known = (_v.user_id == user, _v.seq == row["seq"], _v.space == space)
-            await on.execute(update(vectors).where(*known).values(vector=row["vector"]))
+    added = await on.execute(new.on_conflict_do_nothing().returning(_v.seq))
+    if len(added.all()) < len(rows):
+        known = (_v.user_id == user, _v.space == space, _v.seq == given.c.seq)
+        await on.execute(update(vectors).where(*known).values(vector=given.c.vector))
 
 
 def _array(values: list[Any], type_: Any) -> ColumnElement[Any]:
