@@ -18,6 +18,7 @@ from memoryspace.testing import STORE_CONTRACT, VECTORS_CONTRACT, StoreCheck, fr
 
 import servers
 from backends import no_server, server_url
+from length import LONG, at_length
 
 
 @pytest.fixture(scope="module")
@@ -35,10 +36,10 @@ def note() -> Record:
     return Record(new_id(), {}, "Tea.", kind="note")
 
 
-QUICK = [
+CHECKS = [
     each
     for each in (*STORE_CONTRACT, *VECTORS_CONTRACT)
-    if not each.__name__.startswith(("check_every_page_is_a_piece", "check_thousands_of"))
+    if LONG or not each.__name__.startswith(("check_every_page", "check_thousands", "check_awk"))
 ]
 
 
@@ -52,7 +53,7 @@ async def test_a_pooler_in_transaction_mode_keeps_the_store_contract(
         async with limit:
             await check(lambda **options: SQLStore(engine, **options))
 
-    await asyncio.gather(*map(run, QUICK))
+    await asyncio.gather(*map(run, CHECKS[:: at_length(4, 1)]))
     await engine.dispose()
 
 
