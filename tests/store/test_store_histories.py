@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import pytest
 from sqlalchemy.ext.asyncio import create_async_engine
@@ -30,7 +30,7 @@ class Forgetful(MemoryStore):
         self._verb, self._rng = verb, random.Random(seed)
 
     def _drops(self, verb: str) -> bool:
-        return verb == self._verb and self._rng.random() < 0.25
+        return verb == self._verb and self._rng.random() < 0.4
 
     async def append(self, scope: Scope, records: Sequence[Record]) -> list[str]:
         if self._drops("append") and not records[0].id.startswith("register"):
@@ -43,19 +43,17 @@ class Forgetful(MemoryStore):
     async def replace(
         self, scope: Scope, where: Where, records: Sequence[Record], *, if_found: bool = False
     ) -> list[str]:
+        await asyncio.sleep(0)  # so that clients take turns
         if self._drops("swap"):
             return [each.id for each in records]
+        if self._drops("refusal"):
+            return []
         return await super().replace(
             scope, where, records, if_found=if_found and not self._drops("guard")
         )
 
-    async def mark(
-        self, scope: Scope, where: Where, *, add: Collection[str] = (), remove: Collection[str] = ()
-    ) -> int:
-        return await super().mark(scope, where, add=add, remove=remove)
 
-
-@pytest.mark.parametrize("verb", ["append", "delete", "swap"])
+@pytest.mark.parametrize("verb", ["append", "delete", "swap", "refusal", "guard"])
 @pytest.mark.parametrize("seed", range(3))
 async def test_a_store_that_drops_some_writes_is_caught(verb: str, seed: int) -> None:
     store, recorder = Forgetful(verb, seed), Recorder()
@@ -122,6 +120,7 @@ WRONG = {
     "not in the register's history": [START, swap("9", "1", 3, 4)],
     "goes back": [START, swap("0", "1", 3, 4), read(5, 6, "register 0")],
     "empty register": [START, read(3, 4)],
+    "was refused": [START, swap("0", "1", 3, 4, outcome=False)],
     "several values": [START, swap("0", "1", 3, 4), read(5, 6, "register 0", "register 1")],
 }  # fmt: skip
 
@@ -132,6 +131,7 @@ RIGHT = [
     [append("a", 1, 2), Operation("ann", "delete", 3, UNKNOWN, "a", outcome=None),
      read(4, 5, "a"), read(6, 7)],
     [START, swap("0", "1", 3, 6), swap("0", "2", 4, 5, outcome=False), read(7, 8, "register 1")],
+    [START, swap("0", "1", 3, 9), swap("0", "2", 4, 5, outcome=False)],
     [START, swap("0", "1", 3, 8), read(4, 5, "register 0"), read(6, 7, "register 1")],
     [START, swap("0", "1", 3, UNKNOWN, outcome=None), swap("1", "2", 5, 6),
      read(7, 8, "register 2")],

@@ -14,7 +14,7 @@ The checker looks at every user by itself and reports
 * an acknowledged append that a later read does not show, though nothing deleted it,
 * a record that is read again after its acknowledged deletion,
 * a record that nobody appended, or that is read twice,
-* compare-and-sets of one register that no order explains (linearisability).
+* compare-and-sets and reads of a register that no order explains (linearisability).
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ REGISTER = "register"  # the id prefix of the record that compare-and-sets repla
 KIND = "note"
 FOREVER = float("inf")
 
+_Sighting: TypeAlias = tuple[float, float, int, str]  # began, ended, place in the chain, what
 Verb: TypeAlias = Literal["append", "cas", "delete", "read"]
 
 
@@ -222,7 +223,9 @@ def _record_troubles(operations: Sequence[Operation]) -> Iterable[str]:
                 yield f"{id_!r} was read at {read.began}, but nobody appended it"
             elif made is not None and made.began > read.ended:
                 yield f"{id_!r} was read at {read.ended}, before it was appended"
-            if any(each.outcome and each.ended < read.began for each in deletes[id_]):
+            # An append without an answer may happen late, after its deletion found nothing.
+            is_sure = made is not None and made.outcome
+            if is_sure and any(each.outcome and each.ended < read.began for each in deletes[id_]):
                 yield f"{id_!r} was read at {read.began}, after its deletion"
         for id_, made in appends.items():
             if id_.startswith(REGISTER) or not made.outcome or made.ended > read.began:
@@ -249,6 +252,22 @@ def _register_troubles(operations: Sequence[Operation]) -> Iterable[str]:
         if at < reached:
             found = f"{chain[at]!r}" if at >= 0 else "nothing that could be there"
             yield f"{what} at {began} to {ended} goes back from {chain[reached]!r} to {found}"
+    yield from _refusals(operations, chain, sightings)
+
+
+def _refusals(
+    operations: Sequence[Operation], chain: Sequence[str], sightings: Sequence[_Sighting]
+) -> Iterable[str]:
+    """Yield the swaps that were refused although their value was in the register all the time."""
+    swaps = {each.id: each for each in operations if each.verb == "cas"}
+    for each in operations:
+        if each.verb != "cas" or each.outcome is not False or each.before not in chain:
+            continue
+        at = chain.index(each.before)
+        is_there = any(end < each.began and place >= at for _, end, place, _ in sightings)
+        is_last = at + 1 == len(chain)
+        if is_there and (is_last or swaps[chain[at + 1]].began > each.ended):
+            yield f"the swap from {each.before!r} at {each.began} was refused, but it was there"
 
 
 def _chain(operations: Sequence[Operation]) -> tuple[list[str], str]:
@@ -283,9 +302,7 @@ def _chain(operations: Sequence[Operation]) -> tuple[list[str], str]:
     return chain, ""
 
 
-def _sightings(
-    operations: Sequence[Operation], place: dict[str, int]
-) -> Iterable[tuple[float, float, int, str]]:
+def _sightings(operations: Sequence[Operation], place: dict[str, int]) -> Iterable[_Sighting]:
     """Yield when which place of the chain was certainly reached or seen: began, ended, place.
 
     A place of -1 stands for a read that found no value of the chain, or more than one.

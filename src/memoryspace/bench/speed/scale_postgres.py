@@ -144,7 +144,7 @@ async def _bytes_each(engine: AsyncEngine) -> float:
         await on.execute(text("VACUUM ANALYZE"))
         size = (await on.execute(_SIZE)).scalar_one()
         rows = (await on.execute(text("SELECT count(*) FROM memoryspace_record"))).scalar_one()
-    return float(size) / rows
+    return float(size) / float(rows)
 
 
 @asynccontextmanager
