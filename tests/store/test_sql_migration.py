@@ -229,7 +229,7 @@ async def test_a_table_in_use_is_waited_for() -> None:
             await reader.execute(text("SELECT count(*) FROM memoryspace_vector"))
             moving = asyncio.create_task(migrate(engine))
             async with engine.connect() as watcher:
-                while not await _is_waiting(watcher):  # noqa: ASYNC110  # only the server knows
+                while not await _is_waiting(watcher):  # only the server knows
                     await watcher.rollback()  # an open transaction would be waited for, too
                     await asyncio.sleep(0.01)
             await reader.rollback()
