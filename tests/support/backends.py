@@ -34,6 +34,9 @@ SQL_STORE_BACKENDS = ["sqlite", "sqlite-memory", "postgres", "mariadb"]
 SHARED_STORE_BACKENDS = ["sqlite", "postgres", "mariadb", "redis"]  # between processes
 STORE_BACKENDS = ["memory", "space", *SQL_STORE_BACKENDS, "redis"]
 
+PARTITIONED = "postgres-partitioned"
+PARTITIONS = 4
+
 TINY_HEAP = 1 << 14  # bytes; what does not fit is demoted
 
 QUICK = Durability(sync="os")  # outlives the process, which is what these tests look at
@@ -60,6 +63,9 @@ def sql_url(backend: str, folder: str | Path) -> str:
         return f"sqlite+aiosqlite:///{folder}/memory.db"
     if backend == "sqlite-memory":
         return "sqlite+aiosqlite://"
+    if backend == "postgres-partitioned":
+        server_url("postgres")
+        return servers.second_database()
     return server_url(backend)
 
 
@@ -85,7 +91,8 @@ async def store_maker(backend: str) -> AsyncIterator[StoreMaker]:
     else:
         with TemporaryDirectory() as folder:
             engine = create_async_engine(sql_url(backend, folder))
-            yield lambda **options: SQLStore(engine, **options)
+            parts = {"partitions": PARTITIONS} if backend == PARTITIONED else {}
+            yield lambda **options: SQLStore(engine, **parts, **options)
             await engine.dispose()
 
 

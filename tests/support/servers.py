@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import signal
@@ -16,10 +17,19 @@ import sys
 import tempfile
 import time
 from abc import ABC, abstractmethod
+from functools import cache
 from pathlib import Path
+from threading import Thread
+from typing import TypeVar
+
+import asyncpg
+from sqlalchemy import make_url
 
 START_SECONDS = 60
 AS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
+
+
+AServer = TypeVar("AServer", bound="Server")
 
 
 class NoServerError(Exception):
@@ -146,6 +156,74 @@ class Postgres(Server):
         return subprocess.run(call, stdout=subprocess.DEVNULL, check=False).returncode == 0
 
 
+class Standby(Postgres):
+    """A hot standby of another server, which streams what that server writes."""
+
+    def __init__(self, primary: Postgres) -> None:
+        self._primary = primary
+        super().__init__()
+
+    def prepare(self) -> None:
+        self._programs = self._primary._programs
+        data = self.folder / "data"
+        data.mkdir(mode=0o700)
+        if AS_ROOT:
+            self.folder.chmod(0o755)
+            shutil.chown(data, "nobody")
+        source = f"host=127.0.0.1 port={self._primary.port} user=postgres"
+        backup = [self._programs / "pg_basebackup", "-D", data, "-d", source, "-R", "-c", "fast"]
+        _run([*backup, "-X", "stream", "--no-sync"], user=self.user())
+
+    def is_ready(self) -> bool:
+        if not super().is_ready():
+            return False
+        state = _run(
+            [self._programs / "psql", self.plain_url, "-Atc", "SELECT pg_last_wal_replay_lsn()"]
+        )
+        return bool(state.strip())
+
+    @property
+    def plain_url(self) -> str:
+        return self.url.replace("+asyncpg", "")
+
+
+class PgBouncer(Server):
+    """A pooler before another server, in transaction mode, with few connections to it."""
+
+    name = "pgbouncer"
+
+    def __init__(self, server_url: str, connections: int = 2) -> None:
+        self._host, self._connections = server_url.rpartition("@")[2], connections
+        super().__init__()
+
+    @property
+    def url(self) -> str:
+        return f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
+
+    def user(self) -> str | None:
+        return "nobody" if AS_ROOT else None
+
+    def prepare(self) -> None:
+        program = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+        if program is None:
+            raise NoServerError("no pgbouncer; install it with: apt-get install pgbouncer")
+        self._program = program
+        host, _, port = self._host.partition("/")[0].partition(":")
+        users = self.folder / "users.txt"
+        users.write_text('"postgres" ""\n')
+        (self.folder / "pgbouncer.ini").write_text(
+            f"[databases]\n* = host={host} port={port}\n"
+            f"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {self.port}\n"
+            f"unix_socket_dir =\nauth_type = trust\nauth_file = {users}\n"
+            f"pool_mode = transaction\ndefault_pool_size = {self._connections}\n"
+            "max_client_conn = 200\n"
+        )
+        self.folder.chmod(0o755)
+
+    def command(self) -> list[str]:
+        return [self._program, str(self.folder / "pgbouncer.ini")]
+
+
 class MariaDB(Server):
     name = "mariadb"
 
@@ -192,7 +270,11 @@ _running: dict[str, Server] = {}
 
 def start(name: str) -> Server:
     """Start a server of its own; the caller removes it."""
-    server = KINDS[name]()
+    return started(KINDS[name]())
+
+
+def started(server: AServer) -> AServer:
+    """Start a server that was made; the caller removes it."""
     try:
         server.start()
     except BaseException:
@@ -213,7 +295,27 @@ def shared_url(name: str) -> str:
     return _running[name].url
 
 
+@cache
+def second_database() -> str:
+    """Return the address of another database on the PostgreSQL that the test run shares."""
+    url, name = make_url(shared_url("postgres")), f"second_{os.getpid()}"
+
+    async def create() -> None:
+        on = await asyncpg.connect(
+            host=url.host, port=url.port, user=url.username, password=url.password,
+            database=url.database,
+        )  # fmt: skip
+        await on.execute(f"CREATE DATABASE {name}")
+        await on.close()
+
+    thread = Thread(target=lambda: asyncio.run(create()))  # a loop may be running here
+    thread.start()
+    thread.join()
+    return url.set(database=name).render_as_string(hide_password=False)
+
+
 def stop_all() -> None:
+    second_database.cache_clear()
     for server in _running.values():
         server.remove()
     _running.clear()
@@ -259,12 +361,13 @@ def _anyone_can_reach(path: Path) -> bool:
     return all(parent.stat().st_mode & 0o001 for parent in [path, *path.parents])
 
 
-def _run(command: list[object], user: str | None = None) -> None:
+def _run(command: list[object], user: str | None = None) -> str:
     done = subprocess.run(
         [str(part) for part in command], capture_output=True, text=True, check=False, user=user
     )
     if done.returncode != 0:
         raise RuntimeError(f"{command[0]} failed: {done.stdout[-1000:]}{done.stderr[-1000:]}")
+    return done.stdout
 
 
 def _free_port() -> int:

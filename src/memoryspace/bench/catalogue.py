@@ -34,6 +34,7 @@ BENCHMARKS: Mapping[str, str] = {
     "working-memory": "speed.working_memory",
     "embedding-cache": "speed.embedding_cache",
     "service": "speed.service",
+    "scale-postgres": "speed.scale_postgres",
     "service-postgres": "speed.service_postgres",
     "server-search": "speed.server_search",
     "compaction-speed": "speed.compaction",

@@ -10,6 +10,7 @@ from .erasures import ErasureLedger
 from .memory import MemoryStore
 from .opening import Address, open_store
 from .remains import Remainder, TellsRemains
+from .staleness import stale_reads
 from .users import Usage, UserPage
 from .vectors import KeepsVectors, Kept, Place
 
@@ -36,6 +37,7 @@ __all__ = [
     "Usage",
     "UserPage",
     "open_store",
+    "stale_reads",
 ]
 
 __dir__ = listing(__name__)

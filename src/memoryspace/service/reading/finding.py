@@ -10,6 +10,7 @@ from ...errors import InvalidInput
 from ...record import MAX_MARKS, Scope, Where, is_number
 from ...retrieval.hits import WhyNot
 from ...retrieval.lessons import LESSON_KINDS
+from ...store import stale_reads
 from ..learning.lessons import LOOKED_AT, handed_over
 from ..search import Found, Query, Searcher
 from ..values.envelope import derived_mark
@@ -79,7 +80,8 @@ class Finding:
         wanted = query
         for _ in range(_MAX_SEARCHES):
             found = await self._searcher.search(scope.user, wanted)
-            hits = await self._read(scope, found)
+            with stale_reads():  # a replica of the database may answer
+                hits = await self._read(scope, found)
             if len(hits) >= query.top_k or len(found) < wanted.top_k:
                 break
             wanted = change(wanted, top_k=wanted.top_k + len(found) - len(hits))

@@ -11,14 +11,15 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
-from sqlalchemy import Connection, Pool, inspect, text
+from sqlalchemy import Pool, text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession
 from sqlalchemy.pool import StaticPool
-from sqlalchemy.schema import CreateColumn
 
 from ...errors import StoreBusy
 from ...loops import PerLoop
-from .schema import MYSQL_FAMILY, metadata, records, schema_in, sessions, vectors
+from . import layout
+from .replica import Replica
+from .schema import MYSQL_FAMILY
 
 logger = logging.getLogger(__name__)
 
@@ -34,6 +35,7 @@ class PoolState:
     def __init__(self) -> None:
         self.has_schema = False
         self.scrubbed: object = None  # the state of a SQLite file after its last rewrite
+        self.replica: Replica | None = None  # what may answer for the database
         self._turn = PerLoop(asyncio.Lock)  # first come, first served
 
     def turn(self, engine: AsyncEngine, *, writing: bool) -> AbstractAsyncContextManager[object]:
@@ -46,7 +48,7 @@ class PoolState:
             return self._turn.get()
         return nullcontext()
 
-    async def ensure_schema(self, engine: AsyncEngine) -> None:
+    async def ensure_schema(self, engine: AsyncEngine, partitions: int | None = None) -> None:
         """Create missing tables and columns, once. Safe in any number of processes at a time."""
         if self.has_schema:
             return
@@ -55,11 +57,16 @@ class PoolState:
             engine.connect() as connection,
         ):
             await _use_write_ahead_log(connection)
-            async with connection.begin(), _schema_lock(connection):
-                await _create_tables(connection)
+            async with connection.begin():
+                is_file = engine.dialect.name == "sqlite"  # where reading first could outdate us
+                if is_file or not await connection.run_sync(layout.is_complete, partitions):
+                    async with schema_lock(connection):
+                        await connection.run_sync(layout.create, partitions)
         self.has_schema = True
 
-    async def ensure_schema_for(self, guest: AsyncSession, connection: AsyncConnection) -> None:
+    async def ensure_schema_for(
+        self, guest: AsyncSession, connection: AsyncConnection, partitions: int | None = None
+    ) -> None:
         """Create missing tables without committing the caller's transaction.
 
         Tables created in the caller's transaction can be rolled back with it, so they are checked
@@ -67,14 +74,14 @@ class PoolState:
         """
         if self.has_schema:
             return
-        if await connection.run_sync(_is_complete):
+        if await connection.run_sync(layout.is_complete, partitions):
             self.has_schema = guest not in _made_tables
         elif connection.dialect.name in MYSQL_FAMILY:
             await self.ensure_schema(connection.engine)
         else:
             _made_tables.add(guest)
-            async with _schema_lock(connection):
-                await _create_tables(connection)
+            async with schema_lock(connection):
+                await connection.run_sync(layout.create, partitions)
 
 
 _states: WeakKeyDictionary[Pool, PoolState] = WeakKeyDictionary()
@@ -153,37 +160,9 @@ async def ask_driver(connection: AsyncConnection, pragma: str) -> list[Any]:
     return list(await driver.execute_fetchall(pragma))  # type: ignore[union-attr]  # aiosqlite's
 
 
-async def _create_tables(connection: AsyncConnection) -> None:
-    await connection.run_sync(metadata.create_all)
-    await connection.run_sync(_add_missing_columns)
-
-
-def _is_complete(connection: Connection) -> bool:
-    """Return whether all tables exist with all their columns."""
-    found, schema = inspect(connection), schema_in(connection)
-    has_tables = all(found.has_table(table.name, schema) for table in (records, sessions, vectors))
-    return has_tables and not _missing_columns(connection)
-
-
-def _add_missing_columns(connection: Connection) -> None:
-    """Upgrade the tables of an earlier release. Existing data stays as it is."""
-    quoted = connection.dialect.identifier_preparer
-    schema = schema_in(connection)
-    table = quoted.quote(sessions.name)
-    name = table if schema is None else f"{quoted.quote_schema(schema)}.{table}"
-    for column in _missing_columns(connection):
-        form = CreateColumn(sessions.c[column]).compile(dialect=connection.dialect)
-        connection.exec_driver_sql(f"ALTER TABLE {name} ADD COLUMN {form}")
-
-
-def _missing_columns(connection: Connection) -> list[str]:
-    columns = inspect(connection).get_columns(sessions.name, schema_in(connection))
-    there = {column["name"] for column in columns}
-    return [column.name for column in sessions.c if column.name not in there]
-
-
 @asynccontextmanager
-async def _schema_lock(connection: AsyncConnection) -> AsyncIterator[None]:
+async def schema_lock(connection: AsyncConnection) -> AsyncIterator[None]:
+    """Hold the lock under which tables are made, until the transaction ends."""
     dialect = connection.dialect.name
     if dialect in MYSQL_FAMILY:
         async with _named_lock(connection, f"memoryspace-{SCHEMA_LOCK}"):

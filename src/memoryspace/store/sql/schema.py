@@ -1,4 +1,9 @@
-"""The database tables. User and id are in every key and compared byte by byte everywhere."""
+"""The database tables. User and id are in every key and compared byte by byte everywhere.
+
+In PostgreSQL the user is also in every primary key and foreign key, so that the tables can be
+partitioned by user or distributed. SQLite needs ``seq`` alone as its key to assign it, and MySQL
+partitions no table with a foreign key; there the tables have the shorter keys.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +15,12 @@ from sqlalchemy import (
     Column,
     Connection,
     Double,
-    ForeignKey,
+    ForeignKeyConstraint,
     Index,
     Integer,
     LargeBinary,
     MetaData,
+    PrimaryKeyConstraint,
     SmallInteger,
     String,
     Table,
@@ -24,6 +30,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import mysql
 from sqlalchemy.engine import Dialect
+from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from ...record import MAX_ID_BYTES, MAX_ID_CHARACTERS
@@ -71,8 +78,27 @@ def _id_column(name: str, **options: Any) -> Column[str]:
     return Column(name, ExactText(MAX_ID_CHARACTERS), nullable=False, **options)
 
 
+class Key(PrimaryKeyConstraint):
+    """A primary key. In PostgreSQL the user comes before its columns."""
+
+
+@compiles(Key)
+def _key(key: Key, compiler: Any, **options: Any) -> Any:
+    return compiler.visit_primary_key_constraint(key, **options)  # None if SQLite has it already
+
+
+@compiles(Key, "postgresql")
+def _key_with_user(key: Key, compiler: Any, **_: Any) -> str:
+    names = [compiler.preparer.quote(column.name) for column in key.columns]
+    return f"PRIMARY KEY ({', '.join(['user_id', *names])})"
+
+
 def _only_on(*dialects: str) -> Callable[..., bool]:
     return lambda *_, dialect, **__: dialect.name in dialects
+
+
+def _except_on(*dialects: str) -> Callable[..., bool]:
+    return lambda *_, dialect, **__: dialect.name not in dialects
 
 
 _LongText = Text().with_variant(mysql.LONGTEXT(), *MYSQL_FAMILY)
@@ -95,7 +121,7 @@ sessions = Table(
 records = Table(
     "memoryspace_record",
     metadata,
-    Column("seq", BigInteger().with_variant(Integer(), "sqlite"), primary_key=True),
+    Column("seq", BigInteger().with_variant(Integer(), "sqlite")),
     _id_column("user_id"),
     _id_column("session_id"),
     _id_column("id"),
@@ -109,12 +135,22 @@ records = Table(
     Column("origin", _LongText),
     Column("text", _LongText),
     Column("value", _LongText, nullable=False),
+    Key("seq"),
     UniqueConstraint("user_id", "session_id", "id", name="memoryspace_record_id"),
     sqlite_autoincrement=True,  # a seq is never reused, even after the newest is deleted
     **_OPTIONS,
 )
 Index("memoryspace_record_order", records.c.user_id, records.c.session_id, records.c.index)
-Index("memoryspace_record_seq", records.c.user_id, records.c.seq)
+Index("memoryspace_record_seq", records.c.user_id, records.c.seq).ddl_if(
+    callable_=_except_on("postgresql")  # its primary key is the same
+)
+# Few records expire.
+Index(
+    "memoryspace_record_expiry",
+    records.c.expires_at,
+    sqlite_where=records.c.expires_at.is_not(None),
+    postgresql_where=records.c.expires_at.is_not(None),
+)
 # Few records have marks, so a partial index of those is enough.
 Index(
     "memoryspace_record_marked",
@@ -136,16 +172,17 @@ Index(
 vectors = Table(
     "memoryspace_vector",
     metadata,
-    Column(
-        "seq",
-        records.c.seq.type,
-        ForeignKey(records.c.seq, ondelete="CASCADE"),
-        primary_key=True,
-        autoincrement=False,
-    ),
-    _id_column("space", primary_key=True),
+    Column("seq", records.c.seq.type, autoincrement=False),
+    _id_column("space"),
     _id_column("user_id"),
     Column("vector", LargeBinary().with_variant(mysql.MEDIUMBLOB(), *MYSQL_FAMILY), nullable=False),
+    Key("seq", "space"),
+    ForeignKeyConstraint(["seq"], [records.c.seq], ondelete="CASCADE").ddl_if(
+        callable_=_except_on("postgresql")
+    ),
+    ForeignKeyConstraint(
+        ["user_id", "seq"], [records.c.user_id, records.c.seq], ondelete="CASCADE"
+    ).ddl_if(callable_=_only_on("postgresql")),
     **_OPTIONS,
 )
 Index("memoryspace_vector_user", vectors.c.user_id, vectors.c.space)
@@ -175,5 +212,14 @@ states = Table(
     _id_column("session_id", primary_key=True),
     Column("state", _LongText, nullable=False),
     Column("saved_at", Double, nullable=False),
+    **_OPTIONS,
+)
+
+# One row: the version of these tables (see layout).
+versions = Table(
+    "memoryspace_schema",
+    metadata,
+    Column("part", String(32), primary_key=True),
+    Column("version", Integer, nullable=False),
     **_OPTIONS,
 )

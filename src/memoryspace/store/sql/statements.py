@@ -12,6 +12,7 @@ from sqlalchemy import (
     Column,
     Table,
     Text,
+    and_,
     any_,
     bindparam,
     func,
@@ -100,8 +101,9 @@ def page_of(
     """Return the query for a page. It skips records without reading their values."""
     if not where.skip:
         return in_order(select(*columns).where(*condition), scope, where)
-    chosen = in_order(select(_r.seq).where(*condition), scope, where).subquery()
-    query = select(*columns).join(chosen, _r.seq == chosen.c.seq)
+    chosen = in_order(select(_r.user_id, _r.seq).where(*condition), scope, where).subquery()
+    same = and_(_r.user_id == chosen.c.user_id, _r.seq == chosen.c.seq)
+    query = select(*columns).join(chosen, same)
     return query.where(*owned_by(scope)).order_by(_place(scope, where))
 
 

@@ -13,7 +13,7 @@ from sqlalchemy import Column, Select, delete, func, insert, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession
 
-from ...errors import CorruptData
+from ...errors import CorruptData, InvalidInput
 from ...events import EventStream
 from ...record import EVERYTHING, Record, Scope, Value, Where, as_marks
 from ..codec import unpack_marks
@@ -25,8 +25,10 @@ from ..users import USERS_AT_ONCE, Usage, UserPage, checked_limit, user_before
 from ..vectors import Kept, Place, check_space, check_vectors
 from . import vectors as vector_rows
 from .changes import ChangeReader, FileState, SessionState
-from .engines import file_of, has_one_connection
-from .opening import open_engine
+from .engines import file_of, has_one_connection, state_of
+from .opening import open_engine, options_in
+from .purging import MOST_AT_ONCE, purge_batch
+from .replica import Replica
 from .rows import COLUMNS, VALUE_COLUMNS, record_of, row_of, value_of
 from .schema import records as table
 from .session_rows import forget_all, give_back, lock, reserve, restamp
@@ -50,6 +52,7 @@ from .transactions import Transactions
 from .users import page_of_users, usage_of
 
 T = TypeVar("T")
+PURGED_AT_ONCE = 500
 ROWS_AT_ONCE = 500  # small batches are freed early and trigger Python's collector less often
 
 _r = table.c
@@ -65,6 +68,11 @@ class SQLStore(Store):
         bind: An engine; or a session, whose open transaction is joined (see ``transactions``); or
             an address such as ``postgresql://user:password@host/name``, for which the store creates
             an engine that ``close`` disposes of.
+        partitions: Into how many partitions, by a hash of the user, the tables are divided when
+            they are made (PostgreSQL only). Tables that exist must have that number. By default
+            new tables are whole, and any are opened.
+        replica: A hot standby of the database that answers reads inside ``stale_reads``
+            (PostgreSQL only): an engine, which the caller disposes of, or an address.
         clock: Returns the current time in seconds since the epoch.
         events: The stream to emit events on; a new one by default.
 
@@ -82,18 +90,25 @@ class SQLStore(Store):
         self,
         bind: AsyncEngine | AsyncSession | str,
         *,
+        partitions: int | None = None,
+        replica: AsyncEngine | str | None = None,
         clock: Clock = time.time,
         events: EventStream | None = None,
     ) -> None:
         super().__init__(clock=clock, events=events)
-        self._own_engine: AsyncEngine | None = None
+        self._own_engines: list[AsyncEngine] = []
         if isinstance(bind, str):
-            bind = self._own_engine = open_engine(bind)
-        self._transactions = Transactions(bind)
+            options = options_in(bind)
+            partitions = options.partitions if partitions is None else partitions
+            replica = options.replica if replica is None else replica
+            bind = self._opened(bind)
+        self._transactions = Transactions(bind, partitions=partitions)
         self.engine = bind if isinstance(bind, AsyncEngine) else None  # None for a caller's session
         file = self.file
         if file is not None:
             self.erasures = ErasureLedger(f"{file}.{LEDGER}", only_if_there=True)
+        if replica is not None:
+            self._read_from(replica)
 
     def __repr__(self) -> str:
         bind = "a session" if self.engine is None else self.engine.dialect.name
@@ -112,17 +127,21 @@ class SQLStore(Store):
     async def append(self, scope: Scope, records: Sequence[Record]) -> list[str]:
         session_of(scope)
         rows = [row_of(scope, record) for record in admit(records)]
-        return await self._transactions.write(lambda on: self._append(on, scope, rows))
+        return await self._transactions.write(
+            lambda on: self._append(on, scope, rows), user=scope.user
+        )
 
     async def select(self, scope: Scope, where: Where = EVERYTHING) -> list[Record]:
-        return await self._transactions.read(lambda on: self._select(on, scope, where))
+        return await self._transactions.read(
+            lambda on: self._select(on, scope, where), user=scope.user
+        )
 
     async def values(self, scope: Scope, where: Where = EVERYTHING) -> list[Value]:
         """Return only the values of the matching records, reading fewer columns."""
         if where.ids is not None and len(where.ids) > MAX_IDS_PER_STATEMENT:
             return await super().values(scope, where)
         return await self._transactions.read(
-            lambda on: self._fetch(on, scope, where, VALUE_COLUMNS, value_of)
+            lambda on: self._fetch(on, scope, where, VALUE_COLUMNS, value_of), user=scope.user
         )
 
     async def replace(
@@ -144,7 +163,7 @@ class SQLStore(Store):
             await restamp(on, scope.user, touched, may_be_empty=not new)
             return added
 
-        return await self._transactions.write(work)
+        return await self._transactions.write(work, user=scope.user)
 
     async def mark(
         self, scope: Scope, where: Where, *, add: Collection[str] = (), remove: Collection[str] = ()
@@ -157,7 +176,7 @@ class SQLStore(Store):
             living = alive(self.clock())
             return sum([await remark(on, [*each, living], put_on, take_off) for each in conditions])
 
-        return await self._transactions.write(work)
+        return await self._transactions.write(work, user=scope.user)
 
     async def delete(self, scope: Scope, where: Where = EVERYTHING) -> list[str]:
         async def work(on: AsyncConnection) -> list[str]:
@@ -169,7 +188,7 @@ class SQLStore(Store):
                 await restamp(on, scope.user, touched)
             return removed
 
-        return await self._transactions.write(work)
+        return await self._transactions.write(work, user=scope.user)
 
     async def count(self, scope: Scope, where: Where = EVERYTHING) -> int:
         async def work(on: AsyncConnection) -> int:
@@ -179,10 +198,10 @@ class SQLStore(Store):
                 found += (await on.execute(counting)).scalar_one()
             return found
 
-        return await self._transactions.read(work)
+        return await self._transactions.read(work, user=scope.user)
 
     async def sessions(self, user: str) -> list[str]:
-        return await self._transactions.read(lambda on: self._reader(on, user).names())
+        return await self._transactions.read(lambda on: self._reader(on, user).names(), user=user)
 
     async def changes(self, user: str, state: Any = None) -> Changes:
         return await self._transactions.read(lambda on: self._reader(on, user).changes(state))
@@ -225,7 +244,30 @@ class SQLStore(Store):
         )
 
     async def usage(self, user: str) -> Usage:
-        return await self._transactions.read(lambda on: usage_of(on, user, self.clock()))
+        return await self._transactions.read(lambda on: usage_of(on, user, self.clock()), user=user)
+
+    async def purge(self, *, at_once: int = PURGED_AT_ONCE) -> int:
+        """Delete the rows of expired records now, of all users, and return how many.
+
+        No operation sees these records, so this only frees their space. It works in batches and
+        lets others write in between. While another process purges, this returns at once. ``Purger``
+        calls it in the background. The event ``purged`` says how many there were.
+
+        Args:
+            at_once: The most rows to delete before others get their turn.
+
+        Raises:
+            InvalidInput: ``at_once`` is out of range.
+        """
+        if not 1 <= at_once <= MOST_AT_ONCE:
+            raise InvalidInput(f"at_once must be 1 to {MOST_AT_ONCE}, got {at_once}")
+        purged, has_more = 0, True
+        while has_more:
+            gone, has_more = await purge_batch(self._transactions, self.clock(), at_once)
+            purged += gone
+        if purged:
+            self.events.emit("purged", records=purged)
+        return purged
 
     async def remains(self) -> tuple[Remainder, ...]:
         """Empty SQLite's log; return where the database may hold bytes of deleted records."""
@@ -253,8 +295,23 @@ class SQLStore(Store):
         The store reconnects when used again.
         """
         await self._transactions.settle()
-        if self._own_engine is not None:
-            await self._own_engine.dispose()
+        for engine in self._own_engines:
+            await engine.dispose()
+
+    def _opened(self, address: str) -> AsyncEngine:
+        self._own_engines.append(open_engine(address))
+        return self._own_engines[-1]
+
+    def _read_from(self, replica: AsyncEngine | str) -> None:
+        """Use a replica, together with all who use the same pool of connections."""
+        if self.engine is None:
+            raise InvalidInput("a store on a session cannot have a replica; open it on the engine")
+        engine = self._opened(replica) if isinstance(replica, str) else replica
+
+        def skipped(user: str, reason: str) -> None:
+            self.events.emit("replica_skipped", user=user, reason=reason)
+
+        state_of(self.engine).replica = Replica(engine, self.engine, on_skip=skipped)
 
     async def _append(
         self, on: AsyncConnection, scope: Scope, rows: list[dict[str, Any]]

@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TypeAlias, TypeVar
 
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession, AsyncTransaction
@@ -20,6 +21,7 @@ from ...errors import InvalidInput, StoreBusy, StoreError, StoreUnavailable
 from ...loops import finish
 from ...retrying import Attempts, Backoff
 from ..remains import Remainder
+from ..staleness import may_be_stale
 from .engines import (
     PoolState,
     checkpoint,
@@ -30,7 +32,9 @@ from .engines import (
     take_write_lock,
 )
 from .errors import OutcomeUnknown, has_undone_all, is_missing_table, translated
+from .layout import check_partitions
 from .remaining import remains_of, scrub
+from .replica import CannotServe, Replica
 from .schema import DIALECTS, MYSQL_FAMILY
 
 logger = logging.getLogger(__name__)
@@ -47,7 +51,7 @@ _BACKOFF = Backoff(first=0.02, longest=0.64)
 class Transactions:
     """Runs functions on a connection, each in the right transaction."""
 
-    def __init__(self, bind: AsyncEngine | AsyncSession) -> None:
+    def __init__(self, bind: AsyncEngine | AsyncSession, *, partitions: int | None = None) -> None:
         if not isinstance(bind, AsyncEngine | AsyncSession):
             raise InvalidInput(
                 f"expected an AsyncEngine or an AsyncSession, got {type(bind).__name__}"
@@ -59,14 +63,36 @@ class Transactions:
             raise InvalidInput(
                 f"{self._engine.dialect.name} is not supported; use {', '.join(DIALECTS)}"
             )
+        if self._engine is not None:
+            check_partitions(self._engine.dialect.name, partitions)
+        self._partitions = partitions
 
-    async def write(self, work: Work[T]) -> T:
-        """Run ``work`` atomically."""
-        return await self._run(work, writing=True)
+    async def write(self, work: Work[T], *, user: str | None = None) -> T:
+        """Run ``work`` atomically. A replica shows ``user`` what it wrote before it answers."""
+        replica = self._replica
+        if replica is None or user is None:
+            return await self._run(work, writing=True)
+        try:
+            return await self._run(work, writing=True)
+        finally:  # a write that failed may be stored all the same
+            replica.wrote(user)
 
-    async def read(self, work: Work[T]) -> T:
-        """Run ``work``, which only reads, and keep no connection afterwards."""
+    async def read(self, work: Work[T], *, user: str | None = None) -> T:
+        """Run ``work``, which only reads, and keep no connection afterwards.
+
+        With a ``user``, a replica may answer inside ``stale_reads``.
+        """
+        replica = self._replica
+        if replica is not None and user is not None and may_be_stale():
+            with suppress(CannotServe):
+                return await replica.read(user, work)
         return await self._run(work, writing=False)
+
+    @property
+    def _replica(self) -> Replica | None:
+        if self._session is not None or self._engine is None:
+            return None
+        return state_of(self._engine).replica
 
     async def prepare(self) -> None:
         """Create the tables if they are missing."""
@@ -102,18 +128,22 @@ class Transactions:
         if self._session is not None:
             async with session_turn(self._session):
                 if self._engine is None or self._session.in_transaction():
-                    return await _as_guest(self._session, work, writing=writing)
+                    return await _as_guest(
+                        self._session, work, writing=writing, partitions=self._partitions
+                    )
         assert self._engine is not None  # or else the session was joined
-        return await _on_its_own(self._engine, work, writing=writing)
+        return await _on_its_own(self._engine, work, writing=writing, partitions=self._partitions)
 
 
-async def _on_its_own(engine: AsyncEngine, work: Work[T], *, writing: bool) -> T:
+async def _on_its_own(
+    engine: AsyncEngine, work: Work[T], *, writing: bool, partitions: int | None
+) -> T:
     """Run work in its own transaction; retry if that can help."""
     deadline = time.monotonic() + MAX_WAIT_SECONDS
     async for attempt in Attempts(_BACKOFF):
         state = state_of(engine)
         try:
-            await state.ensure_schema(engine)
+            await state.ensure_schema(engine, partitions)
             attempted = _attempt(engine, state, work, writing=writing)
             # A cancelled call closes its connection. A database in RAM would be lost with it.
             return await (finish(attempted) if has_one_connection(engine) else attempted)
@@ -142,7 +172,9 @@ async def _attempt(engine: AsyncEngine, state: PoolState, work: Work[T], *, writ
         return result
 
 
-async def _as_guest(session: AsyncSession, work: Work[T], *, writing: bool) -> T:
+async def _as_guest(
+    session: AsyncSession, work: Work[T], *, writing: bool, partitions: int | None
+) -> T:
     connection = await session.connection()
     if _commits_each_statement(connection):
         raise InvalidInput(
@@ -152,7 +184,7 @@ async def _as_guest(session: AsyncSession, work: Work[T], *, writing: bool) -> T
     shared = has_one_connection(connection.engine)
     try:
         async with state.turn(connection.engine, writing=shared and writing):
-            await state.ensure_schema_for(session, connection)
+            await state.ensure_schema_for(session, connection, partitions)
             if connection.dialect.name == "sqlite":
                 if not writing:
                     return await work(connection)

@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from sqlalchemy import ARRAY, BigInteger, any_, bindparam, delete, func, select
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    LargeBinary,
+    and_,
+    any_,
+    bindparam,
+    delete,
+    func,
+    literal,
+    select,
+    update,
+)
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 from sqlalchemy.engine import Dialect
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -29,8 +41,8 @@ async def read(
     found: dict[int, bytes] = {}
     columns = (_v.seq, _r.session_id, _r.id, _v.vector)
     for part in parts(wanted, AT_ONCE):
-        query = select(*columns).join(records, _r.seq == _v.seq)
-        query = query.where(_v.space == space, _r.user_id == user, alive(now))
+        query = select(*columns).join(records, _of_its_record())
+        query = query.where(_v.space == space, _v.user_id == user, alive(now))
         for seq, session, id_, vector in await on.execute(
             query.where(_one_of(_v.seq, part, on.dialect))
         ):
@@ -57,7 +69,9 @@ async def write(
             for seq, session, id_ in await on.execute(there)
             if by_seq[seq] == (session, id_, seq)
         ]
-        if rows:
+        if rows and on.dialect.name == "postgresql":
+            await _put_on_postgres(on, user, space, rows)
+        elif rows:
             await on.execute(_put(on.dialect), rows)
         kept += len(rows)
     return kept
@@ -66,7 +80,7 @@ async def write(
 async def spaces(on: AsyncConnection, user: str, now: float) -> dict[str, Kept]:
     """Return the number and size of a user's vectors, by space."""
     size = func.coalesce(func.sum(func.length(_v.vector)), 0)
-    query = select(_v.space, func.count(), size).join(records, _r.seq == _v.seq)
+    query = select(_v.space, func.count(), size).join(records, _of_its_record())
     query = query.where(_v.user_id == user, alive(now)).group_by(_v.space)
     return {space: Kept(count, int(size)) for space, count, size in await on.execute(query)}
 
@@ -81,11 +95,38 @@ def _put(dialect: Dialect) -> Any:
     if dialect.name in MYSQL_FAMILY:
         adding = mysql.insert(vectors)
         return adding.on_duplicate_key_update(vector=adding.inserted.vector)
-    module = postgresql if dialect.name == "postgresql" else sqlite
-    new = module.insert(vectors)
+    new = sqlite.insert(vectors)
     return new.on_conflict_do_update(
         index_elements=vectors.primary_key.columns, set_={"vector": new.excluded.vector}
     )
+
+
+async def _put_on_postgres(
+    on: AsyncConnection, user: str, space: str, rows: list[dict[str, Any]]
+) -> None:
+    """Insert all rows in one statement; update those that exist.
+
+    An upsert would name the key, which a migration changes while this runs.
+    """
+    sent = func.unnest(_array([row["seq"] for row in rows], BigInteger()),
+                       _array([row["vector"] for row in rows], LargeBinary()))  # fmt: skip
+    given = sent.table_valued("seq", "vector").render_derived(name="given")
+    mine = [literal(user).label("user_id"), literal(space).label("space")]
+    new = postgresql.insert(vectors).from_select(
+        ["seq", "vector", "user_id", "space"], select(given.c.seq, given.c.vector, *mine)
+    )
+    added = await on.execute(new.on_conflict_do_nothing().returning(_v.seq))
+    if len(added.all()) < len(rows):
+        known = (_v.user_id == user, _v.space == space, _v.seq == given.c.seq)
+        await on.execute(update(vectors).where(*known).values(vector=given.c.vector))
+
+
+def _array(values: list[Any], type_: Any) -> ColumnElement[Any]:
+    return bindparam(None, values, type_=ARRAY(type_), unique=True)
+
+
+def _of_its_record() -> ColumnElement[bool]:
+    return and_(_r.user_id == _v.user_id, _r.seq == _v.seq)
 
 
 def _one_of(seq: ColumnElement[int], seqs: list[int], dialect: Dialect) -> ColumnElement[bool]:

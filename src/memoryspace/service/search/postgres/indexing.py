@@ -144,7 +144,7 @@ class Indexer:
             if existing:
                 await arm.add(on, [row for row in rows if row["seq"] in existing])
 
-        await self._transactions.write(work)
+        await self._transactions.write(work, user=user)
         return True
 
     async def _sources(

@@ -36,6 +36,7 @@ from ....retrieval.vector_arm import EmbedderStatus
 from ....store.contract import Clock
 from ....store.sql.errors import is_missing_table
 from ....store.sql.transactions import Transactions
+from ....store.staleness import stale_reads
 from ..contract import EntryOf, Found, Query, Searcher
 from .candidates import CandidateQueries
 from .conditions import clause_of
@@ -314,7 +315,8 @@ class PostgresSearcher(Searcher):
             )
             return await gathering.candidates(max(self._ranking.candidates, query.top_k))
 
-        return await self._transactions.read(work)
+        with stale_reads():  # the index was brought up to date on the primary
+            return await self._transactions.read(work, user=user)
 
     async def _looked(self, user: str) -> Look:
         """Index new records; return the user's rows, or the speakers if there are many rows."""

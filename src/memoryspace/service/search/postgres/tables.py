@@ -18,13 +18,13 @@ from sqlalchemy import (
     Boolean,
     Column,
     Double,
-    ForeignKey,
     ForeignKeyConstraint,
     Index,
     Integer,
     LargeBinary,
     MetaData,
     SmallInteger,
+    String,
     Table,
     Text,
     cast,
@@ -43,6 +43,7 @@ from sqlalchemy.types import UserDefinedType
 from ....retrieval.text.analysis import VERSION
 from ....retrieval.text.stems import DEFAULT_LANGUAGE, stems_for
 from ....store.sql.engines import SCHEMA_LOCK
+from ....store.sql.layout import create_missing
 from ....store.sql.schema import records, sessions
 
 logger = logging.getLogger(__name__)
@@ -83,9 +84,9 @@ class _PlainVectorType(UserDefinedType[Any]):
         return "vector"
 
 
-def _of_record() -> Column[int]:
-    target = ForeignKey(records.c.seq, ondelete="CASCADE")
-    return Column("seq", BigInteger, target, primary_key=True, autoincrement=False)
+def _of_record() -> ForeignKeyConstraint:
+    target = [records.c.user_id, records.c.seq]
+    return ForeignKeyConstraint(["user_id", "seq"], target, ondelete="CASCADE")
 
 
 words_metadata = MetaData()
@@ -97,9 +98,9 @@ vectors_metadata = MetaData()
 entries = Table(
     "memoryspace_search",
     words_metadata,
-    _of_record(),
+    Column("user_id", String, primary_key=True),
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),
     Column("reading", Integer, primary_key=True, autoincrement=False),
-    Column("user_id", Text, nullable=False),
     Column("session_id", Text, nullable=False),
     Column("place", BigInteger, nullable=False),
     Column("kind", Text, nullable=False),
@@ -116,6 +117,7 @@ entries = Table(
     Column("length", Integer, nullable=False),
     Column("tokens", ARRAY(BigInteger), nullable=False),
     Column("counts", LargeBinary, nullable=False),
+    _of_record(),
 )
 _e = entries.c
 # Without a list of pending entries: it would hold every user's, and every search would read it.
@@ -145,7 +147,7 @@ Index("memoryspace_search_standing", _e.user_id, _e.seq, postgresql_where=_e.ins
 progress = Table(
     "memoryspace_search_progress",
     words_metadata,
-    Column("user_id", Text, primary_key=True),
+    Column("user_id", String, primary_key=True),
     Column("session_id", Text, primary_key=True),
     Column("arm", Text, primary_key=True),
     Column("made", BigInteger, nullable=False),
@@ -160,10 +162,11 @@ progress = Table(
 vectors = Table(
     "memoryspace_search_vector",
     vectors_metadata,
-    _of_record(),
+    Column("user_id", String, primary_key=True),
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),
     Column("space", Text, primary_key=True),
-    Column("user_id", Text, nullable=False),
     Column("vector", VectorType(), nullable=False),
+    _of_record(),
 )
 Index("memoryspace_search_vector_user", vectors.c.user_id, vectors.c.space)
 
@@ -174,11 +177,11 @@ async def create_tables(on: AsyncConnection, *, with_vectors: bool) -> bool:
     Any number of processes may call this at the same time.
     """
     await on.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": SCHEMA_LOCK})
-    await on.run_sync(words_metadata.create_all)
+    await on.run_sync(create_missing, words_metadata)
     await _add_missing_columns(on)
     if not with_vectors or not await _has_extension(on):
         return False
-    await on.run_sync(vectors_metadata.create_all)
+    await on.run_sync(create_missing, vectors_metadata)
     # A vector stays in its row as long as it fits a page: a scan reads them all.
     keep = f"ALTER TABLE {vectors.name} ALTER COLUMN vector SET STORAGE MAIN"
     if not await _is_kept_in_row(on):
