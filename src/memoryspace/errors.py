@@ -21,6 +21,7 @@
     │   ├── FolderInUse                  another process owns the space's folder
     │   └── StoreUnavailable             the server cannot be reached, or closed the connection
     │       ├── StoreBusy                another writer held the lock for too long
+    │       ├── NotReplicated            a change was made, but too few replicas confirmed it
     │       └── JournalUnavailable       the disk does not accept journal writes
     ├── EmbeddingFailed                  a server did not return the requested vectors
     │   └── EmbeddingUnavailable         the server cannot be reached, or is overloaded
@@ -109,6 +110,10 @@ class StoreUnavailable(StoreError):
 
 class StoreBusy(StoreUnavailable):
     """Other writers held the lock for longer than the store waits."""
+
+
+class NotReplicated(StoreUnavailable):
+    """A change was made, but too few replicas confirmed it in time: a failover may lose it."""
 
 
 class SessionNotFound(MemorySpaceError, ValueError):
