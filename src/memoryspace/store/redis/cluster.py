@@ -63,9 +63,9 @@ _shared: WeakKeyDictionary[RedisCluster, _Shared] = WeakKeyDictionary()
 class ClusterLink(Link):
     """Sends each script and command to the primary that has its slot.
 
-    Reads are repeated for ``REPEATED_WITHIN`` seconds, which is longer than a failover takes. So are
-    changes, because the script stores its answer in the slot it changes: a promoted replica has
-    both or neither.
+    Reads are repeated for ``REPEATED_WITHIN`` seconds, which is longer than a failover takes.
+    So are changes, because the script stores its answer in the slot it changes: a promoted
+    replica has both or neither.
 
     Args:
         client: The client; it stays the caller's. It must not be used by two event loops at once.
@@ -113,10 +113,11 @@ class ClusterLink(Link):
 
     async def groups(self, keys: Sequence[str]) -> list[list[int]]:
         """Return each key that exists as a group of its own, for each has a slot of its own."""
-        by_owner: dict[str, list[int]] = {}
+        await self._target(keys[0])  # connects
+        by_owner: dict[ClusterNode, list[int]] = {}
         for place, key in enumerate(keys):
-            by_owner.setdefault((await self._target(key)).node.name, []).append(place)
-        every = [await self._existing(same, keys) for same in by_owner.values()]
+            by_owner.setdefault(self._owner(key), []).append(place)
+        every = [await self._existing(node, same, keys) for node, same in by_owner.items()]
         return [[place] for place in sorted(chain.from_iterable(every))]
 
     async def persistence(self) -> list[Mapping[str, Any]]:
@@ -127,18 +128,20 @@ class ClusterLink(Link):
         except Exception as error:
             raise translated(error) or error from error
 
-    async def _existing(self, places: list[int], keys: Sequence[str]) -> list[int]:
+    async def _existing(
+        self, node: ClusterNode, places: list[int], keys: Sequence[str]
+    ) -> list[int]:
         """Return which of these keys, probably all on one server, exist."""
-        commands = [("EXISTS", keys[place]) for place in places]
+        post = partial(self._post, _ALONE, math.inf, _Target(node))
         try:
-            async with self._connection(self._owner(keys[places[0]])) as (node, connection):
-                replies = await _exchange(node, connection, commands)
+            said = await run_script(post, "probe", (), [keys[place] for place in places])
+            known = {places[at]: found for at, found in zip(said[::2], said[1::2], strict=True)}
         except (_NotSent, RedisError, OSError):
-            replies = [_UNKNOWN] * len(places)
-        for at, reply in enumerate(replies):
-            if isinstance(reply, Exception):  # it moved, or the server is gone
-                replies[at] = await self.ask(keys[places[at]], *commands[at])
-        return [place for place, reply in zip(places, replies, strict=True) if reply]
+            known = dict.fromkeys(places, -1)
+        for place, found in known.items():
+            if found < 0:  # its slot has moved, or the server is gone or refuses such scripts
+                known[place] = await self.ask(keys[place], "EXISTS", keys[place])
+        return [place for place, found in known.items() if found]
 
     async def _deliver(
         self,
@@ -236,9 +239,6 @@ class ClusterLink(Link):
                 raise
             finally:
                 _release(node, connection)
-
-
-_UNKNOWN = RedisError("not asked")
 
 
 async def _exchange(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from redis.exceptions import (
+    AskError,
     BusyLoadingError,
     ClusterDownError,
     MaxConnectionsError,
@@ -46,8 +47,13 @@ def translated(error: Exception) -> StoreError | None:
         )
     if is_between_servers(error):
         return StoreUnavailable(
-            f"the cluster does not serve this user's slot now: {error}; nothing has happened, "
-            "try again when the cluster is whole"
+            f"Redis does not serve this user now: {error}; nothing has happened, "
+            "try again when the server or the cluster is well"
+        )
+    if isinstance(error, AskError):  # MovedError is one
+        return StoreError(
+            f"this server is one of a cluster ({error}); use a RedisCluster client or an address "
+            "that begins with redis+cluster://"
         )
     if "unknown command" in str(error).lower():
         return StoreError(

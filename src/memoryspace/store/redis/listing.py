@@ -12,7 +12,7 @@ from ..codec import dump
 from .layout import SLOTS, bucket_of, keys_to_read, slot_of, tag_of
 from .link import Link
 
-LISTS_AT_ONCE = 1024  # looked at in one go
+LISTS_AT_ONCE = 2048  # looked at in one go
 _SCRIPTS_AT_ONCE = 16
 
 
@@ -29,37 +29,42 @@ async def page_of_users(
         limit: How many users to visit at most.
     """
     found: list[str] = []
-    reading = _Reading(link, prefix, now, after)
+    reading = _Reading(link, prefix, now)
     for first in range(slot_of(after) if after else 0, SLOTS, LISTS_AT_ONCE):
         tags = [*map(tag_of, range(first, min(first + LISTS_AT_ONCE, SLOTS)))]
-        names, last = await reading.visit(tags, limit - len(found))
+        names, last = await reading.visit(tags, after, limit - len(found))
         found.extend(names)
         if last:
             return found, last
+        after = ""  # it is a user of the first list
     return found, ""
 
 
 class _Reading:
-    def __init__(self, link: Link, prefix: str, now: float, after: str) -> None:
-        self._link, self._prefix, self._after = link, prefix, after
+    def __init__(self, link: Link, prefix: str, now: float) -> None:
+        self._link, self._prefix = link, prefix
         self._request = {"prefix": prefix, "name": "", "now": repr(now), "tag": ""}
 
-    async def visit(self, tags: list[str], limit: int) -> tuple[list[str], str]:
+    async def visit(self, tags: list[str], after: str, limit: int) -> tuple[list[str], str]:
         """Visit the lists until so many users are found; return the last one then."""
         found: list[str] = []
         groups = await self._link.groups([bucket_of(self._prefix, tag) for tag in tags])
         for at in range(0, len(groups), _SCRIPTS_AT_ONCE):
-            some = groups[at : at + _SCRIPTS_AT_ONCE]
-            pages = [self._page([tags[place] for place in group], limit) for group in some]
+            pages = [
+                self._page([tags[place] for place in group], "" if group[0] else after, limit)
+                for group in groups[at : at + _SCRIPTS_AT_ONCE]
+            ]
             for names, last in await asyncio.gather(*pages):
                 room = limit - len(found)
                 found.extend(names[:room])
-                if last or len(names) >= room:
-                    return found, last if len(names) <= room and last else found[-1]
+                if len(names) > room or (len(names) == room and not last):
+                    return found, found[-1]
+                if last:
+                    return found, last
         return found, ""
 
-    async def _page(self, tags: list[str], limit: int) -> tuple[list[str], str]:
-        request = {**self._request, "tags": tags, "after": self._after, "limit": limit}
+    async def _page(self, tags: list[str], after: str, limit: int) -> tuple[list[str], str]:
+        request = {**self._request, "tags": tags, "after": after, "limit": limit}
         keys = keys_to_read(self._prefix, tags[0])
         names, last = await self._link.read("users", keys, [dump(request)])
         return [each.decode() for each in names], last.decode()

@@ -29,6 +29,7 @@ PARTS = {
     "list_vectors": ("keys", "vectors"),
     "drop_vectors": ("keys", "vectors"),
     "adopt": ("keys", "lifetime"),
+    "probe": (),
 }
 
 Post = Callable[..., Awaitable[Any]]
