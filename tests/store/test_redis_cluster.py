@@ -219,7 +219,6 @@ def test_a_cluster_serves_several_event_loops_one_after_the_other() -> None:
     for number in range(3):
         asyncio.run(store.append(scope, [note(str(number))]))
     assert asyncio.run(store.count(scope)) == 3
-    asyncio.run(store.close())
 
 
 async def test_a_cluster_that_is_not_there_says_that_nothing_has_happened(

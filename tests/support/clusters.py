@@ -194,7 +194,7 @@ class Cluster(Servers):
 
 
 def start(kind: str, patience: int = PATIENT) -> Cluster:
-    """Start a cluster; the caller removes it. A patient one fails over late, but never by mistake."""
+    """Start a cluster; the caller removes it. A patient one never fails over by mistake."""
     cluster = Cluster(kind, patience)
     try:
         cluster.start()

@@ -25,7 +25,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from ...errors import StoreUnavailable
 from ...loops import PerLoop
 from ...retrying import Attempts, Backoff
-from .faults import UNKNOWN, is_between_servers, is_busy, is_lost, translated
+from .faults import TROUBLE, UNKNOWN, is_between_servers, is_busy, is_lost, translated
 from .link import REPEATED_WITHIN, Link, Replication
 from .scripts import Post, run_script
 
@@ -136,7 +136,7 @@ class ClusterLink(Link):
         try:
             said = await run_script(post, "probe", (), [keys[place] for place in places])
             known = {places[at]: found for at, found in zip(said[::2], said[1::2], strict=True)}
-        except (_NotSent, RedisError, OSError):
+        except (_NotSent, *TROUBLE):
             known = dict.fromkeys(places, -1)
         for place, found in known.items():
             if found < 0:  # its slot has moved, or the server is gone or refuses such scripts
@@ -200,7 +200,7 @@ class ClusterLink(Link):
         async with self._state.reading.get():
             if self._state.readings != seen:
                 return
-            with suppress(RedisError, OSError):  # nobody answers: the old table is the best one
+            with suppress(*TROUBLE):  # nobody answers: the old table is the best one
                 await self._client.nodes_manager.initialize()
                 self._state.moved.clear()
             self._state.readings += 1
@@ -263,12 +263,12 @@ async def _connect(node: ClusterNode, connection: Any) -> None:
         if hasattr(node, "disconnect_if_needed"):
             await node.disconnect_if_needed(connection)
         await connection.connect()
-    except (RedisError, OSError) as error:
+    except TROUBLE as error:
         raise _NotSent(f"{node.name} cannot be reached: {error}") from error
 
 
 async def _drop(connection: Any) -> None:
-    with suppress(RedisError, OSError, RuntimeError):  # RuntimeError: its loop is closed
+    with suppress(*TROUBLE, RuntimeError):  # RuntimeError: its loop is closed
         await connection.disconnect(nowait=True)
 
 

@@ -17,6 +17,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from ...errors import StoreBusy, StoreError, StoreUnavailable
 
+TROUBLE = (RedisError, RedisClusterException, OSError)  # whatever the client raises
 UNKNOWN = "the call may or may not have happened"
 
 

@@ -186,16 +186,17 @@ class _Move:
 
     async def _scan(self) -> bool:
         """Move what one scan of the keys finds; return whether there was anything."""
-        cursor, has_found = b"0", False
+        cursor, has_found = 0, False
         pattern = _SPECIAL.sub(r"\\\g<0>", self._head) + "*"
         while True:
             command = ("SCAN", cursor, "MATCH", pattern, "COUNT", SCANNED)
-            cursor, keys = await self._link.ask("", *command)
+            said, keys = await self._link.ask("", *command)
+            cursor = int(said)
             found = self._read(keys)
             if found.sessions or found.states:
                 has_found = True
                 await self._move(found)
-            if cursor == b"0":
+            if cursor == 0:
                 return has_found
 
     def _read(self, keys: list[bytes]) -> _Found:

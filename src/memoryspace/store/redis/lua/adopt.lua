@@ -41,7 +41,6 @@ local function merge(from, to)
     for mark in pairs(marks) do more[mark] = true end
     set_marks(to, all[i], marks, more)
   end
-  for _, part in ipairs(PARTS) do redis.call('UNLINK', from[part]) end
   restamp(to)
 end
 
@@ -60,10 +59,12 @@ local sessions_moved, records_moved = 0, 0
 local function move(session)
   local from, to = old_keys_of(session), keys_of(renamed(session))
   local count, left = redis.call('ZCARD', from.order), redis.call('PTTL', from.order)
-  if count == 0 then return end
-  if redis.call('EXISTS', to.order) == 1 then merge(from, to) else rename(from, to) end
-  list(renamed(session), left)
-  sessions_moved, records_moved = sessions_moved + 1, records_moved + count
+  if count > 0 then
+    if redis.call('EXISTS', to.order) == 1 then merge(from, to) else rename(from, to) end
+    list(renamed(session), left)
+    sessions_moved, records_moved = sessions_moved + 1, records_moved + count
+  end
+  for _, part in ipairs(PARTS) do redis.call('UNLINK', from[part]) end -- what is left is of no record
 end
 
 for _, session in ipairs(redis.call('SMEMBERS', OLD_SESSIONS)) do move(session) end
