@@ -259,3 +259,24 @@ async def test_earlier_data_in_a_cluster_is_refused_by_name() -> None:
             with pytest.raises(StoreError, match=r"data of an earlier version.*migrate"):
                 await call
         assert isinstance(client_at(cluster_url("redis-cluster")), RedisCluster)
+
+
+@pytest.mark.parametrize("kind", ["redis", "redis-cluster"])
+async def test_a_writer_that_is_cancelled_stops(kind: str) -> None:
+    async with redis_client(kind) as client:
+        store = RedisStore(client)
+
+        async def write(started: asyncio.Event, scope: Scope) -> None:
+            while True:
+                await store.append(scope, [note(new_id())])
+                started.set()
+
+        for turns in range(30):
+            started = asyncio.Event()
+            task = asyncio.create_task(write(started, fresh_scope()))
+            await started.wait()
+            for _ in range(turns):  # some end inside the sending of a command
+                await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.wait([task], timeout=60)
+            assert task.cancelled()

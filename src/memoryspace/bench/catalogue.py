@@ -42,6 +42,7 @@ BENCHMARKS: Mapping[str, str] = {
     "deriving-speed": "speed.deriving",
     "events": "speed.events",
     "restart": "speed.restart",
+    "scale": "speed.scale",
     "loop-blocking": "speed.loop_blocking",
     "recall": "quality.recall",
     "service-recall": "quality.service_recall",

@@ -23,7 +23,7 @@ from redis.exceptions import AskError, MovedError, RedisError
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from ...errors import StoreUnavailable
-from ...loops import PerLoop
+from ...loops import PerLoop, heeding_cancellation
 from ...retrying import Attempts, Backoff
 from .faults import TROUBLE, UNKNOWN, is_between_servers, is_busy, is_lost, translated
 from .link import REPEATED_WITHIN, Link, Replication
@@ -245,7 +245,8 @@ async def _exchange(
     node: ClusterNode, connection: Any, commands: Sequence[tuple[Any, ...]]
 ) -> list[Any]:
     """Send commands in one go; return their replies, as bytes, and errors."""
-    await connection.send_packed_command(connection.pack_commands(commands))
+    with heeding_cancellation():
+        await connection.send_packed_command(connection.pack_commands(commands))
     replies: list[Any] = []
     for command in commands:
         try:

@@ -15,7 +15,7 @@ from redis.client import NEVER_DECODE
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from ...errors import StoreBusy, StoreUnavailable
-from ...loops import PerLoop
+from ...loops import PerLoop, heeding_cancellation
 from ...retrying import Attempts, Backoff
 from .faults import translated
 from .link import REPEATED_WITHIN, Link, Replication
@@ -91,7 +91,8 @@ class ServerLink(Link):
 
     async def _call(self, send: Callable[[], Awaitable[T]], repeatable: bool) -> T:
         async with self._slots.get():
-            return await call(send, repeatable=repeatable)
+            with heeding_cancellation():
+                return await call(send, repeatable=repeatable)
 
     async def _send(self, *command: Any) -> Any:
         """Send a command and return its reply as bytes, regardless of the client's settings.
