@@ -9,7 +9,7 @@ from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit, urlunsplit
 from redis.asyncio import ConnectionPool, Redis
 from redis.asyncio.cluster import ClusterNode, RedisCluster
 from redis.asyncio.connection import SSLConnection, parse_url
-from redis.exceptions import RedisError
+from redis.exceptions import RedisClusterException, RedisError
 
 from ...errors import InvalidInput
 from .cluster import ClusterLink
@@ -58,7 +58,7 @@ def client_at(address: str, **options: Any) -> Client:
         return Redis.from_url(urlunsplit(parts), **options)
     try:
         return _cluster(parts, options)
-    except (RedisError, TypeError, ValueError) as error:
+    except (RedisClusterException, RedisError, TypeError, ValueError) as error:
         raise InvalidInput(f"unusable address of a Redis cluster: {error}") from error
 
 
