@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+import clusters
 import servers
 from length import at_length
 
@@ -45,3 +46,4 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 def stop_servers() -> Iterator[None]:
     yield
     servers.stop_all()
+    clusters.leave_all()

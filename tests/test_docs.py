@@ -13,11 +13,12 @@ import pytest
 
 from memoryspace.cli import _parser
 
-from backends import server_url
+from backends import cluster_url, server_url
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 REDIS = "redis://localhost:6379/0"
+CLUSTER = "redis+cluster://localhost:7000,localhost:7001"
 
 
 def python_blocks() -> list[tuple[str, str]]:
@@ -34,6 +35,8 @@ def python_blocks() -> list[tuple[str, str]]:
 def test_a_code_block_runs(name: str, code: str, tmp_path: Path) -> None:
     if REDIS in code:
         code = code.replace(REDIS, server_url("redis"))
+    if CLUSTER in code:
+        code = code.replace(CLUSTER, cluster_url("redis-cluster"))
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
     )

@@ -23,6 +23,7 @@
     │   ├── SchemaTooNew                 a database with the tables of a later version
     │   └── StoreUnavailable             the server cannot be reached, or closed the connection
     │       ├── StoreBusy                another writer held the lock for too long
+    │       ├── NotReplicated            a change was made, but too few replicas confirmed it
     │       └── JournalUnavailable       the disk does not accept journal writes
     ├── EmbeddingFailed                  a server did not return the requested vectors
     │   └── EmbeddingUnavailable         the server cannot be reached, or is overloaded
@@ -126,6 +127,10 @@ class StoreUnavailable(StoreError):
 
 class StoreBusy(StoreUnavailable):
     """Other writers held the lock for longer than the store waits."""
+
+
+class NotReplicated(StoreUnavailable):
+    """A change was made, but too few replicas confirmed it in time: a failover may lose it."""
 
 
 class SessionNotFound(MemorySpaceError, ValueError):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any, Generic, TypeVar
 
@@ -53,6 +53,20 @@ async def finish(work: Coroutine[Any, Any, T]) -> T:
         with suppress(Exception):  # the cancellation is what the caller must see
             await task
         raise
+
+
+@contextmanager
+def heeding_cancellation() -> Iterator[None]:
+    """Raise ``CancelledError`` at the end if the task was cancelled inside and it got lost.
+
+    ``asyncio.wait_for``, which clients use, loses it before Python 3.12 if what it waits for ends
+    in the same moment. The task would then go on.
+    """
+    task = asyncio.current_task()
+    before = 0 if task is None else task.cancelling()
+    yield
+    if task is not None and task.cancelling() > before:
+        raise asyncio.CancelledError
 
 
 def wait_for(work: Coroutine[Any, Any, T], *, timeout: float | None = None) -> T:

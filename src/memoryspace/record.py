@@ -73,8 +73,8 @@ class Origin(Struct, frozen=True):
 class Record(Struct, frozen=True, gc=False):  # no value refers to a record, so no cycles
     """One stored item: a message, a fact or a summary.
 
-    The store sets ``seq`` and ``session``. ``seq`` grows over all sessions, so "after seq N" finds
-    what is new.
+    The store sets ``seq`` and ``session``. ``seq`` grows over all sessions of a user, so "after seq
+    N" finds what is new. Between users it says nothing.
 
     Attributes:
         id: Unique in its session.

@@ -18,10 +18,10 @@ from memoryspace.message import Msg, new_id
 from memoryspace.module import StateModule
 from memoryspace.session import JSONSession, RedisSession, SessionBase, SQLSession
 
-from backends import server_url, sql_url
+from backends import REDIS_BACKENDS, redis_client, server_url, sql_url
 
 SQL_BACKENDS = ["sqlite", "postgres", "mariadb"]
-BACKENDS = ["json", "redis", *SQL_BACKENDS]
+BACKENDS = ["json", "redis", "redis-cluster", *SQL_BACKENDS]
 
 every_backend = pytest.mark.parametrize("backend", BACKENDS)
 every_database = pytest.mark.parametrize("backend", SQL_BACKENDS)
@@ -56,8 +56,8 @@ async def opened(backend: str) -> AsyncIterator[SessionBase]:
     with TemporaryDirectory() as folder:
         if backend == "json":
             yield JSONSession(Path(folder) / "states")
-        elif backend == "redis":
-            async with Redis.from_url(server_url("redis")) as client:
+        elif backend in REDIS_BACKENDS:
+            async with redis_client(backend) as client:
                 yield RedisSession(client=client)
         else:
             engine = create_async_engine(sql_url(backend, folder))
@@ -221,7 +221,7 @@ async def test_plain_ids_can_be_read_from_the_file_name(tmp_path: Path) -> None:
 
 
 def redis_key(user: str, id_: str) -> str:
-    return f"user_id:{user}:session:{id_}:state"
+    return f"user:{{{user}}}:session:{id_}:state"
 
 
 async def test_the_time_to_live_is_set_on_save_and_slid_on_load() -> None:
@@ -311,7 +311,7 @@ async def test_a_state_that_is_not_even_text_is_named(tmp_path: Path) -> None:
     for decoded in (True, False):
         client = Redis.from_url(server_url("redis"), decode_responses=decoded)
         user = new_id()
-        await client.set(f"user_id:{user}:session:s:state", b"\xff\xfe{")
+        await client.set(f"user:{{{user}}}:session:s:state", b"\xff\xfe{")
         with pytest.raises(CorruptData, match=rf"'s'.*'{user}'"):
             await RedisSession(client=client).load_session_state("s", user, notes=Notes())
         await client.aclose()

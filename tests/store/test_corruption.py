@@ -74,7 +74,7 @@ async def test_a_broken_redis_value(
     client = Redis.from_url(server_url("redis"), decode_responses=decoded)
     store, scope = RedisStore(client), fresh_scope()
     await store.append(scope, [message("good"), message("bad"), message("fine")])
-    key = f"user_id:{scope.user}:session:{scope.session}:records"
+    key = f"user:{{{scope.user}}}:session:{scope.session}:records"
     value = b"\xff\xfe" if broken == "\xff" else broken.encode()
     await client.hset(key, "bad", b"message\0" + value if broken in BROKEN else value)
     await check_reported_and_skipped(store, scope, caplog)

@@ -116,7 +116,9 @@ async def test_vectors_in_redis_live_as_long_as_their_session() -> None:
     store, scope = RedisStore(client, ttl=1000, prefix="kept-vectors:"), fresh_scope()
     places = await stored(store, scope, records(2))
     await store.put_vectors(scope.user, SPACE, numbered(places))
-    (key,) = [key async for key in client.scan_iter(f"kept-vectors:user_id:{scope.user}:*:vectors")]
+    (key,) = [
+        key async for key in client.scan_iter(f"kept-vectors:user:{{{scope.user}}}:*:vectors")
+    ]
     assert 0 < await client.ttl(key) <= 1000
     store.ttl = 100_000
     await store.select(scope)
@@ -134,7 +136,7 @@ async def test_damage_to_one_vector_in_redis_harms_no_other() -> None:
     store, scope = RedisStore(client), fresh_scope()
     places = await stored(store, scope, records(3))
     await store.put_vectors(scope.user, SPACE, numbered(places))
-    (key,) = [key async for key in client.scan_iter(f"user_id:{scope.user}:*:vectors")]
+    (key,) = [key async for key in client.scan_iter(f"user:{{{scope.user}}}:*:vectors")]
     await client.hset(key, places[0].id, b"\xff no vectors at all")
     await client.hset(key, places[1].id, SPACE.encode() + b"\x0099999\0short")
     assert (await everything(store, scope.user))[places[2].seq] == b"vector of 2"

@@ -20,7 +20,8 @@ from memoryspace.message import new_id
 from memoryspace.module import StateModule
 from memoryspace.service import RedisMemoryService
 from memoryspace.session import RedisSession
-from memoryspace.store.redis.calls import REPEATED_WITHIN, change
+from memoryspace.store.redis.link import REPEATED_WITHIN, Replication
+from memoryspace.store.redis.server import ServerLink
 from memoryspace.store.vectors import place_of
 from memoryspace.testing import fresh_scope
 
@@ -174,16 +175,15 @@ async def test_a_change_is_not_sent_again_when_its_answer_may_be_forgotten() -> 
     async with lossy_redis() as proxy:
         times = iter([0.0, REPEATED_WITHIN + 1])
         prefix = new_id()
-        asked = {"prefix": prefix, "name": "ann", "session": "s", "now": "0", "where": {}}
-        request = json.dumps({**asked, "remembered": 100})
+        asked = {"prefix": prefix, "name": "ann", "tag": "0", "session": "s", "now": "0"}
+        request = json.dumps({**asked, "where": {}, "remembered": 100})
         async with CLIENTS["as it comes"](proxy.port) as client:
             await RedisStore(client).delete(fresh_scope())  # the script is known
             proxy.delivered.clear()
             proxy.lose()
+            link = ServerLink(client, Replication(), lambda: next(times))
             with pytest.raises(StoreUnavailable, match="too late"):
-                await change(
-                    client, "delete", [prefix, f"{prefix}:a"], [request], lambda: next(times)
-                )
+                await link.change("delete", [prefix, f"{prefix}:a"], [request])
         assert len(proxy.delivered) == 1
 
 
@@ -193,7 +193,7 @@ async def test_answers_are_remembered_for_a_while_and_name_nobody() -> None:
         store = RedisStore(client, prefix=prefix)
         await store.append(Scope("ann", "s"), [note("a")])
         await store.delete(Scope("ann"))
-        kept = [key async for key in client.scan_iter(f"{prefix}memoryspace:answer:*")]
+        kept = [key async for key in client.scan_iter(f"{prefix}answer:*")]
         assert len(kept) == 2
         for key in kept:
             assert 0 < await client.ttl(key) <= 120

@@ -12,7 +12,7 @@ from memoryspace import MemoryStore, Record, RedisStore, Scope, SpaceStore, SQLS
 from memoryspace.errors import InvalidInput, MissingExtra
 from memoryspace.kernel import Durability
 
-from backends import server_url, sql_url
+from backends import cluster_url, server_url, sql_url
 
 ANN = Scope("ann", "today")
 
@@ -27,6 +27,9 @@ ANN = Scope("ann", "today")
         ("mysql://host/db", SQLStore),
         ("redis://host:6379/0", RedisStore),
         ("rediss://host", RedisStore),
+        ("redis://host?wait_replicas=1&db=2", RedisStore),
+        ("redis+cluster://ann:secret@host:7000,[::1]:7001,host?max_connections=5", RedisStore),
+        ("rediss+cluster://127.0.0.1:7000?wait_replicas=1&wait_timeout=0.5", RedisStore),
         ("a/folder", SpaceStore),
         (r"C:\folder", SpaceStore),
         (Path("redis://odd"), SpaceStore),
@@ -36,12 +39,16 @@ def test_an_address_says_which_store(address: Any, kind: type) -> None:
     assert type(open_store(address)) is kind
 
 
-@pytest.mark.parametrize("place", ["folder", "sqlite", "postgres", "mariadb", "redis"])
+@pytest.mark.parametrize(
+    "place", ["folder", "sqlite", "postgres", "mariadb", "redis", "redis-cluster"]
+)
 async def test_what_was_put_at_an_address_is_found_there(place: str, tmp_path: Path) -> None:
     if place == "folder":
         address = str(tmp_path / "space")
     elif place == "redis":
         address = server_url("redis")
+    elif place == "redis-cluster":
+        address = cluster_url(place)
     else:
         address = sql_url(place, tmp_path).replace("+aiosqlite", "").replace("+asyncpg", "")
     async with open_store(address) as store:
@@ -59,6 +66,15 @@ async def test_what_was_put_at_an_address_is_found_there(place: str, tmp_path: P
         ("localhost:6379", "unknown store 'localhost'"),
         ("https://memory.example", "the address of a server"),
         ("memory:other", "unknown store 'memory'"),
+        ("redis+cluster://host:7000/1", "unusable address of a Redis cluster"),
+        ("redis+cluster://host:7000?colour=red", "unusable address of a Redis cluster"),
+        ("redis://host?wait_replicas=some", "unusable option in a Redis address"),
+        ("redis+cluster://host?wait_replicas=-1", "wait_replicas must be a number"),
+        ("redis://host?wait_replicas=1&wait_timeout=0", "wait_timeout must be from"),
+        (
+            "redis+cluster://host?wait_replicas=1&wait_timeout=9",
+            "below the client's socket_timeout",
+        ),
     ],
 )
 def test_what_is_no_address_says_so(address: str, words: str) -> None:

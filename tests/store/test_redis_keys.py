@@ -18,10 +18,9 @@ def says(count: int) -> list[Msg]:
 
 
 async def ttls(client: Redis, prefix: str) -> dict[str, int]:
-    """Return the keys of users; beside them are the counter and the answers of the last changes."""
-    keys = sorted([key.decode() async for key in client.scan_iter(f"{prefix}*")])
+    """Return the keys of users. Others have a list of users, counters and the last answers."""
     return {
-        key: await client.ttl(key) for key in keys if not key.startswith(f"{prefix}memoryspace:")
+        key.decode(): await client.ttl(key) async for key in client.scan_iter(f"{prefix}user:*")
     }
 
 
@@ -82,7 +81,7 @@ async def test_a_session_name_with_a_star_touches_no_other_session() -> None:
     found = await ttls(client, prefix)
     assert {left for key, left in found.items() if "glob-b" in key} == {-1}
     assert all(left > 0 for key, left in found.items() if "glob-*" in key)
-    assert found[f"{prefix}user_id:u:sessions"] == -1
+    assert found[f"{prefix}user:{{u}}:sessions"] == -1
     await starry.clear()
     assert await other.size() == 1
     await client.aclose()
@@ -143,7 +142,7 @@ async def test_an_add_costs_the_same_commands_however_much_is_stored() -> None:
 
     async def commands_of_an_add() -> int:
         # The list's own time is renewed only when it is less than asked for: let some pass.
-        await client.expire(f"{prefix}user_id:u:sessions", 100)
+        await client.expire(f"{prefix}user:{{u}}:sessions", 100)
         await client.config_resetstat()
         await memory.add(says(1))
         stats = await client.info("commandstats")

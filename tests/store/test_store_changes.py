@@ -206,7 +206,7 @@ async def test_a_broken_redis_value_is_reported_and_not_read_again() -> None:
     client = Redis.from_url(server_url("redis"))
     store, scope = RedisStore(client), fresh_scope()
     await store.append(scope, [note("good"), note("bad")])
-    key = f"user_id:{scope.user}:session:{scope.session}:records"
+    key = f"user:{{{scope.user}}}:session:{scope.session}:records"
     await client.hset(key, "bad", b"note\0{")
     await _check_corrupt_is_told_of_once(store, scope)
     await client.aclose()

@@ -11,7 +11,6 @@ from tempfile import TemporaryDirectory
 from typing import Any, NoReturn
 
 import pytest
-from redis.asyncio import Redis
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from memoryspace import (
@@ -27,12 +26,16 @@ from memoryspace import (
     Store,
 )
 from memoryspace.kernel import Durability, RamColdStorage, Runtime, TieredMemoryManager, Tiering
+from memoryspace.store.redis.client import Client, client_at
 
+import clusters
 import servers
 
 SQL_STORE_BACKENDS = ["sqlite", "sqlite-memory", "postgres", "mariadb"]
 SHARED_STORE_BACKENDS = ["sqlite", "postgres", "mariadb", "redis"]  # between processes
 STORE_BACKENDS = ["memory", "space", *SQL_STORE_BACKENDS, "redis"]
+CLUSTER_BACKENDS = ["redis-cluster", "valkey-cluster"]
+REDIS_BACKENDS = ["redis", *CLUSTER_BACKENDS]
 
 PARTITIONED = "postgres-partitioned"
 PARTITIONS = 4
@@ -50,6 +53,19 @@ def server_url(name: str) -> str:
         return servers.shared_url(name)
     except servers.NoServerError as error:
         no_server(error)
+
+
+def cluster_url(backend: str) -> str:
+    """Return the address of the test run's cluster of a kind."""
+    try:
+        return clusters.shared(backend.removesuffix("-cluster")).url
+    except servers.NoServerError as error:
+        no_server(error)
+
+
+def redis_client(backend: str) -> Client:
+    """Return a new client of the test run's Redis server or of one of its clusters."""
+    return client_at(server_url("redis") if backend == "redis" else cluster_url(backend))
 
 
 def no_server(error: servers.NoServerError) -> NoReturn:
@@ -84,8 +100,8 @@ async def store_maker(backend: str) -> AsyncIterator[StoreMaker]:
     elif backend == "space":
         async with space_stores() as make_space_store:
             yield make_space_store
-    elif backend == "redis":
-        client = Redis.from_url(server_url("redis"))
+    elif backend in REDIS_BACKENDS:
+        client = redis_client(backend)
         yield lambda **options: RedisStore(client, **options)
         await client.aclose()
     else:
@@ -142,8 +158,8 @@ async def memory_maker(backend: str) -> AsyncIterator[MemoryMaker]:
             yield make_space_memory
             for memory in made:
                 await memory.close()
-    elif backend == "redis":
-        client = Redis.from_url(server_url("redis"))
+    elif backend in REDIS_BACKENDS:
+        client = redis_client(backend)
         yield lambda user, session: RedisMemory(session, user, client=client)
         await client.aclose()
     else:

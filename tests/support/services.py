@@ -8,7 +8,6 @@ from functools import cache
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from redis.asyncio import Redis
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from memoryspace import MemoryStore, SpaceStore
@@ -17,7 +16,7 @@ from memoryspace.service.stored import StoredMemoryService
 from memoryspace.service.tablestore import TablestoreMemoryService
 from memoryspace.testing.tablestore import FakeTablestoreClient
 
-from backends import QUICK, TINY_HEAP, server_url, sql_url
+from backends import QUICK, REDIS_BACKENDS, TINY_HEAP, redis_client, sql_url
 
 BACKENDS = ["memory", "space", "sqlite", "postgres", "postgres-server", "mariadb", "redis"]
 SHARED_BACKENDS = ["sqlite", "postgres", "postgres-server", "mariadb", "redis"]
@@ -47,8 +46,8 @@ async def service_maker(backend: str) -> AsyncIterator[ServiceMaker]:
         yield lambda **options: TablestoreMemoryService(
             fake_tablestore(), **{"settings": WORDS, **options}
         )
-    elif backend == "redis":
-        client = Redis.from_url(server_url("redis"))
+    elif backend in REDIS_BACKENDS:
+        client = redis_client(backend)
         yield lambda **options: RedisMemoryService(
             redis_client=client, **{"settings": WORDS, **options}
         )

@@ -44,6 +44,7 @@ BENCHMARKS: Mapping[str, str] = {
     "deriving-speed": "speed.deriving",
     "events": "speed.events",
     "restart": "speed.restart",
+    "scale": "speed.scale",
     "loop-blocking": "speed.loop_blocking",
     "import": "speed.moving",
     "recall": "quality.recall",

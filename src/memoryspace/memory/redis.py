@@ -8,13 +8,13 @@ from redis.asyncio import ConnectionPool, Redis
 
 from ..record import Scope
 from ..store.redis import RedisStore
-from ..store.redis.client import client_for
+from ..store.redis.client import Client, client_for
 from .in_memory import DEFAULT_SESSION, DEFAULT_USER
 from .stored import StoredMemory
 
 
 class RedisMemory(StoredMemory):
-    """Working memory in a Redis server.
+    """Working memory in a Redis or Valkey server, or in a cluster of them.
 
     Args:
         session_id: The session of the user.
@@ -26,7 +26,9 @@ class RedisMemory(StoredMemory):
         connection_pool: A pool to share; it is never closed unless asked for.
         key_prefix: What every key begins with.
         key_ttl: Seconds after its last use when the whole session expires; ``None`` keeps it.
-        client: A client to use instead; it is never closed.
+        client: A ``Redis`` or ``RedisCluster`` client to use instead; it is never closed.
+        wait_replicas: How many replicas must have a change before it is acknowledged.
+        wait_timeout: How many seconds to wait for them.
         **kwargs: Further options of the client that is created.
 
     Example::
@@ -47,13 +49,21 @@ class RedisMemory(StoredMemory):
         key_prefix: str = "",
         key_ttl: int | None = None,
         *,
-        client: Redis | None = None,
+        client: Client | None = None,
+        wait_replicas: int = 0,
+        wait_timeout: float = 1.0,
         **kwargs: Any,
     ) -> None:
         self._owns_client = client is None
         address = {"host": host, "port": port, "db": db, "password": password}
         used = client_for(client, connection_pool, address, kwargs)
-        self._redis_store = RedisStore(used, prefix=key_prefix or "", ttl=key_ttl)
+        self._redis_store = RedisStore(
+            used,
+            prefix=key_prefix or "",
+            ttl=key_ttl,
+            wait_replicas=wait_replicas,
+            wait_timeout=wait_timeout,
+        )
         super().__init__(self._redis_store, Scope(user_id, session_id))
 
     @property
@@ -70,7 +80,7 @@ class RedisMemory(StoredMemory):
     def key_ttl(self, seconds: int | None) -> None:
         self._redis_store.ttl = seconds
 
-    def get_client(self) -> Redis:
+    def get_client(self) -> Client:
         """Return the client."""
         return self._redis_store.client
 
@@ -82,5 +92,6 @@ class RedisMemory(StoredMemory):
         Args:
             close_connection_pool: Also close the pool of the client created here.
         """
-        if self._owns_client:
-            await self._redis_store.client.aclose(close_connection_pool)
+        client = self._redis_store.client
+        if self._owns_client and isinstance(client, Redis):
+            await client.aclose(close_connection_pool)

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from redis.asyncio import ConnectionPool, Redis
+from redis.asyncio import ConnectionPool
 
 from ..lifecycle import Closing
-from ..store.redis.calls import call, send_once, send_raw
-from ..store.redis.client import client_for
-from ..store.redis.wire import escaped
+from ..store.redis.client import Client, client_for, link_to
+from ..store.redis.layout import checked_prefix
+from ..store.redis.link import Replication
+from ..store.redis.migrating import earlier_state_key, state_key
 from .base import SessionBase
 
 DEFAULT_USER = "default_user"
 
 
 class RedisSession(SessionBase, Closing):
-    """Stores states in a Redis server, one key per session.
+    """Stores states in a Redis or Valkey server or cluster, one key per session.
 
     Without a user id, the user is ``default_user``.
 
@@ -26,7 +27,9 @@ class RedisSession(SessionBase, Closing):
         connection_pool: A pool to use instead of an address.
         key_ttl: Seconds after the last save or load until a state expires; None for never.
         key_prefix: Put before every key.
-        client: A client to use instead; it stays open on ``close``.
+        client: A ``Redis`` or ``RedisCluster`` client to use instead; it stays open on ``close``.
+        wait_replicas: How many replicas must have a state before it counts as saved.
+        wait_timeout: How many seconds to wait for them.
     """
 
     def __init__(
@@ -39,16 +42,19 @@ class RedisSession(SessionBase, Closing):
         key_ttl: int | None = None,
         key_prefix: str = "",
         *,
-        client: Redis | None = None,
+        client: Client | None = None,
+        wait_replicas: int = 0,
+        wait_timeout: float = 1.0,
         **kwargs: Any,
     ) -> None:
         self._owns_client = client is None
         address = {"host": host, "port": port, "db": db, "password": password}
         self._client = client_for(client, connection_pool, address, kwargs)
         self.key_ttl = key_ttl
-        self.key_prefix = key_prefix or ""
+        self.key_prefix = checked_prefix(key_prefix or "")
+        self._link = link_to(self._client, Replication(wait_replicas, wait_timeout))
 
-    def get_client(self) -> Redis:
+    def get_client(self) -> Client:
         """Return the client."""
         return self._client
 
@@ -58,16 +64,17 @@ class RedisSession(SessionBase, Closing):
             await self._client.aclose()
 
     async def _write(self, session_id: str, user_id: str, text: str) -> None:
+        key = state_key(self.key_prefix, user_id or DEFAULT_USER, session_id)
         life = () if self.key_ttl is None else ("EX", self.key_ttl)
-        command = ("SET", self._key(session_id, user_id), text, *life)
-        await call(lambda: send_once(self._client, *command), repeatable=False)
+        await self._link.tell(key, "SET", key, text, *life)
 
     async def _read(self, session_id: str, user_id: str) -> bytes | None:
+        """Return the state, also one that an earlier version saved and nobody has moved yet."""
         slide = () if self.key_ttl is None else ("EX", self.key_ttl)
-        command = ("GETEX", self._key(session_id, user_id), *slide)
-        state: bytes | None = await call(lambda: send_raw(self._client, *command), repeatable=True)
+        names = (self.key_prefix, user_id or DEFAULT_USER, session_id)
+        state: bytes | None = None
+        for key in (state_key(*names), earlier_state_key(*names)):
+            state = await self._link.ask(key, "GETEX", key, *slide)
+            if state is not None:
+                break
         return state
-
-    def _key(self, session_id: str, user_id: str) -> str:
-        user = escaped(user_id or DEFAULT_USER)
-        return f"{self.key_prefix}user_id:{user}:session:{escaped(session_id)}:state"

@@ -3,6 +3,8 @@
 * ``append`` stores a record once per session. If the id exists already, the record is skipped and
   its marks are merged into the stored one. It returns the ids that were added.
 * ``select`` returns records in conversation order, regardless of when they were marked.
+* The store gives each record a ``seq`` that grows over all sessions of a user, and is never given
+  twice to that user. There is no order between users: a cluster has no counter for all of them.
 * ``replace`` removes the matching records and appends the given ones in one step. With
   ``if_found`` it does nothing unless a record matches, so only one of two concurrent writers that
   change the same record succeeds.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 REDIS_PREFIX = "memoryspace:service:"  # of every key of long-term memory in Redis
 
 _MEMORY = "memory:"
-_REDIS = ("redis", "rediss", "unix")
+_REDIS = ("redis", "rediss", "unix", "redis+cluster", "rediss+cluster")
 # Kinds of databases, each with the extra that installs its driver.
 _DATABASES = {
     "sqlite": "sql",
@@ -48,8 +48,9 @@ def open_store(
     Args:
         address: ``memory:`` for this process's memory; ``sqlite:///…``, ``postgresql://…`` (or
             ``postgres://…``), ``mysql://…`` or ``mariadb://…`` for a database; ``redis://…``,
-            ``rediss://…`` or ``unix://…`` for a Redis server. Anything else is a folder, which one
-            process at a time can open.
+            ``rediss://…`` or ``unix://…`` for a Redis or Valkey server;
+            ``redis+cluster://host:port,host:port`` or ``rediss+cluster://…`` for a cluster.
+            Anything else is a folder, which one process at a time can open.
         clock: Returns the current time in seconds since the epoch.
         events: The stream to emit events on; a new one by default.
         durability: How a folder is kept on disk; databases and servers have settings of their own.

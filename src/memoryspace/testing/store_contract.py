@@ -309,8 +309,9 @@ async def check_an_expired_record_is_gone_for_every_verb(make: StoreMaker) -> No
     assert [each.text for each in await store.select(scope)] == ["lasting", "anew"]
 
 
-async def check_seq_grows_over_the_whole_store(make: StoreMaker) -> None:
-    store, one, two = make(), fresh_scope(), fresh_scope()
+async def check_seq_grows_over_all_sessions_of_a_user(make: StoreMaker) -> None:
+    store, one = make(), fresh_scope()
+    two = Scope(one.user, "another session")
     await store.append(one, records(2))
     await store.append(two, records(2))
     await store.append(one, records(1))

@@ -1,5 +1,6 @@
-"""Records in Redis (needs the extra ``redis``)."""
+"""Records in Redis or Valkey, on one server or a cluster (needs the extra ``redis``)."""
 
+from .migrating import Migration, migrate
 from .store import RedisStore
 
-__all__ = ["RedisStore"]
+__all__ = ["Migration", "RedisStore", "migrate"]

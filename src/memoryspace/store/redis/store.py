@@ -3,19 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import (
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Collection,
-    Iterator,
-    Mapping,
-    Sequence,
-)
-from functools import partial
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
-
-from redis.asyncio import Redis
 
 from ...errors import (
     CorruptData,
@@ -25,18 +14,27 @@ from ...errors import (
     StoreUnavailable,
 )
 from ...events import EventStream
-from ...message import new_id
 from ...record import EVERYTHING, Record, Scope, Where, as_marks
 from ..codec import dump
 from ..contract import Changes, Clock, Store, admit, session_of, state_in
 from ..remains import Remainder
 from ..users import USERS_AT_ONCE, Usage, UserPage, checked_limit, cursor_after, user_before
 from ..vectors import Kept, Place, check_space, check_vectors
-from .calls import REMEMBERED, call, change, connection_slot, read, send_raw
+from .client import Client, client_at, link_to, replication_in
+from .layout import (
+    checked_prefix,
+    escaped,
+    keys_to_change,
+    keys_to_read,
+    slot_of,
+    tag_of,
+    unescaped,
+)
+from .link import REMEMBERED, Replication
+from .listing import page_of_users
+from .migrating import EarlierLayout
 from .remaining import remains_of
 from .wire import (
-    as_pattern,
-    escaped,
     header_and_body,
     identity_of,
     kept_of,
@@ -44,39 +42,42 @@ from .wire import (
     record_of,
     request_for,
     states_of,
-    unescaped,
 )
 
 T = TypeVar("T")
-COUNTER = "memoryspace:seq"
-ANSWERS = "memoryspace:answer:"
-SCANNED = 1000  # keys visited per call
 MAX_RECORDS = 100_000  # per call; a server accepts at most a million arguments
 
-NOBODY = Scope("nobody")  # the scope of requests about all users
 CHANGING = {"append", "replace", "mark", "delete"}
 VECTORS_AT_ONCE = 500  # per script, so that other clients do not wait long
 MAX_TTL = 10 * 365 * 24 * 60 * 60
 
 
 class RedisStore(Store):
-    """A store in a Redis server.
+    """A store in a Redis or Valkey server, or in a cluster of them.
 
-    Clusters are not supported: one script may touch all of a user's sessions. If the reply to a
-    change is lost, the store sends it again and it still happens only once: the server stores its
-    answer for two minutes. The client's own retries are not used for changes. The server must not
-    evict keys (``maxmemory-policy noeviction``, its default), or sessions may lose parts.
+    All keys of a user are in one slot of a cluster. If the reply to a change is lost, the store
+    sends it again and it still happens only once: the server stores its answer for two minutes. The
+    client's own retries are not used for changes. A cluster that is failing over or moving slots is
+    waited for, up to 20 seconds. The servers must not evict keys (``maxmemory-policy noeviction``,
+    their default), or sessions may lose parts.
+
+    Replication is asynchronous: a primary that fails may take the changes of its last moments with
+    it. With ``wait_replicas`` a change is acknowledged only when so many replicas have it.
 
     Args:
-        client: A ``redis.asyncio.Redis``, which the caller closes, or a URL, for which the store
-            creates a client and closes it.
+        client: A ``redis.asyncio.Redis`` or ``redis.asyncio.cluster.RedisCluster``, which the
+            caller closes, or an address (``redis://…``, ``redis+cluster://host:port,host:port``),
+            for which the store creates a client and closes it.
         prefix: A prefix for every key.
         ttl: Delete a session this many seconds after its last use; ``None`` to keep it.
+        wait_replicas: How many replicas must have a change before it is acknowledged. In an address
+            it is an option: ``?wait_replicas=1``.
+        wait_timeout: How many seconds to wait for them. Below it, ``NotReplicated`` is raised.
         clock: Returns the current time in seconds since the epoch.
         events: The stream to emit events on; a new one by default.
 
     Raises:
-        InvalidInput: The ``ttl`` is out of range.
+        InvalidInput: The address, the ``prefix``, the ``ttl`` or a wait is unusable.
 
     Example::
 
@@ -86,18 +87,26 @@ class RedisStore(Store):
 
     def __init__(
         self,
-        client: Redis | str,
+        client: Client | str,
         *,
         prefix: str = "",
         ttl: int | None = None,
+        wait_replicas: int = 0,
+        wait_timeout: float = 1.0,
         clock: Clock = time.time,
         events: EventStream | None = None,
     ) -> None:
         super().__init__(clock=clock, events=events)
         self._owns_client = isinstance(client, str)
-        self.client: Redis = Redis.from_url(client) if isinstance(client, str) else client
-        self.prefix = prefix
+        replication = Replication(wait_replicas, wait_timeout)
+        if isinstance(client, str):
+            replication = replication_in(client) or replication
+            client = client_at(client)
+        self.client: Client = client
+        self.prefix = checked_prefix(prefix)
         self.ttl = ttl
+        self._link = link_to(client, replication)
+        self._earlier = EarlierLayout(self._link, prefix)
 
     def __repr__(self) -> str:
         return f"RedisStore(prefix={self.prefix!r}, ttl={self.ttl})"
@@ -152,11 +161,11 @@ class RedisStore(Store):
 
     async def users(self, *, cursor: str | None = None, limit: int = USERS_AT_ONCE) -> UserPage:
         after = escaped(user_before(cursor))
-        await self._list_users()
-        asked: dict[str, Any] = {"after": after, "limit": checked_limit(limit)}
-        names, last = await self._run("users", NOBODY, EVERYTHING, **asked)
-        onward = cursor_after(unescaped(last.decode())) if last else None
-        return UserPage(tuple(map(unescaped, _texts(names))), onward)
+        checked_limit(limit)
+        await self._earlier.move_all()
+        names, last = await page_of_users(self._link, self.prefix, self.clock(), after, limit)
+        onward = cursor_after(unescaped(last)) if last else None
+        return UserPage(tuple(map(unescaped, names)), onward)
 
     async def usage(self, user: str) -> Usage:
         """Return how much a user has stored, reading each session in parts."""
@@ -170,15 +179,14 @@ class RedisStore(Store):
         return Usage(records, len(sessions), size)
 
     async def remains(self) -> tuple[Remainder, ...]:
-        """Return where the server may still hold bytes of deleted records."""
-        ask: Callable[[], Awaitable[dict[str, Any]]] = partial(self.client.info, "persistence")
-        async with connection_slot(self.client.connection_pool):
-            try:
-                return remains_of(await call(ask, repeatable=True))
-            except StoreUnavailable:
-                raise
-            except StoreError:  # the client may not be allowed to ask
-                return remains_of({})
+        """Return where the servers may still hold bytes of deleted records."""
+        try:
+            said = await self._link.persistence()
+        except StoreUnavailable:
+            raise
+        except StoreError:  # the client may not be allowed to ask
+            said = [{}]
+        return tuple(dict.fromkeys(each for one in said for each in remains_of(one)))
 
     async def changes(self, user: str, state: Any = None) -> Changes:
         known: dict[str, tuple[str, str]] = {} if state is None else state
@@ -242,22 +250,6 @@ class RedisStore(Store):
                 if cursor == "0":
                     break
 
-    async def _list_users(self) -> None:
-        """Build the list of users, once, by scanning all keys of a store that has no list yet."""
-        if await self._run("listing", NOBODY, EVERYTHING):
-            return
-        head, tail = f"{self.prefix}user_id:", ":sessions"
-        pattern = f"{as_pattern(head)}*{tail}"
-        step = 0
-        while True:
-            command = ("SCAN", step, "MATCH", pattern, "COUNT", SCANNED)
-            step, keys = await call(partial(send_raw, self.client, *command), repeatable=True)
-            own = [key.decode()[len(head) : -len(tail)] for key in keys]
-            names, is_whole = [name for name in own if ":" not in name], int(step) == 0
-            await self._run("listing", NOBODY, EVERYTHING, names, is_whole=is_whole)
-            if is_whole:
-                return
-
     def _records(self, user: str, replies: Sequence[bytes]) -> list[Record]:
         found = []
         for piece in pieces_of(replies):
@@ -276,9 +268,13 @@ class RedisStore(Store):
         **more: Any,
     ) -> Any:
         """Run the script of one operation."""
+        name = escaped(scope.user)
+        await self._earlier.move(scope)
+        tag = tag_of(slot_of(name))
         request = {
             "prefix": self.prefix,
-            "name": escaped(scope.user),
+            "name": name,
+            "tag": tag,
             "now": repr(self.clock()),
             "where": request_for(where),
             **more,
@@ -287,13 +283,12 @@ class RedisStore(Store):
             request["session"] = escaped(scope.session)
         if self.ttl is not None:
             request["ttl"] = self.ttl
-        keys, send = [self.prefix + COUNTER], read
-        if verb in CHANGING:
-            keys.append(f"{self.prefix}{ANSWERS}{new_id()}")
-            request["remembered"] = REMEMBERED
-            send = change
-        async with connection_slot(self.client.connection_pool):
-            return await send(self.client, verb, keys, [dump(request), *arguments])
+        if verb not in CHANGING:
+            keys = keys_to_read(self.prefix, tag)
+            return await self._link.read(verb, keys, [dump(request), *arguments])
+        request["remembered"] = REMEMBERED
+        keys = keys_to_change(self.prefix, tag)
+        return await self._link.change(verb, keys, [dump(request), *arguments])
 
 
 def _arguments(records: Sequence[Record]) -> list[str]:

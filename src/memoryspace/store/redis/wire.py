@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -20,25 +19,10 @@ from ..codec import (
     unpack_marks,
     value_from,
 )
+from .layout import unescaped
 
 BETWEEN = "\x1e"  # separates records, or ids and seqs
 _DEFAULTS = Record("", "")
-_SPECIAL = re.compile(r"[*?\[\]^\\-]")  # in key patterns
-
-
-def escaped(id_: str) -> str:
-    """Escape an id for use in a key, so that different ids never form the same key."""
-    return id_.replace("%", "%25").replace(":", "%3A")
-
-
-def unescaped(part: str) -> str:
-    """Undo ``escaped``."""
-    return part.replace("%3A", ":").replace("%25", "%")
-
-
-def as_pattern(text: str) -> str:
-    """Return a pattern that matches exactly this text."""
-    return _SPECIAL.sub(r"\\\g<0>", text)
 
 
 def header_and_body(record: Record) -> tuple[str, str]:

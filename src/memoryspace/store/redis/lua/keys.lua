@@ -1,7 +1,8 @@
--- Shared by all scripts. KEYS[1] is the store's counter; in a change, KEYS[2] is the key of its answer.
--- ARGV[1] is the request as JSON: prefix (of all keys), name (the user's), session (or none), now, ttl,
--- where, ...
+-- Shared by all scripts. KEYS[1] is the slot's counter; in a change, KEYS[2] is the key of its answer.
+-- ARGV[1] is the request as JSON: prefix (of all keys), name (the user's), tag (of the user's slot),
+-- session (or none), now, ttl, where, ...
 --
+-- All keys that a script uses are in one slot of a cluster (see layout.py).
 -- A session is seven keys, however many records it has, so seven EXPIREs renew all of it:
 --   :records  hash   id -> its kind, a zero byte, and the record as JSON
 --   :order    zset   id by seq, which is conversation order
@@ -10,31 +11,37 @@
 --   :expiry   zset   id by the time it expires
 --   :vectors  hash   id -> its vectors, each as space, zero byte, length, zero byte, vector
 --   :stamp    string a number from the counter, a new one after every change other than an append
--- Each user has a set of session names. One zset holds all user names.
+-- Each user has a set of session names. One zset holds the names of a slot's users.
 
 local request = cjson.decode(ARGV[1])
 local SEPARATOR = '\31'
+local PARTS = { 'records', 'order', 'marks', 'index', 'expiry', 'vectors', 'stamp' }
 
-local function user_prefix(name) return request.prefix .. 'user_id:' .. name .. ':' end
+local function user_prefix(name) return request.prefix .. 'user:{' .. name .. '}:' end
+local function users_of(tag) return request.prefix .. 'users:{' .. tag .. '}' end
+local function counter_of(tag) return request.prefix .. 'seq:{' .. tag .. '}' end
 
 request.user = user_prefix(request.name)
 
 local function keys_of(session)
-  local base = request.user .. 'session:' .. session .. ':'
-  return {
-    session = session,
-    records = base .. 'records',
-    order = base .. 'order',
-    marks = base .. 'marks',
-    index = base .. 'index',
-    expiry = base .. 'expiry',
-    vectors = base .. 'vectors',
-    stamp = base .. 'stamp',
-  }
+  local at = { session = session }
+  for _, part in ipairs(PARTS) do at[part] = request.user .. 'session:' .. session .. ':' .. part end
+  return at
 end
 
 local SESSIONS = request.user .. 'sessions'
-local USERS = request.prefix .. 'memoryspace:users'
+local USERS, COUNTER = users_of(request.tag), counter_of(request.tag)
+
+-- Take ``n`` numbers, each above all that were taken before and above ``least``; return the first.
+-- They begin at the time in microseconds. So a counter that was lost, or that a failover set back,
+-- gives none again that it gave before.
+local function take(n, least)
+  local time, known = redis.call('TIME'), tonumber(redis.call('GET', COUNTER) or 0)
+  local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
+  local first = math.max(known + 1, (least or 0) + 1, now)
+  redis.call('SET', COUNTER, string.format('%.0f', first + n - 1))
+  return first
+end
 
 local function unpack_marks(packed)
   local marks = {}
@@ -89,11 +96,7 @@ local function restamp(at)
     redis.call('DEL', at.stamp)
     return
   end
-  local stamp, old = redis.call('INCR', KEYS[1]), tonumber(redis.call('GET', at.stamp) or 0)
-  if stamp <= old then -- the counter was lost
-    stamp = old + 1
-    redis.call('SET', KEYS[1], string.format('%.0f', stamp))
-  end
+  local stamp = take(1, tonumber(redis.call('GET', at.stamp) or 0))
   redis.call('SET', at.stamp, string.format('%.0f', stamp))
   local left = redis.call('PTTL', at.order)
   if left >= 0 then redis.call('PEXPIRE', at.stamp, left) end

@@ -1,7 +1,7 @@
 -- The lifetime of sessions and of the lists of sessions and users.
 
--- Add a user to the list. A list that is never read would keep obsolete names, so each addition checks
--- two others.
+-- Add a user to the list of the slot. A list that is never read would keep obsolete names, so each
+-- addition checks two others.
 local function list_user()
   if redis.call('ZADD', USERS, 0, request.name) == 0 then return end
   for _, other in ipairs(redis.call('ZRANDMEMBER', USERS, 2)) do
@@ -23,8 +23,6 @@ local function list_session(session)
     redis.call('EXPIRE', SESSIONS, request.ttl + 1)
   end
 end
-
-local PARTS = { 'records', 'order', 'marks', 'index', 'expiry', 'vectors', 'stamp' }
 
 -- Sliding expiry: every use of a session keeps all of it for another ttl seconds. Without a ttl,
 -- writing to a session that would expire makes it permanent.

@@ -1,4 +1,5 @@
--- Return those of the next users in the list that have records, and the last user visited.
+-- Return those of the next users in the lists that have records, and the last user visited, or '' after
+-- all lists were read. ``after`` is a user of the first list.
 
 local function turn_to(user)
   request.name = user
@@ -14,11 +15,17 @@ local function has_records()
   return false
 end
 
-local low = request.after == '' and '-' or '(' .. request.after
-local names = redis.call('ZRANGEBYLEX', USERS, low, '+', 'LIMIT', 0, request.limit)
-local found = {}
-for _, name in ipairs(names) do
-  turn_to(name)
-  if has_records() then found[#found + 1] = name else redis.call('ZREM', USERS, name) end
+local found, visited, low = {}, 0, request.after == '' and '-' or '(' .. request.after
+for _, tag in ipairs(request.tags) do
+  USERS, COUNTER = users_of(tag), counter_of(tag)
+  local room = request.limit - visited
+  local names = redis.call('ZRANGEBYLEX', USERS, low, '+', 'LIMIT', 0, room)
+  for _, name in ipairs(names) do
+    turn_to(name)
+    if has_records() then found[#found + 1] = name else redis.call('ZREM', USERS, name) end
+  end
+  visited = visited + #names
+  if visited == request.limit then return { found, names[#names] } end
+  low = '-'
 end
-return { found, #names == request.limit and names[#names] or '' }
+return { found, '' }
