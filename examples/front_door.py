@@ -13,6 +13,7 @@ from memoryspace import Memory
 
 
 def main(folder: Path) -> None:
+    """Walk through the door, in a folder."""
     with Memory(folder, user="ann") as memory:
         print("known from earlier runs:", len(memory.list()))
         receipt = memory.add(["I live in Rome.", "My sister Mia lives in Bergen."])
