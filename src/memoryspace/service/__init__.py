@@ -38,11 +38,13 @@ if TYPE_CHECKING:
     from .tool import ToolCallResult, ToolMemoryService
     from .values.receipt import Receipt
     from .values.results import Deleted, Erasure, MemoryHit, Page, Status
+    from .values.review import Decided, Proposal, Proposals
 
     ReMePersonalMemoryService = PersonalMemoryService
     ReMeTaskMemoryService = TaskMemoryService
 
 __all__ = [
+    "Decided",
     "Deleted",
     "Draft",
     "Erasure",
@@ -57,6 +59,8 @@ __all__ = [
     "Message",
     "Page",
     "PersonalMemoryService",
+    "Proposal",
+    "Proposals",
     "ReMePersonalLongTermMemory",
     "ReMePersonalMemoryService",
     "ReMeTaskLongTermMemory",
@@ -81,6 +85,7 @@ __all__ = [
 __getattr__ = lazily(
     __name__,
     {
+        "Decided": Lazy("values.review"),
         "Deleted": Lazy("values.results"),
         "Erasure": Lazy("values.results"),
         "InMemoryMemoryService": Lazy("in_memory"),
@@ -95,6 +100,8 @@ __getattr__ = lazily(
         "MemoryServiceFactory": Lazy("factory"),
         "Page": Lazy("values.results"),
         "PersonalMemoryService": Lazy("personal"),
+        "Proposal": Lazy("values.review"),
+        "Proposals": Lazy("values.review"),
         "ReMePersonalMemoryService": Lazy("personal"),
         "ReMeTaskMemoryService": Lazy("task"),
         "Receipt": Lazy("values.receipt"),

@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # slow to import
     from ..store.users import Usage, UserPage
     from .values.receipt import Receipt
     from .values.results import Deleted, Erasure, MemoryHit, Page, Status
+    from .values.review import Decided, Proposals
 
 DEFAULT_SESSION = "default"
 
@@ -30,6 +31,7 @@ DEFAULT_SESSION = "default"
 _OPTIONAL = frozenset(
     {"get", "update", "delete", "count", "history", "search", "why_not", "facts", "page"}
     | {"quarantined", "release", "verify_erasure", "users", "usage"}
+    | {"waiting", "approve", "reject", "undo"}
 )
 
 Filters = Mapping[str, Any]
@@ -303,6 +305,48 @@ class MemoryService(Observed, Running, ABC):
     ) -> list[str]:
         """Release memories from quarantine, with what was derived from them; return the ids."""
         self._not_offered("release")
+
+    async def waiting(
+        self, user_id: str, *, cursor: str | None = None, limit: int = 50
+    ) -> Proposals:
+        """Return one page of derived memories that wait for approval, oldest first.
+
+        Each with what was said, and with what it would supersede. What is in quarantine comes up
+        once it is released.
+        """
+        self._not_offered("waiting")
+
+    async def approve(self, user_id: str, memory_ids: str | Sequence[str]) -> Decided:
+        """Approve memories that wait: they hold from now on.
+
+        The result does not depend on the order of approvals: of two facts of which the later
+        supersedes the earlier, the later holds. Repeating a decision changes nothing; of several
+        concurrent ones about a memory, one wins.
+
+        Args:
+            user_id: The user whose memories they are.
+            memory_ids: One id or several.
+
+        Raises:
+            UnknownMemory: There is no such memory. Nothing was decided.
+            InvalidInput: A memory was never up for review. Nothing was decided.
+        """
+        self._not_offered("approve")
+
+    async def reject(self, user_id: str, memory_ids: str | Sequence[str]) -> Decided:
+        """Reject memories that wait: they are not derived again from the same messages.
+
+        Like ``approve`` otherwise. A new message that says the same is derived from anew.
+        """
+        self._not_offered("reject")
+
+    async def undo(self, user_id: str, memory_ids: str | Sequence[str]) -> Decided:
+        """Undo the last decision about memories: they wait again, like ``approve`` otherwise.
+
+        What an approved memory superseded holds again. A memory that was deleted cannot be
+        undone, nor a rejected one whose message has changed since.
+        """
+        self._not_offered("undo")
 
     async def status(self, user_id: str) -> Status:
         """Return which derivation jobs are pending or failed, and the state of the embedder.

@@ -13,6 +13,7 @@ from ..embedding import Embedder
 from ..errors import InvalidInput
 from ..record import is_number
 from ..retrieval.ranking import Ranking, Reranker
+from .values.kinds import FACT
 from .writing.repository import MAX_VERSIONS
 from .writing.secrecy import Policy
 
@@ -46,12 +47,14 @@ class ServiceSettings(Struct, frozen=True, kw_only=True):
         secrets: What to do with a message that holds a password, a card number or the like:
             ``"keep"`` it, marked and left out of contexts; ``"mask"`` the secret before anything is
             stored; or ``"refuse"`` the message. A secret never becomes a fact.
+        review: ``"facts"`` lets every derived fact wait until it is approved; ``None`` believes
+            facts at once. Facts that wait already keep waiting when this changes.
         max_message_characters: Refuse longer messages.
         max_versions: How many old versions of a memory to keep.
         max_attempts: How often to try a derivation before it counts as failed.
 
     Raises:
-        InvalidInput: A number or ``secrets`` is out of range.
+        InvalidInput: A number, ``secrets`` or ``review`` is out of range.
         TypeError: An embedder is not an ``Embedder``.
 
     Example::
@@ -73,6 +76,7 @@ class ServiceSettings(Struct, frozen=True, kw_only=True):
     max_messages_per_session: int | None = None
     quarantine: bool = True
     secrets: Policy = "keep"
+    review: Literal["facts"] | None = None
     max_message_characters: int = 1_000_000
     max_versions: int = MAX_VERSIONS
     max_attempts: int = 5
@@ -90,6 +94,8 @@ class ServiceSettings(Struct, frozen=True, kw_only=True):
         if self.secrets not in get_args(Policy):
             known = ", ".join(map(repr, get_args(Policy)))
             raise InvalidInput(f"secrets must be one of {known}, got {self.secrets!r}")
+        if self.review not in (None, "facts"):
+            raise InvalidInput(f'review must be "facts" or None, got {self.review!r}')
         for name in self.__struct_fields__:
             if not name.startswith("max_"):
                 continue
@@ -99,6 +105,11 @@ class ServiceSettings(Struct, frozen=True, kw_only=True):
         ttl = self.ttl_seconds
         if ttl is not None and (not is_number(ttl) or ttl <= 0):
             raise InvalidInput(f"ttl_seconds must be a number greater than 0 or None, got {ttl!r}")
+
+    @property
+    def reviewed(self) -> frozenset[str]:
+        """The kinds of derived memories that wait for approval."""
+        return frozenset() if self.review is None else frozenset({FACT})
 
 
 def limited(

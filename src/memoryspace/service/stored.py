@@ -36,7 +36,9 @@ from .reading.filters import (
 )
 from .reading.finding import Finding
 from .reading.instructions import standing
-from .reading.listing import Listing
+from .reading.listing import Listing, seq_of
+from .review.approvals import Approvals
+from .review.rejections import REBUILT
 from .search import Searcher
 from .search.opening import SearchPlace, searcher_on
 from .settings import ServiceSettings
@@ -44,6 +46,7 @@ from .values.kinds import FACT
 from .values.memory import RAW, MemoryItem, Said
 from .values.receipt import Receipt
 from .values.results import Deleted, Erasure, MemoryHit, Page, Status
+from .values.review import Decided, Proposals
 from .writing.admission import own_marks
 from .writing.erasing import DerivedKinds, Eraser
 from .writing.quarantine import Review
@@ -112,6 +115,9 @@ class StoredMemoryService(Trajectories, ToolCalls):
             self._repository, self.searcher, self._eraser, self.settings, derivers
         )
         self._worker = self._writer.worker
+        self._approvals = Approvals(self._repository, self._eraser, self._worker)
+        if self._worker is not None:
+            self._worker.on_resume = self._approvals.resume
         self._is_started = False
         self._lifecycle_lock = PerLoop(asyncio.Lock)
 
@@ -211,7 +217,7 @@ class StoredMemoryService(Trajectories, ToolCalls):
         check_version(version)
         if importance is not None and not is_number(importance):
             raise InvalidInput(f"importance must be a number, got {importance!r}")
-        return await self._writer.update(
+        new = await self._writer.update(
             scope,
             memory_id,
             value=value,
@@ -220,12 +226,35 @@ class StoredMemoryService(Trajectories, ToolCalls):
             marks=marks,
             version=version,
         )
+        if value is not None and new.kind not in REBUILT:
+            await self._approvals.corrected(user_id, memory_id)
+        return new
 
     async def release(
         self, user_id: str, memory_ids: str | Sequence[str], *, session_id: str | None = None
     ) -> list[str]:
         scope = self._scope(user_id, session_id)
         return await self._review.release(scope, as_ids(memory_ids))
+
+    # -- review ------------------------------------------------------------------------------------
+
+    async def waiting(
+        self, user_id: str, *, cursor: str | None = None, limit: int = 50
+    ) -> Proposals:
+        user, limit = self._scope(user_id, None).user, count_in("limit", limit, MOST_HITS)
+        return await self._approvals.page(user, seq_of(cursor), limit)
+
+    async def approve(self, user_id: str, memory_ids: str | Sequence[str]) -> Decided:
+        user = self._scope(user_id, None).user
+        return await self._approvals.approve(user, as_ids(memory_ids))
+
+    async def reject(self, user_id: str, memory_ids: str | Sequence[str]) -> Decided:
+        user = self._scope(user_id, None).user
+        return await self._approvals.reject(user, as_ids(memory_ids))
+
+    async def undo(self, user_id: str, memory_ids: str | Sequence[str]) -> Decided:
+        user = self._scope(user_id, None).user
+        return await self._approvals.undo(user, as_ids(memory_ids))
 
     # -- reading -----------------------------------------------------------------------------------
 
@@ -380,7 +409,8 @@ class StoredMemoryService(Trajectories, ToolCalls):
     async def status(self, user_id: str) -> Status:
         self._scope(user_id, None)
         found = Status(0, 0, {}) if self._worker is None else await self._worker.status(user_id)
-        return change(found, embedder=await self.searcher.embedder_status(user_id))
+        embedder = await self.searcher.embedder_status(user_id)
+        return change(found, embedder=embedder, waiting=await self._approvals.count(user_id))
 
     async def settled(self, user_id: str) -> Status:
         """Run a user's pending derivation jobs now, and return the status afterwards.
@@ -388,6 +418,7 @@ class StoredMemoryService(Trajectories, ToolCalls):
         Also waits for the index's background work.
         """
         self._scope(user_id, None)
+        await self._approvals.resume(user_id)
         if self._worker is not None:
             await self._worker.settle(user_id)
         await self.searcher.settle(user_id)

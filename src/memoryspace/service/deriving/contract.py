@@ -65,7 +65,10 @@ class BadDecision(InvalidInput):
 
 
 class Known(Protocol):
-    """The queries a deriver may make. Superseded and quarantined memories are left out."""
+    """The queries a deriver may make. Superseded and quarantined memories are left out.
+
+    Memories that wait for approval (``is_waiting``) are shown as if they were approved.
+    """
 
     async def similar(
         self, text: str, *, kinds: Sequence[str], top_k: int = 5
@@ -90,7 +93,8 @@ class Job(Struct, frozen=True, kw_only=True):
     """The raw memories to derive from, in conversation order.
 
     ``details`` come from the caller, such as a trajectory's score or a tool's name. ``now`` is the
-    time of derivation, as seconds since 1970 (UTC).
+    time of derivation, as seconds since 1970 (UTC). New memories of the ``reviewed`` kinds wait for
+    approval.
     """
 
     id: str
@@ -99,6 +103,7 @@ class Job(Struct, frozen=True, kw_only=True):
     memories: Sequence[MemoryItem]
     details: Mapping[str, Any] = {}
     now: float
+    reviewed: frozenset[str] = frozenset()
 
 
 @runtime_checkable
@@ -150,6 +155,17 @@ class Selective(Protocol):
 
     def concerns(self, memories: Sequence[MemoryItem], details: Mapping[str, Any]) -> bool:
         """Return whether these memories may yield anything. Must be fast."""
+
+
+@runtime_checkable
+class Renewing(Protocol):
+    """A deriver that sums up its own memories, and does so again when some are approved."""
+
+    async def renew(self, job: Job, known: Known, changed: Sequence[MemoryItem]) -> list[Decision]:
+        """Return decisions after these memories were approved, superseded or undone.
+
+        ``known`` shows only what is approved.
+        """
 
 
 @runtime_checkable

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any, NamedTuple, TypeVar
 from weakref import WeakValueDictionary
@@ -23,12 +23,12 @@ from ...retrying import Attempts, Backoff
 from ..search import Searcher
 from ..values.envelope import record_of
 from ..values.kinds import OUTBOX
-from ..values.memory import RAW, MemoryItem
+from ..values.memory import RAW, WAITING, MemoryItem
 from ..values.results import Status
 from ..writing.erasing import Eraser
-from ..writing.repository import Edit, MemoryRepository
+from ..writing.repository import Beside, Edit, MemoryRepository
 from ..writing.secrecy import purged, without_secrets
-from .contract import BadDecision, Deriver, Job
+from .contract import BadDecision, Decision, Deriver, Job, Renewing
 from .derivers import concerned
 from .execution import Judge, PlanExecutor
 from .jobs import (
@@ -51,6 +51,7 @@ _BACKOFF = Backoff(first=1.0, longest=300.0, jitter=False)  # between attempts a
 ROUNDS = 10  # of deciding, while the memories of the job keep changing
 CANCEL_AGAIN = 0.5  # seconds
 AT_ONCE = 8  # users whose leftover jobs run concurrently
+RENEWED = "memoryspace:renewed"  # in a job's details: the memories to sum up again
 NOTE_GRACE = 60.0  # seconds after which a note without a job is stale
 
 T = TypeVar("T")
@@ -80,6 +81,7 @@ class FreshJob(NamedTuple):
 
 Attempted = asyncio.Future[JobOutcome]
 StartedJobs = Sequence[tuple[Deriver, Attempted]]  # background jobs and their derivers
+Resumed = Callable[[str], Awaitable[None]]
 Afterwards = Callable[[Scope], Awaitable[None]]  # called after each job, with its session
 
 
@@ -96,7 +98,10 @@ class Worker:
         judge: Judge,
         max_attempts: int,
         afterwards: Afterwards,
+        reviewed: frozenset[str] = frozenset(),
     ) -> None:
+        self._reviewed = reviewed
+        self.on_resume: Resumed | None = None  # called for each user that may have jobs, at start
         self._derivers = {owner_name(each.name): each for each in derivers}
         self.jobs = Jobs(repository.store)
         self._repository = repository
@@ -131,12 +136,31 @@ class Worker:
         return Recorded(added, [(each.name, _outcome(attempted)) for each, attempted in started])
 
     async def edit(
-        self, scope: Scope, memory_id: str, edit: Edit, *, version: int | None = None
+        self,
+        scope: Scope,
+        memory_id: str,
+        edit: Edit,
+        *,
+        version: int | None = None,
+        beside: Beside | None = None,
     ) -> MemoryItem:
         """Edit a memory; if its text changes, derive from it again."""
-        new, started = await finish(self._edited(scope, memory_id, edit, version))
+        new, started = await finish(self._edited(scope, memory_id, edit, version, beside))
         await self._wait_for_quick(started)
         return new
+
+    async def renew(self, user: str, stored: StoredJob, memory_ids: Iterable[str]) -> bool:
+        """Replace a job by those of derivers that sum up these memories, and start them.
+
+        Return whether the job still existed.
+        """
+        names = [name for name, each in self._derivers.items() if isinstance(each, Renewing)]
+        ids = await self.jobs.announce(user, names)
+        details = {RENEWED: sorted(memory_ids)}
+        jobs = [self.jobs.record(each, JobState({}, name, details)) for each, name in ids.items()]
+        done = await self.jobs.finish(stored, jobs)
+        await self._wait_for_quick(self._start_all(stored.scope, ids))
+        return done
 
     async def is_waited_for(self, scope: Scope) -> bool:
         """Return whether a session has pending jobs of any deriver."""
@@ -183,13 +207,18 @@ class Worker:
         return concerned(tuple(self._derivers.values()), memories, details)
 
     async def _edited(
-        self, scope: Scope, memory_id: str, edit: Edit, version: int | None
+        self,
+        scope: Scope,
+        memory_id: str,
+        edit: Edit,
+        version: int | None,
+        also: Beside | None,
     ) -> tuple[MemoryItem, StartedJobs]:
         ids = await self.jobs.announce(scope.user, self._derivers)
 
         def beside(seen: MemoryItem, new: MemoryItem) -> list[Record]:
             if new.kind != RAW or new.text == seen.text:
-                return []
+                return [] if also is None else list(also(seen, new))
             versions = {new.id: SourceVersion(seen.version + 1, digest(new.text))}
             return [
                 self.jobs.record(job_id, JobState(versions, deriver, is_anew=True))
@@ -267,6 +296,8 @@ class Worker:
         raise AssertionError("the attempts have no limit")
 
     async def _resume_user(self, user: str) -> None:
+        if self.on_resume is not None:
+            await self.on_resume(user)
         stored = await self.jobs.of(Scope(user))
         for job in stored:
             if job.state.is_given_up or self._deriver_of(job) is None:
@@ -370,12 +401,26 @@ class Worker:
             memories=without_secrets(memories),
             details=stored.state.details,
             now=self._repository.now(),
+            reviewed=self._reviewed,
         )
         is_chosen = not stored.state.is_anew or deriver in self._concerned(memories, job.details)
-        decisions = await deriver.derive(job, known) if memories and is_chosen else []
+        if RENEWED in stored.state.details:
+            decisions = await self._renewal(stored, job)
+        else:
+            decisions = await deriver.derive(job, known) if memories and is_chosen else []
         plan = purged(numbered(stored, decisions))
         self._executor(stored).check(plan)
         return await self._revised(stored, change(stored.state, decisions=plan))
+
+    async def _renewal(self, stored: StoredJob, job: Job) -> list[Decision]:
+        """Let the deriver sum up again after memories were approved, superseded or undone."""
+        deriver, user = self._deriver_for(stored), stored.scope.user
+        if not isinstance(deriver, Renewing):
+            return []
+        ids = frozenset(map(str, stored.state.details[RENEWED]))
+        changed = await self._repository.select(Scope(user), Where(ids=ids))
+        known = KnownMemories(user, self._repository, self._searcher, is_approved=True)
+        return await deriver.renew(job, known, [each for each in changed if each.kind != RAW])
 
     async def _forget_outdated(self, stored: StoredJob) -> None:
         """Delete memories derived from earlier text; derivers of other services get a job."""
@@ -400,7 +445,15 @@ class Worker:
         fresh: Sequence[MemoryItem] = (),
     ) -> PlanExecutor:
         deriver = self._deriver_for(stored)
-        return PlanExecutor(self._repository, stored, deriver, self._judge, seen=seen, fresh=fresh)
+        return PlanExecutor(
+            self._repository,
+            stored,
+            deriver,
+            self._judge,
+            seen=seen,
+            fresh=fresh,
+            reviewed=self._reviewed,
+        )
 
     def _deriver_for(self, stored: StoredJob) -> Deriver:
         deriver = self._deriver_of(stored)
@@ -415,13 +468,18 @@ class Worker:
         if is_done:
             self._searcher.expect(stored.scope, [each.id for each in records])
             await self._eraser.drop_orphans(stored.scope, records, _is_current(stored))
-            self._repository.store.events.emit(
-                "memories_derived", scope=stored.scope, count=len(records)
-            )
+            self._tell(stored.scope, records)
         else:  # another process has finished or removed the job
             await self._eraser.undo(stored.scope, records)
         await self._afterwards(stored.scope)
         return is_done
+
+    def _tell(self, scope: Scope, records: Sequence[Record]) -> None:
+        events = self._repository.store.events
+        events.emit("memories_derived", scope=scope, count=len(records))
+        waiting = [each.id for each in records if WAITING in each.marks]
+        if waiting:
+            events.emit("memories_waiting", scope=scope, ids=waiting)
 
     async def _current_memories(self, stored: StoredJob) -> list[MemoryItem]:
         """Return the memories of a job whose text is unchanged."""

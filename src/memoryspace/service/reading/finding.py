@@ -92,6 +92,8 @@ class Finding:
         memory = await self._repository.find(scope, memory_id)
         if memory is None:
             return WhyNot("unknown", f"user {scope.user!r} has no memory {memory_id!r}")
+        if memory.is_waiting:
+            return WhyNot("filtered", f"memory {memory_id!r} waits for approval; see waiting()")
         return await self._searcher.why_not(scope.user, query, memory.seq)
 
     async def _read(self, scope: Scope, found: Sequence[Found]) -> list[MemoryHit]:
@@ -129,7 +131,7 @@ class Finding:
             some = ids[begin : begin + MAX_MARKS]
             where = Where(marks=frozenset(map(derived_mark, some)), kind=FACT)
             for each in await self._repository.select(scope, where):
-                if each.origin is None or each.is_quarantined:
+                if each.origin is None or each.is_quarantined or each.is_waiting:
                     continue
                 for source in set(some).intersection(each.origin.derived_from):
                     facts.setdefault(source, []).append(each)

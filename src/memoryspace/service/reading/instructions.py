@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ...record import Scope, Where
 from ..deriving.similarity import overlap, value_words
 from ..values.kinds import FACT, INSTRUCTION, SUPERSEDED
-from ..values.memory import QUARANTINED, MemoryItem
+from ..values.memory import QUARANTINED, WAITING, MemoryItem
 from ..writing.repository import MemoryRepository
 
 _SAME_TOPIC = 0.5  # share of common words from which two instructions are on one topic
@@ -16,7 +16,7 @@ _FRAME = frozenset({"alway", "never", "pleas", "now", "futur", "以后", "每次
 
 async def standing(repository: MemoryRepository, scope: Scope) -> list[MemoryItem]:
     """Return the instructions that hold now, newest first; the newest of each topic."""
-    where = Where(kind=FACT, without=frozenset({QUARANTINED, SUPERSEDED}))
+    where = Where(kind=FACT, without=frozenset({QUARANTINED, SUPERSEDED, WAITING}))
     known = await repository.select(scope, where)
     found = [each for each in known if each.details.get("type") == INSTRUCTION]
     found = [each for each in found if not each.details.get("ended")]

@@ -15,7 +15,7 @@ from ...errors import InvalidInput
 from ...record import Record, Scope, Where
 from ...retrieval.conditions import Condition, refusal
 from ..values.envelope import entry_of
-from ..values.memory import MemoryItem
+from ..values.memory import RAW, WAITING, MemoryItem
 from ..values.results import Page
 from ..writing.repository import MemoryRepository
 from .filters import CheckedFilters
@@ -49,7 +49,7 @@ class Listing:
         self, scope: Scope, checked: CheckedFilters, cursor: str | None, limit: int, newest: bool
     ) -> Page:
         """Return the page after a cursor."""
-        begin = None if cursor is None else _seq(cursor)
+        begin = seq_of(cursor)
         matching = self._matching(scope, checked.condition(self._kinds), begin, newest=newest)
         records = [each async for each in _first(matching, limit + 1)]
         page = records[:limit]
@@ -81,7 +81,8 @@ class Listing:
         sessions = (None,) if checked.sessions is None else checked.sessions
         if not checked.is_plain or len(kinds) != 1 or len(sessions) != 1:
             return None
-        return Scope(scope.user, sessions[0]), Where(kind=kinds[0], without=checked.without)
+        without = checked.without if kinds[0] == RAW else checked.without | {WAITING}
+        return Scope(scope.user, sessions[0]), Where(kind=kinds[0], without=without)
 
     async def _matching(
         self, scope: Scope, condition: Condition, begin: int | None, *, newest: bool
@@ -115,7 +116,10 @@ async def _first(records: AsyncIterator[Record], count: int) -> AsyncIterator[Re
             return
 
 
-def _seq(cursor: str) -> int:
+def seq_of(cursor: str | None) -> int | None:
+    """Return the seq that a cursor stands for; raise ``InvalidInput`` if it stands for none."""
+    if cursor is None:
+        return None
     if not isinstance(cursor, str) or not re.fullmatch("[0-9]{1,16}", cursor):
         raise InvalidInput(f"{cursor!r} is not a cursor; pass the one of the previous page")
     return int(cursor)

@@ -15,11 +15,14 @@ from ...record import RESERVED_PREFIX, Origin, Record, is_number
 from ...retrieval import Entry
 from ...retrieval.entries import Value, items_of
 from .forms import body_of, said_from
-from .kinds import FACT, INSIGHT, NO_MEMORIES, SUPERSEDED_BY
-from .memory import RAW, Draft, MemoryItem
+from .kinds import FACT, INSIGHT, NO_MEMORIES, RETIRED_BY, RETIRES, SUPERSEDED_BY
+from .memory import RAW, WAITING, Draft, MemoryItem
 
 VALID_FROM = "memoryspace:valid_from"
 VALID_TO = "memoryspace:valid_to"
+
+# The mark of memories that say what they retire, or are retired by, once approved.
+LINEAGE = RESERVED_PREFIX + "lineage"
 
 
 FORMAT = 1  # of a memory in a record; one without a number has the first
@@ -48,15 +51,17 @@ _ENVELOPED = tuple(name for name in _Envelope.__struct_fields__ if name not in _
 
 def record_of(memory: MemoryItem) -> Record:
     """Return the record of a memory; its marks include one for each of its sources."""
+    marks = memory.marks | frozenset(map(derived_mark, sources_of(memory)))
+    if RETIRES in memory.details or RETIRED_BY in memory.details:
+        marks |= {LINEAGE}
     form, body = body_of(memory.value)
     kept = {name: getattr(memory, name) for name in _ENVELOPED}
     envelope = _Envelope(form=form, body=body, **kept)
-    sources = () if memory.origin is None else memory.origin.derived_from
     return Record(
         id=memory.id,
         value=msgspec.to_builtins(envelope),
         text=memory.text,
-        marks=memory.marks | frozenset(map(derived_mark, sources)),
+        marks=marks,
         kind=memory.kind,
         created_at=memory.created_at,
         expires_at=memory.expires_at,
@@ -101,7 +106,8 @@ def memory_of(user: str, record: Record) -> MemoryItem:
 def _users_own(marks: frozenset[str]) -> frozenset[str]:
     if not marks:
         return marks
-    return frozenset(each for each in marks if not each.startswith(RESERVED_PREFIX))
+    kept = (each for each in marks if not each.startswith(RESERVED_PREFIX) or each == WAITING)
+    return frozenset(kept)
 
 
 def memory_from(draft: Draft, memory_id: str, user: str, session: str, now: float) -> MemoryItem:
@@ -113,6 +119,11 @@ def memory_from(draft: Draft, memory_id: str, user: str, session: str, now: floa
         origin=Origin() if draft.origin is None else draft.origin,
     )
     return MemoryItem(user_id=user, session_id=session, updated_at=now, **given)
+
+
+def sources_of(item: MemoryItem | Record) -> tuple[str, ...]:
+    """Return the ids of what a memory was derived from."""
+    return () if item.origin is None else item.origin.derived_from
 
 
 def derived_mark(source_id: str) -> str:
@@ -127,12 +138,12 @@ def details_of(record: Record) -> Mapping[str, Any]:
 
 
 def entry_of(record: Record) -> Entry | None:
-    """Return the index entry of a record, or ``None`` if it is not a memory.
+    """Return the index entry of a record; ``None`` if it is not a memory or waits for approval.
 
     The body is not decoded here: a corrupt one is reported when the memory is read.
     """
     held = record.value
-    if record.kind in NO_MEMORIES or not isinstance(held, dict):
+    if record.kind in NO_MEMORIES or not isinstance(held, dict) or WAITING in record.marks:
         return None
     return Entry(
         str(record.seq),

@@ -14,7 +14,7 @@ from msgspec import Struct
 from ...errors import CorruptData, InvalidInput
 from ...message import Msg
 from ...portable import Portable, portable, restored
-from ...record import Origin
+from ...record import RESERVED_PREFIX, Origin
 from ..schema import Message, TextContent
 
 # The forms in which callers add messages and get them back, as equal copies.
@@ -25,6 +25,9 @@ _ROLES = ("assistant", "system", "user", "tool")
 RAW = "memory"  # the kind of messages; derived memories have kinds of their own
 
 QUARANTINED = "quarantined"  # the mark of a memory that is not recalled until it is released
+
+# The mark of a derived memory that nothing uses until it is approved.
+WAITING = RESERVED_PREFIX + "waiting"
 
 SECRET = "secret"  # the mark of a memory with a secret: searches find it, contexts omit it
 
@@ -155,6 +158,11 @@ class MemoryItem(Portable, frozen=True, kw_only=True):
     def is_quarantined(self) -> bool:
         """Whether it is kept out of searches until it is released."""
         return QUARANTINED in self.marks
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it was derived and waits to be approved or rejected."""
+        return WAITING in self.marks
 
     @property
     def holds_secret(self) -> bool:

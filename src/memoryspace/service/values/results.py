@@ -167,6 +167,7 @@ class Status(Portable, frozen=True):
         failed: The number of jobs that were given up.
         errors: The last error of each job that had one, by job id.
         embedder: Which embedder serves the user and whether it fails; searches then use words only.
+        waiting: The number of derived memories that wait for approval.
     """
 
     _also: ClassVar[tuple[str, ...]] = ("is_settled",)
@@ -175,6 +176,7 @@ class Status(Portable, frozen=True):
     failed: int
     errors: dict[str, str]
     embedder: EmbedderStatus = EmbedderStatus(None)
+    waiting: int = 0
 
     @property
     def is_settled(self) -> bool:

@@ -25,12 +25,12 @@ from ..trust import suspicion
 from ..values.envelope import memory_from
 from ..values.forms import draft_of, drafts_of, rewritten, title_in
 from ..values.kinds import SUPERSEDED
-from ..values.memory import QUARANTINED, SECRET, Draft, MemoryItem, Said
+from ..values.memory import QUARANTINED, SECRET, WAITING, Draft, MemoryItem, Said
 from .secrecy import Secrecy
 
 _LONG = 50_000  # characters from which text is checked in a thread
 
-_OWN_MARKS = frozenset({QUARANTINED, SECRET, SUPERSEDED})  # only the service sets these
+_OWN_MARKS = frozenset({QUARANTINED, SECRET, SUPERSEDED, WAITING})  # only the service sets these
 
 _NUMBERS = frozenset({int, float, bool})
 

@@ -23,8 +23,10 @@ from ...store.erasures import What, noted
 from ...store.remains import UNKNOWN
 from ..deriving.jobs import Jobs, StoredJob, without_memories
 from ..deriving.task.lessons import session_of_runs, without_runs
+from ..review.lineage import settle
+from ..review.rejections import narrowed, rejection_of, without_memory
 from ..search import Searcher
-from ..values.envelope import derived_mark, details_of, record_of
+from ..values.envelope import derived_mark, details_of, record_of, sources_of
 from ..values.kinds import (
     ANSWER,
     DERIVED,
@@ -34,16 +36,16 @@ from ..values.kinds import (
     OUTBOX,
     RECALL,
     REGISTRY,
+    REJECTION,
+    SOURCE_VERSIONS,
     SUPERSEDED,
     SUPERSEDED_BY,
     VERSION,
 )
 from ..values.memory import RAW, MemoryItem
 from ..values.results import Deleted, Erasure
-from .repository import MemoryRepository
-
-SOURCE_VERSIONS = "source_versions"  # in the details: the versions a memory was derived from
-HELD_UNTIL = "held_until"  # in the details of a superseded fact: its ``valid_to`` before that
+from .repository import MemoryRepository, version_at
+from .superseding import holding
 
 
 class DerivedKinds:
@@ -101,6 +103,7 @@ class Eraser:
         there = await self._store.select(scope, Where(ids=frozenset(ids)))
         made = [each for each in there if each.kind not in (RAW, *NO_MEMORIES)]
         said = set(ids).difference(each.id for each in made)
+        await self._remember(scope.user, made)
         await self._remove_from_jobs(scope, said)
         await self._remove_derived(tally, scope, said)
         await self._remove(tally, scope.user, made)
@@ -129,6 +132,7 @@ class Eraser:
             left = [each for each in there if not await self._is_moved(scope, each)]
             await self._remove(tally, scope.user, left)
         await self._remove_derived(tally, scope, said - await self._added_again(scope, said))
+        await self._store.delete(scope, Where(kind=REJECTION))
         tally.versions += len(await self._store.delete(scope, Where(kind=VERSION)))
         return await self._concluded(scope.user, tally, said)
 
@@ -144,6 +148,7 @@ class Eraser:
         derived: list[str] = []
         for kind in await self._kinds.all():
             derived += await self._store.delete(scope, Where(kind=kind))
+        await self._store.delete(scope, Where(kind=REJECTION))
         versions = await self._store.delete(scope, Where(kind=VERSION))
         for kind in (RECALL, ANSWER):
             await self._store.delete(scope, Where(kind=kind))
@@ -165,7 +170,8 @@ class Eraser:
         """Return what is left of a user, not counting working memory in the same store."""
         scope = Scope(user)
         working = (MESSAGE, SUMMARY, ARCHIVED)
-        kinds = (RAW, *await self._kinds.all(), VERSION, JOB, RECALL, ANSWER, *working)
+        own = (REJECTION, VERSION, JOB, RECALL, ANSWER)
+        kinds = (RAW, *await self._kinds.all(), *own, *working)
         left = {kind: await self._store.count(scope, Where(kind=kind)) for kind in kinds}
         left["other"] = await self._store.count(scope) - sum(left.values())
         left[NOTE] = await self._store.count(Scope(OUTBOX, user))
@@ -191,9 +197,15 @@ class Eraser:
         return [each for each in direct if _is_earlier(each, sources)]
 
     async def forget(self, user: str, derived: Sequence[Record]) -> None:
-        """Delete derived memories and keep their sources."""
+        """Delete derived memories and keep their sources.
+
+        Rejections among them only lose the memory they hold.
+        """
         tally = _Tally()
-        await self._remove(tally, user, derived)
+        for each in derived:
+            if each.kind == REJECTION:
+                await self._rewrite(user, each, without_memory(each))
+        await self._remove(tally, user, [each for each in derived if each.kind != REJECTION])
         await self._restore(user, tally.derived)
 
     async def drop_orphans(
@@ -258,6 +270,9 @@ class Eraser:
     ) -> bool:
         """Rebuild a memory without its deleted sources and drop its versions, if possible."""
         lost = frozenset(_sources_in(scope, record)).intersection(ids)
+        if record.kind == REJECTION:
+            left = narrowed(record, lost)
+            return left is not None and await self._rewrite(scope.user, record, left)
         there = Scope(scope.user, record.session)
         memory = await self._repository.find(there, record.id)
         if not lost or memory is None or without_runs(memory, lost) is None:
@@ -267,7 +282,7 @@ class Eraser:
         )
         tally.versions += await self._repository.forget_versions(there, [record.id])
         found = await self._repository.find(there, record.id)
-        return found is None or not lost.intersection(_sources_of_memory(found))
+        return found is None or not lost.intersection(sources_of(found))
 
     async def _remove(self, tally: _Tally, user: str, derived: Sequence[Record]) -> None:
         """Delete derived memories with their versions and what was derived from them."""
@@ -276,8 +291,22 @@ class Eraser:
         ids = sorted({each.id for each in every.values()})
         if ids:
             removed, versions = await self._repository.remove(Scope(user), ids)
-            tally.derived += [each for each in every.values() if each.id in removed]
+            gone = [each for each in every.values() if each.id in removed]
+            tally.derived += [each for each in gone if each.kind != REJECTION]
             tally.versions += versions
+
+    async def _rewrite(self, user: str, record: Record, new: Record) -> bool:
+        """Replace a record, unless it was changed meanwhile; return ``True``."""
+        where = version_at(record.id, record.seq)
+        await self._store.replace(Scope(user, record.session), where, [new], if_found=True)
+        return True
+
+    async def _remember(self, user: str, derived: Iterable[Record]) -> None:
+        """Store what is deleted as rejected, so that it is not derived again."""
+        for memory in self._repository.read(user, derived):
+            rejection = rejection_of(memory, self._repository.now(), is_kept=False)
+            if rejection is not None:
+                await self._store.append(Scope(user, memory.session_id), [rejection])
 
     async def _is_moved(self, scope: Scope, record: Record) -> bool:
         """Move a memory with sources in other sessions to one of those, if it has any."""
@@ -326,6 +355,7 @@ class Eraser:
         if not successors:
             return
         where = Where(marks=frozenset({SUPERSEDED}))
+        restored = []
         for memory in await self._repository.select(Scope(user), where):
             if memory.details.get(SUPERSEDED_BY) in successors:
                 scope = Scope(user, memory.session_id)
@@ -335,6 +365,9 @@ class Eraser:
                     )
                 except UnknownMemory:
                     continue
+                restored.append(memory.id)
+        if restored:  # another approved memory may supersede one
+            await settle(self._repository, user, (), restored)
 
 
 def _restored(memory: MemoryItem, successors: Mapping[str, str | None]) -> MemoryItem | None:
@@ -346,9 +379,7 @@ def _restored(memory: MemoryItem, successors: Mapping[str, str | None]) -> Memor
         by = successors[by]
     if by is not None:
         return change(memory, details={**memory.details, SUPERSEDED_BY: by})
-    details = {key: value for key, value in memory.details.items() if key != SUPERSEDED_BY}
-    until = details.pop(HELD_UNTIL, None)
-    return change(memory, marks=memory.marks - {SUPERSEDED}, valid_to=until, details=details)
+    return holding(memory)
 
 
 def is_source(record: Record, session: str | None, own: Collection[str]) -> bool:
@@ -374,21 +405,12 @@ def _sources_in(scope: Scope, record: Record) -> list[str]:
     return [each for each in sources_of(record) if each not in own]
 
 
-def sources_of(record: Record) -> tuple[str, ...]:
-    """Return the ids of what a record was derived from."""
-    return () if record.origin is None else record.origin.derived_from
-
-
 def _is_earlier(record: Record, versions: Mapping[str, int]) -> bool:
     """Return whether a record was derived from an earlier version of one of these memories."""
     known = own_sources(record)
     return any(
         known.get(each, 0) < versions[each] for each in sources_of(record) if each in versions
     )
-
-
-def _sources_of_memory(memory: MemoryItem) -> tuple[str, ...]:
-    return () if memory.origin is None else memory.origin.derived_from
 
 
 def _superseded_by(record: Record) -> str | None:

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from msgspec.structs import replace as change
 
 from ...record import Record, Scope, Where
+from ..values.envelope import sources_of
 from ..values.memory import QUARANTINED, MemoryItem
-from .erasing import Eraser, is_source, own_sources, sources_of
+from .erasing import Eraser, is_source, own_sources
 from .repository import MemoryRepository
 
 

@@ -11,9 +11,10 @@ from typing import Any
 
 from msgspec.structs import replace as change
 
-from ...record import Scope, Where
+from ...record import Origin, Record, Scope, Where
 from ..deriving.contract import Deriver
 from ..deriving.worker import JobOutcome, Recorded, Worker
+from ..review.rejections import REBUILT, all_sources, rejection_of
 from ..search import Searcher
 from ..settings import ServiceSettings
 from ..values.envelope import record_of
@@ -77,11 +78,21 @@ class MemoryWriter:
             edited = self._admission.edited(memory, value, metadata)
             if marks is not None:
                 edited = remarked(edited, own_marks(marks))
+            edited = _corrected(memory, edited)
             return edited if importance is None else change(edited, importance=importance)
 
         if self.worker is None or value is None:
-            return await self._repository.edit(scope, memory_id, edit, version=version)
-        return await self.worker.edit(scope, memory_id, edit, version=version)
+            return await self._repository.edit(
+                scope, memory_id, edit, version=version, beside=self._beside
+            )
+        return await self.worker.edit(scope, memory_id, edit, version=version, beside=self._beside)
+
+    def _beside(self, seen: MemoryItem, new: MemoryItem) -> list[Record]:
+        """Return the rejection of what a derived memory said before it was corrected."""
+        if seen.kind in REBUILT or seen.text == new.text:
+            return []
+        rejection = rejection_of(seen, self._repository.now(), is_kept=False)
+        return [] if rejection is None else [rejection]
 
     async def keep_newest(self, scope: Scope) -> None:
         """Delete the oldest messages beyond the session's limit, once they are derived from.
@@ -134,7 +145,22 @@ class MemoryWriter:
             judge=self._admission.judged,
             max_attempts=self._settings.max_attempts,
             afterwards=self.keep_newest,
+            reviewed=self._settings.reviewed,
         )
+
+
+def _corrected(memory: MemoryItem, edited: MemoryItem) -> MemoryItem:
+    """Return a derived memory with another text as one whose value is that text.
+
+    Its sources stay; what confirmed the old text is one of them.
+    """
+    if memory.kind in REBUILT or memory.text == edited.text:
+        return edited
+    details = dict(edited.details)
+    if "value" in details:
+        details |= {"value": edited.text, "confirmations": 0, "confirmed_by": []}
+    author = None if memory.origin is None else memory.origin.author
+    return change(edited, details=details, origin=Origin(author, all_sources(memory)))
 
 
 def receipt_of(

@@ -21,7 +21,7 @@ from ..similarity import similarity
 from .entries import FactEntry, Relation
 from .extraction import facts_in, is_said_by_user
 from .facts import Fact, slot_of
-from .insights import INSIGHT, FactGroup, groups, outdated, renewed
+from .insights import INSIGHT, FactGroup, group_of, groups, outdated, renewed
 from .ledger import FACT, FactLedger
 from .model import FactModel
 from .people import names_of
@@ -103,7 +103,16 @@ class PersonalDeriver:
         verdicts = await self._verdicts(facts, ids, ledger)
         for number, fact in enumerate(facts):
             ledger.take(fact, like=ids[number], verdict=verdicts.get(number))
+        if FACT in job.reviewed:  # what waits is summed up once it is approved: see ``renew``
+            return list(ledger.decisions)
         return [*ledger.decisions, *await self._insights(ledger, known, job.now)]
+
+    async def renew(self, job: Job, known: Known, changed: Sequence[MemoryItem]) -> list[Decision]:
+        """Return decisions that bring the insights about changed facts up to date."""
+        kept = await known.of_kind(FACT, limit=_AT_HAND)
+        ledger = FactLedger(job.id, kept, self.name)
+        ledger.touched.update(map(group_of, changed))
+        return await self._insights(ledger, known, job.now)
 
     async def _like(self, fact: Fact, kept: Sequence[MemoryItem], known: Known) -> list[MemoryItem]:
         """Return known facts with similar words; none for a quarantined fact.

@@ -60,6 +60,7 @@ class FactEntry:
     confirmed_by: list[str] = field(default_factory=list)
     is_exclusive: bool = True
     is_new: bool = False
+    is_waiting: bool = False  # for approval
 
     @classmethod
     def of(cls, memory: MemoryItem) -> FactEntry:
@@ -83,6 +84,7 @@ class FactEntry:
             {*derived, *confirmed},
             confirmed,
             bool(details.get("exclusive", True)),
+            is_waiting=memory.is_waiting,
         )
 
 

@@ -77,7 +77,7 @@ def groups(ledger: FactLedger, *, least: int) -> list[FactGroup]:
 
 def outdated(ledger: FactLedger, stored: Iterable[MemoryItem]) -> list[MemoryItem]:
     """Return the stored insights about groups that this job changed."""
-    return [each for each in stored if _slot(each) in ledger.touched]
+    return [each for each in stored if group_of(each) in ledger.touched]
 
 
 def renewed(
@@ -92,8 +92,8 @@ def renewed(
     decisions: list[Decision] = []
     drafts = [_draft(ledger, group, text, now=now, author=author) for group, text in insights]
     wanted = {(each.subject, each.attribute, each.polarity): each for each, _ in insights}
-    kept = {_slot(each) for each in old if _stands_on(each, wanted.get(_slot(each)))}
-    decisions += [Drop(each.id, (each.id,)) for each in old if _slot(each) not in kept]
+    kept = {group_of(each) for each in old if _stands_on(each, wanted.get(group_of(each)))}
+    decisions += [Drop(each.id, (each.id,)) for each in old if group_of(each) not in kept]
     decisions += [
         Add(draft)
         for (group, _), draft in zip(insights, drafts, strict=True)
@@ -102,9 +102,10 @@ def renewed(
     return decisions
 
 
-def _slot(insight: MemoryItem) -> tuple[str, str, int]:
-    polarity = -1 if insight.details.get("polarity") == -1 else 1
-    return (*slot_of(insight.details), polarity)
+def group_of(memory: MemoryItem) -> tuple[str, str, int]:
+    """Return the group of a fact, or the one that an insight is about."""
+    polarity = -1 if memory.details.get("polarity") == -1 else 1
+    return (*slot_of(memory.details), polarity)
 
 
 def _stands_on(insight: MemoryItem, group: FactGroup | None) -> bool:
@@ -121,6 +122,7 @@ def _group(
         for each in entries
         if (each.subject, each.attribute, each.polarity) == (subject, attribute, polarity)
         and not each.ended
+        and not each.is_waiting
     )
     chinese = bool(facts) and is_chinese(facts[-1].text)
     form = (_CHINESE if chinese else _ENGLISH).get((attribute, polarity))
