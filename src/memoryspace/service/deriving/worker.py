@@ -155,7 +155,7 @@ class Worker:
         Return whether the job still existed.
         """
         names = [name for name, each in self._derivers.items() if isinstance(each, Renewing)]
-        ids = await self.jobs.announce(user, names)
+        ids = await self.jobs.announce(user, names) if names else {}
         details = {RENEWED: sorted(memory_ids)}
         jobs = [self.jobs.record(each, JobState({}, name, details)) for each, name in ids.items()]
         done = await self.jobs.finish(stored, jobs)

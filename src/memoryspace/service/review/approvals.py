@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from enum import Enum
+from functools import partial
 from typing import Protocol
 
 from msgspec.structs import replace as change
@@ -26,7 +27,7 @@ from ..writing.erasing import Eraser, is_source, own_sources
 from ..writing.repository import MemoryRepository, at, version_at
 from ..writing.superseding import holding
 from .lineage import Lineage, links_in, settle
-from .rejections import record_in, rejection_of, rejections_of
+from .rejections import claims_of, is_rejection_of, record_in, rejection_of, rejections_of
 
 REVIEWER = RESERVED_PREFIX + "review"  # owns the jobs that follow a decision
 
@@ -74,24 +75,30 @@ class Approvals:
         lineage = await Lineage.read(self._repository, user) if records else Lineage(())
         shown = records[:limit]
         memories = self._repository.read(user, shown)
-        named = {each.id: lineage.retired(each.id) | _retires(each) for each in memories}
-        ids = {each for record in shown for each in sources_of(record)}.union(*named.values())
+        ids = {each for record in shown for each in sources_of(record)}
+        ids |= {each for memory in memories for each in lineage.retired(memory.id)}
         there = await self._store.select(Scope(user), Where(ids=frozenset(ids))) if ids else []
-        by_seq = {record.seq: record for record in shown}
-        read = {each.seq: each for each in self._repository.read(user, there)}
-        proposals = []
-        for memory in memories:
-            record = by_seq[memory.seq]
-            sources = [
-                read[each.seq] for each in there if each.seq in read and _is_from(record, each)
-            ]
-            former = [each for each in read.values() if each.id in named[memory.id]]
-            retires = [each for each in former if _holds(each)]
-            successor = lineage.successor(memory)
-            by = None if successor is None else successor[0]
-            proposals.append(Proposal(memory, tuple(sources), tuple(retires), by))
         cursor = str(shown[-1].seq) if len(records) > limit else None
-        return Proposals(tuple(proposals), cursor)
+        return Proposals(
+            tuple(self._proposal(memory, shown, there, lineage) for memory in memories), cursor
+        )
+
+    def _proposal(
+        self,
+        memory: MemoryItem,
+        shown: Sequence[Record],
+        there: Sequence[Record],
+        lineage: Lineage,
+    ) -> Proposal:
+        [record] = [each for each in shown if each.seq == memory.seq]
+        retired, successor = lineage.retired(memory.id), lineage.successor(memory)
+        read = partial(self._repository.read, memory.user_id)
+        return Proposal(
+            memory,
+            tuple(read(each for each in there if _is_from(record, each))),
+            tuple(filter(_holds, read(each for each in there if each.id in retired))),
+            None if successor is None else successor[0],
+        )
 
     # -- deciding ----------------------------------------------------------------------------------
 
@@ -131,11 +138,9 @@ class Approvals:
 
     async def _decide_each(self, user: str, ids: Sequence[str], decide: _Decision) -> Decided:
         outcomes: dict[_Outcome, list[str]] = {each: [] for each in _Outcome}
-        notes: list[str] = []
+        notes = list(await self._jobs.announce(user, [REVIEWER] * len(ids)))
         try:
-            for memory_id in ids:
-                [job_id] = await self._jobs.announce(user, [REVIEWER])
-                notes.append(job_id)
+            for memory_id, job_id in zip(ids, notes, strict=True):
                 outcomes[await decide(user, memory_id, job_id)].append(memory_id)
         finally:
             await self.resume(user)
@@ -249,24 +254,35 @@ class Approvals:
                 await self._hold_back(Scope(user, each.session), each)
 
     async def _hold_back(self, scope: Scope, record: Record) -> None:
-        [memory] = self._repository.read(scope.user, [record]) or [None]
-        if memory is None or memory.is_waiting:
-            return
-        await self._repository.swap(memory, change(memory, marks=memory.marks | {WAITING}))
+        for memory in self._repository.read(scope.user, [record]):
+            if not memory.is_waiting:
+                await self._repository.swap(memory, change(memory, marks=memory.marks | {WAITING}))
 
     async def corrected(self, user: str, memory_id: str) -> None:
-        """Delete insights into a memory that was corrected, and derive them again."""
+        """Delete insights into a memory that was corrected, and derive them again.
+
+        What it says now is no longer rejected, if it was before.
+        """
         [job_id] = await self._jobs.announce(user, [REVIEWER])
         memory = await self._repository.find(Scope(user), memory_id)
         if memory is None:
             await self._jobs.forget_notes(user, [job_id])
             return
+        await self._admit(memory)
         dependents = await self._eraser.derived_from(Scope(user), {memory_id})
         await self._eraser.forget(user, [each for each in dependents if each.kind == INSIGHT])
         state = JobState({}, REVIEWER, {_ABOUT: memory_id, _AFFECTED: [memory_id]})
         record = self._jobs.record(job_id, state)
         await self._store.append(Scope(user, memory.session_id), [record])
         await self.resume(user)
+
+    async def _admit(self, memory: MemoryItem) -> None:
+        """Delete the rejections of what a memory says."""
+        claims = claims_of(memory.kind, memory.text, memory.details)
+        for each in await rejections_of(self._store, memory.user_id, memory.id):
+            if is_rejection_of(each, claims):
+                scope = Scope(memory.user_id, each.session)
+                await self._store.delete(scope, version_at(each.id, each.seq))
 
 
 def _waiting() -> Where:

@@ -74,7 +74,7 @@ def rejection_of(memory: MemoryItem, now: float, *, is_kept: bool) -> Record | N
         }
     author = None if memory.origin is None else memory.origin.author
     return Record(
-        id=f"{mark_of(memory.id)}:{memory.version}",
+        id=f"{mark_of(memory.id)}:{memory.seq}",
         value=value,
         text=was.text if is_kept else "",
         marks=frozenset({mark_of(memory.id), *map(derived_mark, sources)}),
@@ -144,6 +144,11 @@ def is_rejected(
         if not own.isdisjoint(each.claims):
             open_ -= each.sources
     return bool(sources) and not open_
+
+
+def is_rejection_of(record: Record, claims: Iterable[str]) -> bool:
+    """Return whether a rejection is about one of these claims."""
+    return not _rejection(record).claims.isdisjoint(claims)
 
 
 def mark_of(memory_id: str) -> str:
