@@ -20,6 +20,7 @@ from ..service.powers import StandsOnStore
 from ..service.settings import ServiceSettings
 from .service_deriving_contract import DERIVING_CONTRACT
 from .service_finding_contract import FINDING_CONTRACT
+from .service_review_contract import REVIEW_CONTRACT
 from .service_tools import ServiceCheck, ServiceMaker, fresh_user, refuses, said, texts
 from .store_contract import AWKWARD_IDS, BAD_IDS
 
@@ -360,5 +361,6 @@ async def check_memories_live_as_long_as_they_are_told_to(make: ServiceMaker) ->
 SERVICE_CONTRACT: list[ServiceCheck] = [
     *FINDING_CONTRACT,
     *DERIVING_CONTRACT,
+    *REVIEW_CONTRACT,
     *(check for name, check in sorted(globals().items()) if name.startswith("check_")),
 ]

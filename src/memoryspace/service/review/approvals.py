@@ -19,7 +19,7 @@ from ...errors import InvalidInput, UnknownMemory
 from ...loops import finish
 from ...record import RESERVED_PREFIX, Record, Scope, Where
 from ..deriving.jobs import Jobs, JobState, StoredJob
-from ..values.envelope import sources_of
+from ..values.envelope import record_of, sources_of
 from ..values.kinds import DECIDED, INSIGHT, RETIRES, SUPERSEDED
 from ..values.memory import QUARANTINED, WAITING, MemoryItem
 from ..values.review import Decided, Proposal, Proposals
@@ -27,6 +27,7 @@ from ..writing.erasing import Eraser, is_source, own_sources
 from ..writing.repository import MemoryRepository, at, version_at
 from ..writing.superseding import holding
 from .lineage import Lineage, links_in, settle
+from .proposing import relinked
 from .rejections import claims_of, is_rejection_of, record_in, rejection_of, rejections_of
 
 REVIEWER = RESERVED_PREFIX + "review"  # owns the jobs that follow a decision
@@ -225,7 +226,10 @@ class Approvals:
         rejection, record = found[-1]
         scope = Scope(user, rejection.session)
         [memory] = self._repository.read(user, [change(record, session=rejection.session)])
-        if not await self._replaced(scope, version_at(rejection.id, rejection.seq), [record]):
+        out = frozenset({QUARANTINED})
+        others = await self._repository.select(Scope(user), Where(kind=memory.kind, without=out))
+        restored = record_of(relinked(memory, others))
+        if not await self._replaced(scope, version_at(rejection.id, rejection.seq), [restored]):
             return None
         return self._told(memory, "undone")
 

@@ -110,6 +110,34 @@ def _linked(memory: MemoryItem, retires: Links) -> MemoryItem:
     return change(memory, details={**memory.details, RETIRES: retires})
 
 
+def relinked(memory: MemoryItem, others: Iterable[MemoryItem]) -> MemoryItem:
+    """Return a memory with links to others of which only one can hold: the last said.
+
+    A rejected memory is not shown to derivers. What was said while it was rejected does not know
+    that it supersedes it, or is superseded by it.
+    """
+    retires = links_in(memory.details, RETIRES)
+    retired_by = links_in(memory.details, RETIRED_BY)
+    for each in others:
+        if each.id == memory.id or _slot(each) is None or _slot(each) != _slot(memory):
+            continue
+        if each.created_at > memory.created_at:
+            retired_by.setdefault(each.id, each.created_at)
+        elif each.created_at < memory.created_at:
+            retires.setdefault(each.id, memory.created_at)
+    links = {RETIRES: retires, RETIRED_BY: retired_by}
+    own = {name: each for name, each in links.items() if each}
+    return change(memory, details={**memory.details, **own})
+
+
+def _slot(memory: MemoryItem) -> tuple[str, ...] | None:
+    """Return what a memory tells the only value of; ``None`` if there may be several."""
+    told = memory.details
+    if told.get("exclusive") is not True or not told.get("attribute") or told.get("ended"):
+        return None
+    return (memory.kind, str(told.get("subject")), str(told["attribute"]))
+
+
 def rewording(
     memory: MemoryItem, new_id: str, text: str, sources: Sequence[str], said_at: float
 ) -> MemoryItem:
