@@ -18,6 +18,7 @@ from memoryspace.record import Origin
 from memoryspace.retrieval.hits import Why, WhyNot
 from memoryspace.retrieval.vector_arm import EmbedderStatus
 from memoryspace.service import (
+    Decided,
     Deleted,
     Erasure,
     InMemoryMemoryService,
@@ -26,6 +27,8 @@ from memoryspace.service import (
     Message,
     Page,
     PersonalMemoryService,
+    Proposal,
+    Proposals,
     Receipt,
     Status,
     TextContent,
@@ -100,6 +103,7 @@ some = st.lists(memories(), max_size=2).map(tuple)
 hits = st.builds(
     MemoryHit, memories(), finite, st.one_of(st.none(), reasons), some, texts, st.booleans(), some
 )
+proposals = st.builds(Proposal, memories(), some, some, st.one_of(st.none(), texts))
 values: st.SearchStrategy[Portable] = st.one_of(
     memories(),
     hits,
@@ -107,6 +111,9 @@ values: st.SearchStrategy[Portable] = st.one_of(
     st.builds(WhyNot, texts, texts, counts, ids, st.one_of(st.none(), reasons)),
     st.builds(Page, some, st.one_of(st.none(), texts)),
     st.builds(Deleted, ids, ids, counts),
+    st.builds(Decided, ids, ids, ids),
+    proposals,
+    st.builds(Proposals, st.lists(proposals, max_size=2).map(tuple), st.one_of(st.none(), texts)),
     st.builds(
         Erasure,
         texts,
@@ -121,6 +128,7 @@ values: st.SearchStrategy[Portable] = st.one_of(
         counts,
         st.dictionaries(texts, texts, max_size=3),
         st.builds(EmbedderStatus, texts, counts, counts, texts),
+        counts,
     ),
     st.builds(Usage, counts, counts, counts),
     st.builds(UserPage, ids, st.one_of(st.none(), texts)),

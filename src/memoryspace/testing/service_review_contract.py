@@ -131,8 +131,8 @@ async def check_the_last_said_holds_in_whatever_order_it_is_approved(make: Servi
             for number, city in enumerate(("Rome", "Oslo", "Bergen"), 1):
                 message = said(f"I live in {city}", id=str(number))
                 await service.add_memory(user, [message], f"session {number}")
-            for number in order:
-                await service.approve(user, f"fact-{number}")
+            for chosen in order:
+                await service.approve(user, f"fact-{chosen}")
             last = ("Rome", "Oslo", "Bergen")[int(max(order)) - 1]
             assert await homes(service, user) == [f"home: {last}"], order
             former = await service.facts(user, filters={"superseded": True})
