@@ -84,8 +84,9 @@ async def check_a_fact_that_waits_is_seen_by_the_reviewer_alone(make: ServiceMak
         found_id = proposal.memory.id
         assert (await service.why_not(user, "home", found_id)).reason == "filtered"
         assert await service.approve(user, found_id) == Decided((found_id,))
-        [hit] = await service.search(user, "Rome")
-        assert [each.text for each in hit.facts] == ["home: Rome"]
+        hits = await service.search(user, "Rome")
+        [lent] = [each.facts for each in hits if each.memory.kind == "memory"]
+        assert [each.text for each in lent] == ["home: Rome"]
         assert await homes(service, user) == ["home: Rome"]
         assert (await service.status(user)).waiting == 0
         versions = await service.history(user, found_id)
@@ -126,7 +127,7 @@ async def check_approval_retires_and_undoing_it_restores(make: ServiceMaker) -> 
 
 async def check_the_last_said_holds_in_whatever_order_it_is_approved(make: ServiceMaker) -> None:
     async with make(deriver=Homes(), settings=REVIEWED) as service:
-        for order in ("312", "231", "31"):
+        for order in ("312", "21"):
             user = fresh_user()
             for number, city in enumerate(("Rome", "Oslo", "Bergen"), 1):
                 message = said(f"I live in {city}", id=str(number))
