@@ -401,13 +401,18 @@ class Reviews(RuleBasedStateMachine):
         if before in allowed:
             self.states[number] = state
 
-    @rule()
     def say(self) -> None:
         self.number += 1
         self.clock.now += 1
         message = said(f"I live in place{self.number}", id=str(self.number))
         self.run(self.service.add_memory(USER, [message], f"session {self.number % 3}"))
         self.states[self.number] = "waiting"
+
+    @rule()
+    def say_some(self) -> None:
+        """Several, so that decisions about them come in every order."""
+        for _ in range(3):
+            self.say()
 
     @precondition(lambda self: self.states)
     @rule(data=st.data())
