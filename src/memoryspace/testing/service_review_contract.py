@@ -55,7 +55,8 @@ async def homes(service: MemoryService, user: str) -> list[str]:
 
 async def proposals(service: MemoryService, user: str) -> list[str]:
     """Return what waits."""
-    return [each.memory.text for each in (await service.waiting(user)).proposals]
+    page = await service.waiting(user, limit=1000)
+    return [each.memory.text for each in page.proposals]
 
 
 async def check_a_fact_that_waits_is_seen_by_the_reviewer_alone(make: ServiceMaker) -> None:

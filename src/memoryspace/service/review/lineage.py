@@ -24,7 +24,7 @@ from ..values.memory import RAW, MemoryItem
 from ..writing.repository import MemoryRepository
 from ..writing.superseding import holding, superseded
 
-MOST_FORMER = 50  # predecessors of predecessors that a memory records
+MOST_FORMER = 500  # predecessors of predecessors that a memory records
 
 Links: TypeAlias = dict[str, float]  # ids of memories, and when the older one ceases to hold
 
