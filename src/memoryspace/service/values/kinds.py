@@ -25,9 +25,7 @@ RECALL = "recall"  # an entry of the recall log
 ANSWER = "answer"  # to a request that may be sent again
 
 # Kinds that are not memories: bookkeeping, and working memory in the same store.
-NO_MEMORIES = frozenset(
-    {VERSION, JOB, NOTE, REJECTION, RECALL, ANSWER, MESSAGE, SUMMARY, ARCHIVED}
-)
+NO_MEMORIES = frozenset({VERSION, JOB, NOTE, REJECTION, RECALL, ANSWER, MESSAGE, SUMMARY, ARCHIVED})
 
 REGISTRY = Scope(RESERVED_PREFIX + "kinds", "derived")  # kinds of custom derivers
 OUTBOX = (
