@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from memoryspace import MemoryStore, Scope, Where
 from memoryspace.errors import InvalidInput, StoreUnavailable
+from memoryspace.moving import export_memories, import_memories
 from memoryspace.service import Decided, PersonalMemoryService, ServiceSettings
 from memoryspace.service.stored import StoredMemoryService
 from memoryspace.testing import ManualClock, capture
@@ -230,6 +232,24 @@ async def test_what_was_said_while_another_was_rejected_still_comes_after_it() -
         assert await told(service) == ["The user lives in Oslo."]
         await service.delete(USER, oslo)
         assert await told(service) == ["The user lives in Rome."]
+
+
+async def test_what_waits_and_what_was_rejected_is_exported_and_imported(tmp_path: Path) -> None:
+    source, target, file = MemoryStore(), MemoryStore(), tmp_path / "all.jsonl"
+    async with StoredMemoryService(source, settings=REVIEWED, deriver=Homes()) as service:
+        for number in range(3):
+            await service.add_memory(USER, [said(f"I live in {number}", id=str(number))])
+        await service.approve(USER, "fact-0")
+        await service.reject(USER, "fact-1")
+        await export_memories(source, file)
+    await import_memories(target, file)
+    async with StoredMemoryService(target, settings=REVIEWED, deriver=Homes()) as service:
+        assert await homes(service, USER) == ["home: 0"]
+        assert await proposals(service, USER) == ["home: 2"]
+        await service.update(USER, "1", said("I still live in 1"))
+        assert await proposals(service, USER) == ["home: 2"]
+        await service.approve(USER, "fact-2")
+        assert await homes(service, USER) == ["home: 2"]
 
 
 def test_a_review_of_something_else_is_refused() -> None:

@@ -25,7 +25,7 @@ from ..errors import CorruptData, InvalidInput
 from ..message import Msg
 from ..portable import portable, restored
 from ..record import MESSAGE, RESERVED_PREFIX, SUMMARY, SUMMARY_ID, Origin, Record, Scope, text_of
-from ..service.values.kinds import DERIVED, JOB, VERSION
+from ..service.values.kinds import DERIVED, JOB, REJECTION, VERSION
 from ..service.values.memory import RAW
 from ..store.codec import MAX_DEPTH, value_from
 from ..store.contract import check_new
@@ -41,6 +41,7 @@ _MARKERS = (b'"$text"', b'"$number"', b'"$dict"')  # of portable data that must 
 _OWN_IDS = {
     VERSION: RESERVED_PREFIX + "was:",
     JOB: RESERVED_PREFIX + "job:",
+    REJECTION: RESERVED_PREFIX + "rejected:",
     SUMMARY: SUMMARY_ID,
 }
 _TOLD = frozenset({RAW, MESSAGE, *DERIVED})  # by users or derivers; they have no reserved ids
