@@ -106,6 +106,10 @@ class Session(Blocking[AsyncSession]):
 class Review(Blocking[AsyncReview]):
     """What waits for a decision: ``AsyncReview`` without ``await``."""
 
+    waiting = blocks(AsyncReview.waiting)
+    approve = blocks(AsyncReview.approve)
+    reject = blocks(AsyncReview.reject)
+    undo = blocks(AsyncReview.undo)
     quarantined = blocks(AsyncReview.quarantined)
     release = blocks(AsyncReview.release)
 

@@ -53,6 +53,7 @@ class Config(Struct, frozen=True, kw_only=True):
         secrets: What to do with a message that holds a secret: ``"keep"`` it, out of contexts;
             ``"mask"`` the secret; or ``"refuse"`` the message.
         quarantine: Whether to hold back text that looks like instructions to a model.
+        review: ``"facts"`` lets what is derived wait until it is approved; ``None`` believes it.
         ttl_days: After how many days a memory is forgotten; ``None`` for never.
         keep_days: How many days of the past a folder keeps, to look at or go back to.
         min_relevance: What is less relevant does not go into a context, from 0 to 1.
@@ -73,6 +74,7 @@ class Config(Struct, frozen=True, kw_only=True):
     search: SearchPlace = "process"
     secrets: Policy = "keep"
     quarantine: bool = True
+    review: Literal["facts"] | None = None
     ttl_days: float | None = None
     keep_days: float = 7.0
     min_relevance: float = RELEVANT
@@ -97,6 +99,7 @@ class Config(Struct, frozen=True, kw_only=True):
             embedder=self._embedder(),
             secrets=self.secrets,
             quarantine=self.quarantine,
+            review=self.review,
             ttl_seconds=None if self.ttl_days is None else self.ttl_days * _DAY,
             max_indexed=self.max_indexed,
         )

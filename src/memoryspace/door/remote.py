@@ -27,6 +27,7 @@ from ..service.values.forms import body_of
 from ..service.values.memory import RAW, MemoryItem
 from ..service.values.receipt import Receipt
 from ..service.values.results import Deleted, Status
+from ..service.values.review import Decided, Proposals
 from ..store.users import UserPage
 from .base import shown
 from .closing import closed_at_exit, no_longer_open
@@ -532,6 +533,33 @@ class RemoteReview(AsyncReview):
 
     def __init__(self, memory: RemoteMemory) -> None:
         self._remote = memory
+
+    async def waiting(
+        self, *, user: str | None = None, cursor: str | None = None, limit: int = 50
+    ) -> Proposals:
+        """Return facts that wait for approval, oldest first."""
+        query = {"cursor": cursor, "limit": limit}
+        found = await self._remote._ask("GET", "/v1/review/facts", user, query=query)
+        return Proposals.from_dict(found)
+
+    async def approve(self, memory_ids: str | Sequence[str], *, user: str | None = None) -> Decided:
+        """Believe facts from now on."""
+        return await self._decided("approve", memory_ids, user)
+
+    async def reject(self, memory_ids: str | Sequence[str], *, user: str | None = None) -> Decided:
+        """Drop facts."""
+        return await self._decided("reject", memory_ids, user)
+
+    async def undo(self, memory_ids: str | Sequence[str], *, user: str | None = None) -> Decided:
+        """Take the last decision about facts back."""
+        return await self._decided("undo", memory_ids, user)
+
+    async def _decided(
+        self, verb: str, memory_ids: str | Sequence[str], user: str | None
+    ) -> Decided:
+        body = {"ids": as_ids(memory_ids)}
+        answer = await self._remote._ask("POST", f"/v1/review/{verb}", user, body)
+        return Decided.from_dict(answer)
 
     async def quarantined(self, *, user: str | None = None) -> Memories:
         """Return the messages that are held back, oldest first."""

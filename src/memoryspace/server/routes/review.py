@@ -2,12 +2,77 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request, Response
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
 
 from .. import forms
 from .asking import READ, WRITE, Memory, User, note, problems, shown
 
 router = APIRouter(prefix="/v1", tags=["review"])
+
+
+@router.get(
+    "/review/facts",
+    operation_id="listWaiting",
+    summary="List facts that wait for approval",
+    response_model=forms.AnyOut,
+    responses=problems(),
+    dependencies=[READ],
+)
+async def waiting(
+    user: User,
+    memory: Memory,
+    cursor: Annotated[str | None, Query(max_length=2000)] = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 50,
+) -> Response:
+    """Return what would be believed, from which messages, and what it would retire."""
+    return shown(await memory.review.waiting(user=user, cursor=cursor, limit=limit))
+
+
+@router.post(
+    "/review/approve",
+    operation_id="approve",
+    summary="Believe facts",
+    response_model=forms.AnyOut,
+    responses=problems(404),
+    dependencies=[WRITE],
+)
+async def approve(request: Request, body: forms.Ids, user: User, memory: Memory) -> Response:
+    """Believe facts from now on; what they contradict ends."""
+    decided = await memory.review.approve(body.ids, user=user)
+    await note(request, "review.approve", user, len(decided.ids))
+    return shown(decided)
+
+
+@router.post(
+    "/review/reject",
+    operation_id="reject",
+    summary="Drop facts",
+    response_model=forms.AnyOut,
+    responses=problems(404),
+    dependencies=[WRITE],
+)
+async def reject(request: Request, body: forms.Ids, user: User, memory: Memory) -> Response:
+    """Drop facts; they do not come back from the same messages."""
+    decided = await memory.review.reject(body.ids, user=user)
+    await note(request, "review.reject", user, len(decided.ids))
+    return shown(decided)
+
+
+@router.post(
+    "/review/undo",
+    operation_id="undoDecision",
+    summary="Take a decision back",
+    response_model=forms.AnyOut,
+    responses=problems(404),
+    dependencies=[WRITE],
+)
+async def undo(request: Request, body: forms.Ids, user: User, memory: Memory) -> Response:
+    """Let facts wait again that were approved or rejected."""
+    decided = await memory.review.undo(body.ids, user=user)
+    await note(request, "review.undo", user, len(decided.ids))
+    return shown(decided)
 
 
 @router.get(

@@ -135,8 +135,8 @@ def _statement(schema: str | None, with_vectors: bool) -> TextClause:
     )
     own = ", ".join(f'"{each.name}" AS "record_{each.name}"' for each in COLUMNS[2:])
     near = (
-        f"LEFT JOIN LATERAL (SELECT vector_send(vector) AS near FROM {v} WHERE user_id = :user "  # noqa: S608  # our own names
-        "AND seq = mine.seq AND space = :space OFFSET 0) AS v ON true"
+        f"LEFT JOIN LATERAL (SELECT vector_send(vector) AS near FROM {v} AS n "  # noqa: S608  # our own names
+        "WHERE n.user_id = :user AND n.seq = mine.seq AND n.space = :space OFFSET 0) AS v ON true"
         if with_vectors
         else "CROSS JOIN (SELECT NULL::bytea AS near) AS v"
     )
@@ -149,28 +149,31 @@ def _statement(schema: str | None, with_vectors: bool) -> TextClause:
         WITH RECURSIVE mine AS MATERIALIZED (
             SELECT seq, session_id, kind, role, speaker, marks, title, time, importance, fullness,
                    traits, length, tokens, counts
-            FROM {e}
-            WHERE user_id = :user AND reading = :reading
+            FROM {e} AS e
+            WHERE e.user_id = :user AND reading = :reading
               AND (expires_at IS NULL OR expires_at > :now)
             ORDER BY user_id, session_id, place LIMIT :most + 1
         ), size AS MATERIALIZED (
             SELECT count(*) AS rows FROM mine
         ), names AS (
-            SELECT min(speaker) AS name FROM {e}
-            WHERE user_id = :user AND (SELECT rows FROM size) > :most
+            SELECT min(speaker) AS name FROM {e} AS e
+            WHERE e.user_id = :user AND (SELECT rows FROM size) > :most
             UNION ALL
-            SELECT (SELECT min(speaker) FROM {e} WHERE user_id = :user AND speaker > names.name)
+            SELECT (
+                SELECT min(speaker) FROM {e} AS e
+                WHERE e.user_id = :user AND speaker > names.name
+            )
             FROM names WHERE names.name IS NOT NULL
         ), people AS (
             SELECT name FROM names
             WHERE name IS NOT NULL AND coalesce((
-                SELECT role FROM {e} WHERE user_id = :user AND speaker = names.name
+                SELECT role FROM {e} AS e WHERE e.user_id = :user AND speaker = names.name
                 ORDER BY seq LIMIT 1), '') <> 'tool'
             LIMIT 1000
         ), known AS (
             SELECT mine.*, r.*, v.near FROM mine
             CROSS JOIN LATERAL (
-                SELECT {own} FROM {r} WHERE user_id = :user AND seq = mine.seq OFFSET 0
+                SELECT {own} FROM {r} AS o WHERE o.user_id = :user AND o.seq = mine.seq OFFSET 0
             ) AS r
             {near}
             WHERE (SELECT rows FROM size) <= :most
