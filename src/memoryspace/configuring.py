@@ -79,6 +79,12 @@ def gathered(
     return Gathered(_built(form, values, sources), sources)
 
 
+def check_types(settings: Struct) -> None:
+    """Raise ``InvalidInput`` if a value of a struct is not of its field's type."""
+    for name, kind in get_type_hints(type(settings)).items():
+        _checked(name, getattr(settings, name), kind)
+
+
 def from_text(what: str, text: str, kind: Any) -> Any:
     """Return the value of some type that a text stands for; the text is not shown in errors."""
     for each in _alternatives(kind):
@@ -150,7 +156,10 @@ def _unknown(name: str, source: str, names: Collection[str]) -> InvalidInput:
 
 def _built(form: type[S], values: Mapping[str, Any], sources: Mapping[str, str]) -> S:
     types = get_type_hints(form)
-    checked = {name: _checked(name, value, types[name], sources) for name, value in values.items()}
+    checked = {
+        name: _checked(name, value, types[name], f"{sources[name]}: ")
+        for name, value in values.items()
+    }
     fields = zip(form.__struct_fields__, form.__struct_defaults__[-len(types) :], strict=False)
     missing = [name for name, default in fields if default is NODEFAULT and name not in checked]
     if missing:
@@ -158,14 +167,13 @@ def _built(form: type[S], values: Mapping[str, Any], sources: Mapping[str, str])
     return form(**checked)
 
 
-def _checked(name: str, value: Any, kind: Any, sources: Mapping[str, str]) -> Any:
+def _checked(name: str, value: Any, kind: Any, place: str = "") -> Any:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError:
-        raise InvalidInput(
-            f"{sources[name]}: {name} must be {_in_words(kind)}, got a {type(value).__name__}"
-            + (f", {value!r}" if isinstance(value, int | float) or get_origin(kind) else "")
-        ) from None
+        is_shown = isinstance(value, int | float) or get_origin(kind)
+        got = f"{value!r:.60}" if is_shown else f"a value of type {type(value).__name__}"
+        raise InvalidInput(f"{place}{name} must be {_in_words(kind)}, got {got}") from None
 
 
 def _alternatives(kind: Any) -> list[Any]:

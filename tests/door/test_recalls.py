@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 import pytest
 
-from memoryspace import Memory
+from memoryspace import Memory, MemoryStore
 from memoryspace.door import Config
+from memoryspace.door.recalls import RecallLog
 from memoryspace.errors import InvalidInput, UnknownMemory
 
 from doors import PLACES, WORDS, opener, somebody
@@ -84,3 +88,31 @@ def test_recalls_are_never_found_as_memories() -> None:
         assert memory.search("xylophone lessons").texts in ((), ("My car is a Volvo.",))
         assert memory.list().texts == ("My car is a Volvo.",)
         assert memory.stats().memories == 1
+
+
+class GatedStore(MemoryStore):
+    """A store whose writes wait to be let through."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.gate = asyncio.Event(), asyncio.Event()
+
+    async def append(self, *args: Any, **options: Any) -> Any:
+        """Append when the gate is open."""
+        self.begun.set()
+        await self.gate.wait()
+        return await super().append(*args, **options)
+
+
+async def test_closing_waits_for_a_recall_that_is_being_written() -> None:
+    store = GatedStore()
+    log = RecallLog(store, most=10)
+    log.note("ann", "Which car?", ["car"])
+    await store.begun.wait()
+    closing = asyncio.create_task(log.close())
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert not closing.done()
+    store.gate.set()
+    await closing
+    assert len(await log.entries("ann")) == 1

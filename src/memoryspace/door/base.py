@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from os import PathLike
-from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
 
 from msgspec.structs import replace as change
 
@@ -21,6 +18,7 @@ from ..service.settings import ServiceSettings
 from ..service.stored import StoredMemoryService
 from ..store import Address, Store, open_store
 from ..store.space import SpaceStore
+from .address import shown
 from .closing import closed_at_exit, no_longer_open
 from .config import Config
 from .home import default_folder
@@ -95,7 +93,7 @@ class Opening(Closing):
         if self._is_open:
             return
         if self._is_closed:
-            raise NotStarted(f"this {type(self).__name__} is closed; open another one")
+            raise NotStarted("this memory is closed; open another one")
         async with self._opening.get():
             if not self._is_open:
                 await self._service.start()
@@ -126,8 +124,7 @@ class Opening(Closing):
             user = self.config.user
         if user is None:
             raise InvalidInput(
-                "whose memory? Pass user=… to the call, or to "
-                f"{type(self).__name__}(user=…) for all calls"
+                "whose memory? Pass user=… to the call, or when the memory is opened, for all calls"
             )
         return check_own("user", user)
 
@@ -142,21 +139,11 @@ class Opening(Closing):
 
 
 def _place(address: Address | Store | None, config: Config) -> Address | Store:
-    if address is not None:
-        return address
-    return default_folder() if config.address is None else config.address
-
-
-def shown(address: str | PathLike[str]) -> str:
-    """Return an address as it may be shown: without a password."""
-    text = str(address)
-    if "://" not in text:
-        return text if text.endswith(":") else str(Path(text).expanduser())
-    parts = urlsplit(text)
-    if parts.password is None:
-        return text
-    host = parts.netloc.rpartition("@")[2]
-    return urlunsplit(parts._replace(netloc=f"{parts.username or ''}:•••@{host}"))
+    if address is None:
+        address = default_folder() if config.address is None else config.address
+    if address == ":memory:":
+        raise InvalidInput("for a memory in RAM, the address is 'memory:'")
+    return address
 
 
 def with_user(config: Config, user: str | None) -> Config:

@@ -18,6 +18,7 @@ from ..loops import wait_for
 from ..model import ChatModel
 from ..service.settings import ServiceSettings
 from ..store import Address, Store
+from .calling import misused
 from .config import Config
 from .memory import AsyncMemory
 from .messages import Time
@@ -59,7 +60,7 @@ class blocks(Generic[A, P, R]):  # noqa: N801  # used like a function
         verb = self._of(owner)
 
         def call(*args: P.args, **options: P.kwargs) -> R:
-            return wait_for(verb(*args, **options))
+            return wait_for(_begun(verb, *args, **options))
 
         call.__name__, call.__doc__ = self.__name__, self.__doc__
         call.__wrapped__ = verb  # type: ignore[attr-defined]  # for help()
@@ -67,12 +68,22 @@ class blocks(Generic[A, P, R]):  # noqa: N801  # used like a function
 
     def __call__(self, owner: Blocking[Any], *args: P.args, **options: P.kwargs) -> R:
         """Call the verb as a function of the object, as ``Memory.add(memory, …)`` does."""
-        return wait_for(self._of(owner)(*args, **options))
+        return wait_for(_begun(self._of(owner), *args, **options))
 
     def _of(self, owner: Blocking[Any]) -> Callable[P, Coroutine[Any, Any, R]]:
         """Return the verb of the asynchronous object, whose class may have one of its own."""
         verb: Callable[P, Coroutine[Any, Any, R]] = getattr(owner.asynchronous, self.__name__)
         return verb
+
+
+def _begun(
+    verb: Callable[P, Coroutine[Any, Any, R]], *args: P.args, **options: P.kwargs
+) -> Coroutine[Any, Any, R]:
+    """Call a coroutine function; its body runs later, so a ``TypeError`` is about the arguments."""
+    try:
+        return verb(*args, **options)
+    except TypeError as error:
+        raise misused(verb, options, error) from None
 
 
 class Session(Blocking[AsyncSession]):

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
-from ..configuring import Gathered, gathered
+from ..configuring import Gathered, check_types, gathered
 from ..embedding import E5Embedder, Embedder, MiniLMEmbedder, StaticEmbedder
 from ..errors import InvalidInput
 from ..kernel import Durability
@@ -23,12 +23,15 @@ from ..service.reading.arguments import check_relevance
 from ..service.search.opening import SearchPlace
 from ..service.settings import ServiceSettings
 from ..service.writing.secrecy import Policy
+from .address import HIDDEN, shown
 from .home import config_folder
 
 FILE = "memoryspace.toml"
 PREFIX = "MEMORYSPACE_"
 
 EmbedderName: TypeAlias = Literal["best", "none", "static", "minilm", "e5"]
+
+LEAST_TOKENS = 100  # of a context: less has no room for what frames a memory
 
 _DAY = 86400
 _OTHERS = ("HOME", "CONFIG", "DATA", "NO_*", "TEST_*", "BENCH_*", "SERVER_*")  # no settings of ours
@@ -83,6 +86,7 @@ class Config(Struct, frozen=True, kw_only=True):
     max_indexed: int = 1 << 30
 
     def __post_init__(self) -> None:
+        check_types(self)
         if self.user is not None:
             check_id("user", self.user)
         check_relevance(self.min_relevance)
@@ -90,8 +94,23 @@ class Config(Struct, frozen=True, kw_only=True):
             raise InvalidInput(f"keep_days must be 0 or more, got {self.keep_days}")
         if self.max_recalls < 0:
             raise InvalidInput(f"max_recalls must be 0 or more, got {self.max_recalls}")
-        if self.max_tokens < 1:
-            raise InvalidInput(f"max_tokens must be 1 or more, got {self.max_tokens}")
+        if self.max_tokens < LEAST_TOKENS:
+            raise InvalidInput(f"max_tokens must be {LEAST_TOKENS} or more, got {self.max_tokens}")
+        if self.max_indexed < 1:
+            raise InvalidInput(f"max_indexed must be 1 or more, got {self.max_indexed}")
+        if self.ttl_days is not None and self.ttl_days <= 0:
+            raise InvalidInput(f"ttl_days must be more than 0, or None, got {self.ttl_days}")
+
+    def __repr__(self) -> str:
+        """Show what differs from the defaults, without the key and without a password."""
+        told = {name: getattr(self, name) for name in self.__struct_fields__}
+        defaults = zip(self.__struct_fields__, self.__struct_defaults__, strict=True)
+        told = {name: told[name] for name, default in defaults if told[name] != default}
+        if self.address is not None:
+            told["address"] = shown(self.address)
+        if self.api_key is not None:
+            told["api_key"] = HIDDEN
+        return f"Config({', '.join(f'{name}={value!r}' for name, value in told.items())})"
 
     def service_settings(self) -> ServiceSettings:
         """Return the settings of the service."""

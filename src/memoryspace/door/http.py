@@ -13,6 +13,7 @@ from urllib.parse import quote, urlsplit
 from ..errors import InvalidInput, MissingExtra, StoreUnavailable
 from ..loops import PerLoop
 from ..retrying import Attempts, Backoff
+from .address import shown
 from .faults import error_of
 
 _BACKOFF = Backoff(first=0.1, longest=2.0, attempts=4)
@@ -39,9 +40,12 @@ class Wire:
             raise MissingExtra("httpx", "client") from error
         parts = urlsplit(address)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
-            raise InvalidInput(f"{address!r} is not the address of a server: http://host:port")
+            raise InvalidInput(
+                f"{shown(address)!r} is not the address of a server: http://host:port"
+            )
         if key is not None and not (key.isascii() and key.isprintable() and " " not in key):
             raise InvalidInput("the API key has characters that no key has; copy it again")
+        self._address = shown(address)
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
         self._httpx = httpx
         self._clients = PerLoop(
@@ -81,8 +85,8 @@ class Wire:
             except self._httpx.TransportError as error:
                 if tries.is_last:
                     raise StoreUnavailable(
-                        f"the server cannot be reached ({type(error).__name__}); "
-                        "is it running at this address?"
+                        f"the server at {self._address} cannot be reached "
+                        f"({type(error).__name__}); is it running there?"
                     ) from error
                 continue
             if response.status_code in _BUSY and not tries.is_last:

@@ -12,7 +12,7 @@ from typing import Any, Self
 from ..care import BackupReport, Examination, back_up, examine, replay_erasures
 from ..care import repair as care_repair
 from ..embedding import best_embedder
-from ..errors import NotOffered
+from ..errors import InvalidInput, NotOffered
 from ..kernel import fork, restore
 from ..moving import (
     ExportReport,
@@ -32,6 +32,7 @@ from ..store.space import PastStore, RecordChange, SpaceStore, changes_between, 
 from ..store.users import UserPage
 from ..version import VERSION
 from .messages import Time
+from .places import at_home, file_to_read, file_to_write, folder_to_make
 from .recalling import Recalling
 from .results import Collected, Diff, Garbage, MemoryChange, Moment, Stats, What
 
@@ -111,7 +112,7 @@ class Managing(Recalling):
                 print(past.facts(user="alice"))
         """
         store = await self._space("at")
-        past = await store_at(store, **_named(moment))
+        past = await store_at(store, **_named(store, moment))
         return self._on(past)
 
     async def diff(
@@ -138,9 +139,10 @@ class Managing(Recalling):
         store = await self._space("restore")
         await self._recalls.close()
         now = Moment(store.space.last_lsn, self._store.clock())
-        async with await store_at(store, **_named(moment)) as past:
+        named = _named(store, moment)
+        async with await store_at(store, **named) as past:
             then = past.past.time
-        await asyncio.to_thread(lambda: restore(store.space, **_named(moment)))
+        await asyncio.to_thread(lambda: restore(store.space, **named))
         if store.erasures is not None and store.erasures.is_begun:
             await replay_erasures(store, [store.erasures], since=then, only_users=True)
         return now
@@ -164,10 +166,11 @@ class Managing(Recalling):
             progress: Called with a ``Moved`` after each page.
         """
         await self._opened()
+        file = file_to_write(target)
         await self._recalls.close()
         named = [users] if isinstance(users, str) else users
         return await export_memories(
-            self._store, Path(target), users=named, vectors=vectors, progress=progress
+            self._store, file, users=named, vectors=vectors, progress=progress
         )
 
     async def import_(
@@ -195,11 +198,10 @@ class Managing(Recalling):
         """
         service = await self._opened()
         if kind is not None:
-            return await import_foreign(service, kind, str(source), user=user, progress=progress)
-        allowed = None if user is None else [user]
-        report = await import_memories(
-            self._store, Path(source), allowed=allowed, progress=progress
-        )
+            place = at_home(source)
+            return await import_foreign(service, kind, place, user=user, progress=progress)
+        allowed, file = None if user is None else [user], file_to_read(source)
+        report = await import_memories(self._store, file, allowed=allowed, progress=progress)
         for each in report.pending:
             await service.settled(each)
         return report
@@ -218,7 +220,12 @@ class Managing(Recalling):
             NotOffered: The memory is elsewhere; use the database's own tools, or ``export``.
         """
         await self._opened()
-        return await back_up(self._store, Path(target), progress=progress)
+        if not isinstance(self._store, SpaceStore) and getattr(self._store, "file", None) is None:
+            raise NotOffered(
+                f"backup() is for a folder or a SQLite file; this memory is in {self._address}. "
+                "Use the tools of its server, or export()"
+            )
+        return await back_up(self._store, Path(at_home(target)), progress=progress)
 
     async def doctor(self, *, repair: bool = False) -> Examination:
         """Examine everything that is stored, and say what to do about what is wrong.
@@ -241,10 +248,8 @@ class Managing(Recalling):
             InvalidInput: The folder is not empty, or the past is not kept that far back.
         """
         store = await self._space("fork")
-        named = {} if moment is None else _named(moment)
-        return await asyncio.to_thread(
-            lambda: fork(store.space, Path(folder).expanduser(), **named)
-        )
+        named, target = {} if moment is None else _named(store, moment), folder_to_make(folder)
+        return await asyncio.to_thread(lambda: fork(store.space, target, **named))
 
     async def gc(self, *, explain: bool = False) -> Collected:
         """Collect garbage now, or only explain what would be freed and why."""
@@ -282,11 +287,16 @@ def _embedder_name(settings: ServiceSettings) -> str | None:
     return None if embedder is None else embedder.name
 
 
-def _named(moment: Moment | int | Time) -> dict[str, Any]:
+def _named(store: SpaceStore, moment: Moment | int | Time) -> dict[str, Any]:
     """Return a moment as the kernel names it: by the number of a change, or by a time."""
     if isinstance(moment, Moment):
-        return {"lsn": moment.lsn}
+        moment = moment.lsn
     if isinstance(moment, int) and not isinstance(moment, bool):
+        if moment > store.space.last_lsn:
+            raise InvalidInput(
+                f"there is no change {moment} yet, the newest is {store.space.last_lsn}; "
+                "a time in seconds is a float"
+            )
         return {"lsn": moment}
     if isinstance(moment, datetime | str | float):
         return {"time": time_of("moment", moment)}
@@ -296,7 +306,7 @@ def _named(moment: Moment | int | Time) -> dict[str, Any]:
 
 
 async def _lsn_of(store: SpaceStore, moment: Moment | int | Time) -> int:
-    named = _named(moment)
+    named = _named(store, moment)
     if "lsn" in named:
         return int(named["lsn"])
     async with await store_at(store, **named) as past:

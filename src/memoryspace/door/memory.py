@@ -55,6 +55,8 @@ class AsyncMemory(Managing):
         if api_key is not None:
             raise InvalidInput("api_key is for a server; this address is none")
         config = configured(config, user=user)
+        _check("settings", settings, ServiceSettings)
+        _check("model", model, ChatModel)
         self._settings, self._model = settings, model
         super().__init__(address, config=config, settings=settings, model=model)
 
@@ -76,6 +78,7 @@ class AsyncMemory(Managing):
             model=self._model,
         )
         seen._owns_store = True
+        seen._address = f"{self.address} as it was at change {past.past.lsn}"
         return seen
 
 
@@ -83,11 +86,19 @@ def configured(config: Config | None, *, user: str | None) -> Config:
     """Return the configuration of a memory, with the user that is named."""
     if config is None:
         return load_config({"user": user}).settings
+    _check("config", config, Config)
     return config if user is None else change(config, user=user)
 
 
 def is_server(address: object, config: Config | None) -> bool:
     """Return whether a memory is on a server, by its address or by that of the configuration."""
+    _check("config", config, Config)
     if address is None:
         address = (load_config().settings if config is None else config).address
     return isinstance(address, str) and address.lower().startswith(("http://", "https://"))
+
+
+def _check(what: str, value: object, kind: type) -> None:
+    """Raise ``TypeError`` unless a value is of some type or ``None``."""
+    if value is not None and not isinstance(value, kind):
+        raise TypeError(f"{what} must be a {kind.__name__}, got {type(value).__name__}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
@@ -16,6 +16,9 @@ from ..service.values.memory import Said
 # One message: a text said by the user, a dict with ``role`` and ``content``, or a message.
 Addable: TypeAlias = str | Mapping[str, Any] | Msg | Message
 Time: TypeAlias = float | str | datetime
+
+_FORMS = (str, Mapping, Msg, Message)
+_WANTED = "a text, a dict with 'role' and 'content', a Msg, or a list of them"
 
 
 def as_said(messages: Addable | Sequence[Addable], when: Time | None = None) -> list[Said]:
@@ -35,9 +38,21 @@ def as_msgs(messages: Addable | Sequence[Addable]) -> list[Msg]:
 
 
 def as_list(messages: Addable | Sequence[Addable]) -> list[Addable]:
-    """Return one message or several as a list."""
-    if isinstance(messages, str | Mapping | Msg | Message) or not isinstance(messages, Sequence):
+    """Return one message or several as a list.
+
+    Raises:
+        TypeError: Something is no message; the error names it.
+    """
+    if isinstance(messages, _FORMS):
         return [messages]
+    if isinstance(messages, bytes | bytearray) or not isinstance(messages, Sequence):
+        hint = "; make it a list" if isinstance(messages, Iterable) else ""
+        raise TypeError(f"{type(messages).__name__} is not a message: pass {_WANTED}{hint}")
+    for number, each in enumerate(messages):
+        if not isinstance(each, _FORMS):
+            raise TypeError(
+                f"messages[{number}]: {type(each).__name__} is not a message: pass {_WANTED}"
+            )
     return list(messages)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..errors import InvalidInput
 from ..retrieval.hits import WhyNot
+from ..service.reading.arguments import as_ids
 from ..service.reading.filters import count_in, moment
 from ..service.values.memory import RAW, SECRET, MemoryItem
 from ..service.values.results import MemoryHit
@@ -20,6 +21,7 @@ from .results import Context, Memories, SearchResult
 _CANDIDATES = 30  # hits that a context chooses from
 _MOST_INSTRUCTIONS = 5
 _PAGE = 500
+_MOST = 1000  # of what a call returns
 
 Filters = Mapping[str, Any]
 
@@ -141,12 +143,13 @@ class Recalling(Remembering):
         when: Time | None = None,
     ) -> WhyNot:
         """Explain why ``search`` does not return a memory, and what ranks above it."""
-        service = await self._opened()
+        _check_question(question)
+        service, most = await self._opened(), count_in("limit", limit, _MOST)
         return await service.why_not(
             self._whose(user),
             question,
             memory_id,
-            top_k=limit,
+            top_k=most,
             filters=narrowed(filters, session, None),
             now=None if when is None else moment("when", when),
         )
@@ -166,18 +169,17 @@ class Recalling(Remembering):
             InvalidInput: An id was not among those returned.
         """
         await self._opened()
-        named = [used] if isinstance(used, str) else list(used)
-        return await self._recalls.tell(self._whose(user), recall_id, named)
+        return await self._recalls.tell(self._whose(user), recall_id, as_ids(used))
 
     async def recalls(self, *, user: str | None = None, limit: int = 20) -> Recalls:
         """Return a user's recall log: what was asked and found, how often nothing, what helped."""
         await self._opened()
-        return await self._recalls.read(self._whose(user), count_in("limit", limit, 1000))
+        return await self._recalls.read(self._whose(user), count_in("limit", limit, _MOST))
 
     async def never_recalled(self, *, user: str | None = None, limit: int = 50) -> Memories:
         """Return memories that no logged recall has returned, oldest first."""
         service, user = await self._opened(), self._whose(user)
-        most = count_in("limit", limit, 1000)
+        most = count_in("limit", limit, _MOST)
         entries = await self._recalls.entries(user)
         recalled = {memory_id for each in entries for memory_id in each.ids}
         never: list[MemoryItem] = []
@@ -201,20 +203,25 @@ class Recalling(Remembering):
         when: Time | None,
         explain: bool,
     ) -> list[MemoryHit]:
-        if not isinstance(question, str):
-            raise TypeError(f"a question must be a str, got {type(question).__name__}")
-        if not question.strip():
-            raise InvalidInput("the question is empty; say what to look for, or use list()")
+        _check_question(question)
+        most = count_in("limit", limit, _MOST)
         service = await self._opened()
         return await service.search(
             user,
             question,
-            top_k=limit,
+            top_k=most,
             filters=filters,
             explain=explain,
             now=None if when is None else moment("when", when),
             min_relevance=least,
         )
+
+
+def _check_question(question: object) -> None:
+    if not isinstance(question, str):
+        raise TypeError(f"a question must be a str, got {type(question).__name__}")
+    if not question.strip():
+        raise InvalidInput("the question is empty; say what to look for, or use list()")
 
 
 def _without_secrets(filters: Filters) -> dict[str, Any]:

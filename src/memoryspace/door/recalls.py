@@ -145,8 +145,10 @@ class RecallLog:
             self._extra.pop(user, None)
 
     async def close(self) -> None:
-        """Write what is waiting."""
+        """Write what is waiting, and wait for what is being written."""
         await self._write_waiting()
+        async with self._lock.get():
+            pass
 
     async def _write_waiting(self) -> None:
         while self._waiting:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..errors import InvalidInput
 from ..record import RESERVED_PREFIX, Scope
 from ..service.reading.arguments import as_ids, check_own
+from ..service.reading.filters import count_in
 from ..service.values.memory import RAW, MemoryItem
 from ..service.values.receipt import Receipt
 from ..service.values.results import Deleted, Status
@@ -131,6 +133,10 @@ class Remembering(Opening):
             VersionConflict: It is no longer at ``version``.
         """
         service = await self._opened()
+        if all(each is None for each in (message, metadata, importance, marks)):
+            raise InvalidInput(
+                "update() has nothing to change; pass message, metadata, importance or marks"
+            )
         return await service.update(
             self._whose(user),
             memory_id,
@@ -199,13 +205,13 @@ class Remembering(Opening):
             superseded: Return what is no longer believed, instead.
             limit: The most facts to return.
         """
-        service = await self._opened()
+        service, most = await self._opened(), count_in("limit", limit, _MOST)
         filters: dict[str, Any] = {}
         if as_of is not None:
             filters["as_of"] = as_of
         if superseded:
             filters["superseded"] = True
-        return Memories(await service.facts(self._whose(user), top_k=limit, filters=filters))
+        return Memories(await service.facts(self._whose(user), top_k=most, filters=filters))
 
     def session(self, session_id: str, *, user: str | None = None) -> AsyncSession:
         """Return the working memory of a conversation: messages, read within a budget of tokens."""
@@ -238,6 +244,8 @@ def narrowed(
     filters: Filters | None, session: str | None, kind: str | Sequence[str] | None
 ) -> dict[str, Any]:
     """Return filters together with those that have arguments of their own."""
+    if filters is not None and not isinstance(filters, Mapping):
+        raise TypeError(f"filters must be a dict of conditions, got {type(filters).__name__}")
     own = dict(filters) if filters is not None else {}
     if session is not None:
         own["session_id"] = session

@@ -29,7 +29,7 @@ from ..service.values.receipt import Receipt
 from ..service.values.results import Deleted, Status
 from ..service.values.review import Decided, Proposals
 from ..store.users import UserPage
-from .base import shown
+from .address import shown
 from .closing import closed_at_exit, no_longer_open
 from .config import Config
 from .http import Wire, place
@@ -91,7 +91,7 @@ class RemoteMemory(AsyncMemory):
     async def open(self) -> None:
         """Check that the server answers."""
         if self._is_closed:
-            raise NotStarted(f"this {type(self).__name__} is closed; open another one")
+            raise NotStarted("this memory is closed; open another one")
         if not self._is_open:
             self._is_open = True
             closed_at_exit(self)

@@ -18,7 +18,7 @@ from ..store.users import Usage
 What = Literal["added", "removed", "changed", "ended", "holds again"]
 
 _HIT_WIDTHS = (5, 60, 10, 12, 40)
-_MEMORY_WIDTHS = (24, 70, 10, 12, 16)
+_MEMORY_WIDTHS = (36, 70, 10, 12, 16)  # ids are whole: they are copied from here
 _CHANGE_WIDTHS = (11, 16, 60, 60)
 _SHOWN_FIGURES = (
     "address", "backend", "is_durable", "embedder", "search", "version", "space", "user",
@@ -297,6 +297,8 @@ class Stats(Portable, frozen=True):
     def __str__(self) -> str:
         rows = [(name.replace("_", " "), _figure(getattr(self, name))) for name in _SHOWN_FIGURES]
         return table(("", ""), [row for row in rows if row[1]], (12, 90)).lstrip()
+
+    __repr__ = __str__
 
 
 def who_said(memory: MemoryItem) -> str:

@@ -23,6 +23,9 @@ class AsyncReview:
         self._opened = opened
         self._whose = whose
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
     async def waiting(
         self, *, user: str | None = None, cursor: str | None = None, limit: int = 50
     ) -> Proposals:

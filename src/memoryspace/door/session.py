@@ -10,7 +10,8 @@ from ..errors import InvalidInput
 from ..memory import ContextWindow, StoredMemory
 from ..memory.archiving import StoreArchive
 from ..message import Msg
-from ..record import Scope
+from ..record import Scope, as_marks
+from ..service.reading.arguments import as_ids
 from ..store import Store
 from .messages import Addable, as_msgs
 
@@ -62,8 +63,7 @@ class AsyncSession:
         """
         await self._opens()
         added = as_msgs(messages)
-        named = [marks] if isinstance(marks, str) else list(marks or ())
-        await self._memory.add(added, named or None)
+        await self._memory.add(added, sorted(as_marks(marks)) or None)
         return [msg.id for msg in added]
 
     async def messages(
@@ -98,19 +98,18 @@ class AsyncSession:
     async def mark(self, mark: str, ids: str | Sequence[str]) -> int:
         """Add a mark to messages and return how many got it."""
         await self._opens()
-        named = [ids] if isinstance(ids, str) else list(ids)
-        return await self._memory.update_messages_mark(mark, msg_ids=named)
+        return await self._memory.update_messages_mark(mark, msg_ids=as_ids(ids))
 
     async def unmark(self, mark: str, ids: str | Sequence[str] | None = None) -> int:
         """Remove a mark from messages, or from all, and return how many lost it."""
         await self._opens()
-        named = [ids] if isinstance(ids, str) else None if ids is None else list(ids)
+        named = None if ids is None else as_ids(ids)
         return await self._memory.update_messages_mark(None, old_mark=mark, msg_ids=named)
 
     async def delete(self, ids: str | Sequence[str]) -> int:
         """Delete messages, with what was paged out of them; return how many were there."""
         await self._opens()
-        deleted = await self._memory.delete([ids] if isinstance(ids, str) else list(ids))
+        deleted = await self._memory.delete(as_ids(ids))
         with StoreArchive.reached_from_here():
             await self._window(DEFAULT_BUDGET).release()
         return deleted
