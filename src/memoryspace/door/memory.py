@@ -11,11 +11,14 @@ from ..model import ChatModel
 from ..service.settings import ServiceSettings
 from ..store import Address, Store
 from ..store.space import PastStore
+from .caring import Caring
 from .config import Config, load_config
 from .managing import Managing
+from .recalling import Recalling
+from .remembering import Remembering
 
 
-class AsyncMemory(Managing):
+class AsyncMemory(Remembering, Recalling, Managing, Caring):
     """A memory for agents: durable, searchable, explained; the same verbs on every backend.
 
     It opens at the first call. ``async with`` closes it, and so does the end of the program.

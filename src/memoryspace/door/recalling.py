@@ -12,11 +12,14 @@ from ..service.reading.arguments import as_ids
 from ..service.reading.filters import count_in, moment
 from ..service.values.memory import RAW, SECRET, MemoryItem
 from ..service.values.results import MemoryHit
+from .base import Opening
 from .context import Material, TokenCount, best_count, block
 from .messages import Time
 from .recalls import Recall, Recalls
-from .remembering import Remembering, narrowed
+from .remembering import narrowed
 from .results import Context, Memories, SearchResult
+
+MAX_QUESTION = 20_000  # characters
 
 _CANDIDATES = 30  # hits that a context chooses from
 _MOST_INSTRUCTIONS = 5
@@ -26,7 +29,7 @@ _MOST = 1000  # of what a call returns
 Filters = Mapping[str, Any]
 
 
-class Recalling(Remembering):
+class Recalling(Opening):
     """The part of the door that finds what is remembered."""
 
     async def search(
@@ -220,6 +223,11 @@ class Recalling(Remembering):
 def _check_question(question: object) -> None:
     if not isinstance(question, str):
         raise TypeError(f"a question must be a str, got {type(question).__name__}")
+    if len(question) > MAX_QUESTION:
+        raise InvalidInput(
+            f"the question has {len(question)} characters, more than {MAX_QUESTION}; ask for what "
+            "matters"
+        )
     if not question.strip():
         raise InvalidInput("the question is empty; say what to look for, or use list()")
 

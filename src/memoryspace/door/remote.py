@@ -9,16 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import msgspec
 
-from ..care import BackupReport, Examination
 from ..context import LossReport
 from ..errors import InvalidInput, NotOffered, NotStarted, UnknownMemory
 from ..events import EventStream
 from ..message import Msg, new_id
-from ..moving import ExportReport, ImportReport, Progress
 from ..portable import portable
 from ..record import Scope
 from ..retrieval.hits import WhyNot
@@ -48,6 +46,10 @@ from .results import (
 )
 from .review import AsyncReview
 from .session import DEFAULT_BUDGET, AsyncSession
+
+if TYPE_CHECKING:
+    from ..care import BackupReport, Examination
+    from ..moving import ExportReport, ImportReport, Progress
 
 Filters = Mapping[str, Any]
 Names = list[str]  # within the class, ``list`` is a verb
