@@ -136,6 +136,18 @@ def matters_in(text: str, stems: frozenset[str] | list[str]) -> int:
     return found
 
 
+def kin_matters(people: frozenset[str]) -> int:
+    """Return the matters that having such people is about: a husband tells of a marriage."""
+    found = 0
+    for each in people:
+        found |= _WORDS.get(each, 0)
+    return found & _CLOSE
+
+
+NAME = _BITS["name"]
+_CLOSE = sum(_BITS[name] for name in ("partner", "child", "family", "pet"))
+
+
 def names_of(matters: int) -> list[str]:
     """Return the names of matters."""
     return [name for name, bit in _BITS.items() if matters & bit]
