@@ -131,7 +131,7 @@ def _known(fact: Entry) -> ParsedFact:
     relations = relations_in(fact.text)
     on = matters_in(title, telling_words(title))
     return ParsedFact(
-        telling_words(fact.text),
+        telling_words(whole),
         matters_in(whole, telling_words(whole)),
         on,
         frozenset() if on else telling_words(title) - _OF_ANY_TITLE,

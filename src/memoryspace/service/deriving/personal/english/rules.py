@@ -26,7 +26,9 @@ from .words import (
 )
 
 _LISTED = re.compile(r"\s*,\s*(?:and\s|or\s|as well as\s)?\s*|\s+(?:and|or|as well as|&)\s+")
-_AFFECTED = re.compile(r"\bme\b|\b(?:is|'s|are) my\b", re.IGNORECASE)
+_AFFECTED = re.compile(
+    r"\bme\b|\b(?:is|'s|are|changed|switched|swapped|stopped|raised|lowered) my\b", re.IGNORECASE
+)
 _PLACED = re.compile(
     r"\bin (?!January|February|March|April|May|June|July|August|Sept|October|November"
     r"|December)(?P<v>[A-Z][a-zà-ÿ]+(?: [A-Z][a-zà-ÿ]+)?)\b"
@@ -51,7 +53,8 @@ _A_PEOPLE = re.compile(
     r"|So|Vegan)$"
 )
 _CALL_ME = re.compile(
-    r"\b(?:(?:just |pls |please )?call me|address me as)\s(?P<v>[A-Z][\w-]+)(?=[.!,;]|$|\s(?:by"
+    r"\b(?:(?:just |pls |please )?call me|address me as"
+    r"|(?i:everyone|everybody|people|(?:my )?friends|they(?: all)?) calls? me)\s(?P<v>[A-Z][\w-]+)(?=[.!,;]|$|\s(?:by"
     r"|if|now|from|please|pls))"
 )
 _ADJUNCT = re.compile(
@@ -80,7 +83,8 @@ def statements(sentence: str, who: str, people: People) -> Iterator[Statement]:
     told = set()
     for clause in clauses(text, people):
         for statement in _stated(text, clause, who):
-            told.add(statement.subject)
+            if statement.attribute != "event:dated":  # seldom kept
+                told.add(statement.subject)
             yield statement
     yield from _introduced(people, told, who)
 

@@ -95,10 +95,11 @@ ROWS = (
         "age",
     ),
     row(rf"{_ADVERBS}{_DONE}turn(?:ed|s)? (?P<v>\d{{1,3}})\b", "age", change=True),
+    row(rf"(?:was|were)\sborn (?:on (?:the )?|in (?=\d{{4}})){_SHORT}", "birthday"),
     row(
         rf"(?:(?:was|were)\s(?:born(?: and raised)?|raised)|grew up|{_BE}{_ADVERBS}(?:originally"
         rf" )?from|comes?"
-        rf" from)(?! (?:in )?\d)(?: in)? {_PLACE}",
+        rf" from)(?! (?:in )?\d| on\b)(?: in)? {_PLACE}",
         "hometown",
     ),
     row(
@@ -118,8 +119,9 @@ ROWS = (
         change=True,
     ),
     row(
-        rf"{_ADVERBS}{_DONE}bought an? (?:\w+ )?(?:house|flat|home|apartment)(?: of (?:my|our)"
-        rf" own,?)? in {_PLACE}",
+        rf"{_ADVERBS}{_DONE}(?:bought|rented|taken|took|got) an? (?:[\w-]+ )?(?:house|flat|home"
+        rf"|apartment|studio|room|place|bedsit|(?:one|two|three)-bed(?:room)?)"
+        rf"(?: of (?:my|our) own,?)? in {_PLACE}",
         "home",
         change=True,
     ),
