@@ -44,7 +44,8 @@ _ENGLISH = {
     "antibiotic insulin inhaler vitamin painkiller injection take taking",
     "food": "eat eating ate food meal diet vegetarian vegan meat dairy gluten pork halal kosher cook "
     "cooking dinner lunch breakfast snack dish recipe fruit vegetable spicy sweet savoury herb "
-    "topping taste pescatarian",
+    "topping taste pescatarian serve steak beef chicken bacon ham sausage burger pizza bread cheese egg "
+    "cake nut peanut shellfish",
     "drink": "drink drinking coffee tea beer wine alcohol sober espresso latte caffeine booze pub "
     "water milk beverage juice",
     "smoking": "smoke smoking smoked cigarette vape vaping nicotine",

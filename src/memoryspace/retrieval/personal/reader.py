@@ -31,7 +31,8 @@ from .facts import Facts
 from .lending import PersonalIndexes, lent
 from .matters import matters_in
 from .messages import Messages, ReadMessage
-from .people import RELATIONS, relations_asked
+from .clauses import MessageReading
+from .people import RELATIONS, USER, relations_asked
 from .signals import Floats, PersonalCandidates, Rarity, share, signals
 
 READ = 60  # candidates that are ranked again
@@ -181,6 +182,7 @@ class PersonalReader:
         return replace(
             _ranked_anew(ranked, look.places, rest, parts),
             successors=successors,
+            outdated=frozenset() if look.question.is_former else frozenset(successors),
             is_personal=True,
             unknown=_unknown(ranked, look),
         )
@@ -257,18 +259,27 @@ def _unknown(ranked: Ranked, look: Look) -> Floats:
         for each in terms
         if not each.is_known
     ]
+    known = [(each.weight, frozenset(tokens(each.text))) for each in terms if each.is_known and question.of_user_alone]
     found[:] = sum(weight for weight, *_ in missing)
     total, is_own = sum(each.weight for each in terms), question.of_user_alone
     found /= max(total, 1e-9)
     for place, message in zip(look.places.tolist(), look.candidates.messages, strict=True):
         reading = message.reading
         told = reading.own_matters if is_own else reading.matters
-        found[place] = sum(
+        gap = sum(
             weight
             for weight, matters, people in missing
             if not (people & reading.people if people else matters & told)
-        ) / max(total, 1e-9)
+        )
+        gap += sum(weight for weight, stems in known if _is_of_others(stems, reading))
+        found[place] = gap / max(total, 1e-9)
     return found
+
+
+def _is_of_others(stems: frozenset[str], reading: MessageReading) -> bool:
+    """Return whether a message has these words, but only about others than the user."""
+    having = [each for each in reading.clauses if not stems.isdisjoint(each.words)]
+    return bool(having) and not any(USER in each.about or each.kin for each in having)
 
 
 def _matters_of(term: TopicTerm, question: PersonalQuestion) -> int:

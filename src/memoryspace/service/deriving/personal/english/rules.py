@@ -62,7 +62,7 @@ _ADJUNCT = re.compile(
 )
 _DIGITS = re.compile(r"\d{6,}")  # a private number, such as an account's
 _SHORTENED = re.compile(r"^'(?:m|ve|re|s|ll|d)\s+")
-_AGE = re.compile(r"[1-9]\d[.!]?$")
+_AGE = re.compile(r"[1-9]\d(?=[.!,]|$)")
 _LONGEST_LIST = 12
 
 
@@ -131,8 +131,9 @@ def _stated(text: str, clause: EnglishClause, who: str) -> Iterator[Statement]:
     if named is not None and clause.subject:
         yield Statement("name", named["name"], _worded(said, clause, who), clause.subject)
         return
-    if _AGE.match(said) and not clause.subject:
-        yield Statement("age", trimmed(said), f"{who} is {trimmed(said)}.")
+    age = None if clause.subject else _AGE.match(said)
+    if age is not None:
+        yield Statement("age", age.group(), f"{who} is {age.group()}.")
         return
     if not clause.is_thing:
         exact = list(_exact(text, clause, who))
