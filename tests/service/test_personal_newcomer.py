@@ -268,7 +268,10 @@ def test_own_names_mean_the_user() -> None:
     found = asyncio.run(
         hits(TALKS["names"].said, ["Where does Bob live?", "What is my nickname?"], None)
     )
-    assert [some[0].memory.text for some in found] == ["I live in Berlin.", "Everyone calls me Bob."]
+    assert [some[0].memory.text for some in found] == [
+        "I live in Berlin.",
+        "Everyone calls me Bob.",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ class PersonalQuestion(Struct, frozen=True):
     past: tuple[tuple[float, float], ...]  # past periods that it names
     wants: tuple[str, ...]  # the kinds of answers: see ``signals``
     measured: frozenset[str] = frozenset()  # "blood" in "blood type", in lower case
+    is_of_user_or_not: bool = False  # "am I a vegan": what is true of others is no answer
     own: frozenset[str] = frozenset()  # what the user is called in it
 
     @property
@@ -74,6 +75,7 @@ def asked(
         past=past,
         wants=tuple(name for name, sign in _SORTS.items() if _finds(sign, text)),
         measured=frozenset(each.lower() for each in cues.MEASURED.findall(text)),
+        is_of_user_or_not=not people and _finds(cues.WHETHER_I, text),
         own=called,
     )
 

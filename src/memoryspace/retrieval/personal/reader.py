@@ -26,12 +26,12 @@ from ..ranking.signals import word_signals
 from ..ranking.topic import TopicTerm
 from ..text.analysis import tokens
 from .asking import PersonalQuestion, asked
+from .clauses import MessageReading
 from .currency import LOOKED_AT, Statement, Superseded, superseded
 from .facts import Facts
 from .lending import PersonalIndexes, lent
 from .matters import matters_in
 from .messages import Messages, ReadMessage
-from .clauses import MessageReading
 from .people import RELATIONS, USER, relations_asked
 from .signals import Floats, PersonalCandidates, Rarity, share, signals
 
@@ -259,7 +259,11 @@ def _unknown(ranked: Ranked, look: Look) -> Floats:
         for each in terms
         if not each.is_known
     ]
-    known = [(each.weight, frozenset(tokens(each.text))) for each in terms if each.is_known and question.of_user_alone]
+    known = [
+        (each.weight, frozenset(tokens(each.text)))
+        for each in terms
+        if each.is_known and question.is_of_user_or_not
+    ]
     found[:] = sum(weight for weight, *_ in missing)
     total, is_own = sum(each.weight for each in terms), question.of_user_alone
     found /= max(total, 1e-9)

@@ -30,7 +30,9 @@ _PARTNERS = word_set("""
 _ONE_AT_A_TIME = _PARTNERS | word_set("boss manager landlord landlady 老板 领导 房东")
 _OF_PEOPLE = word_set("pets family partner")  # matters that end when the named one has died
 _TELLS_NEW = re.compile(r"\bnew\b|新|换了", re.IGNORECASE)
-_GIVEN_AWAY = re.compile("把(?:我的?)?(?P<what>[^，。]{2,8}?)(?:给|都)?(?:卖|扔|丢|送|退|停|戒|辞|删|关|取消)")
+_GIVEN_AWAY = re.compile(
+    "把(?:我的?)?(?P<what>[^，。]{2,8}?)(?:给|都)?(?:卖|扔|丢|送|退|停|戒|辞|删|关|取消)"
+)
 _SAME_TEXT = 0.92  # similarity from which two sentences say the same
 _SAME_VALUE = 0.75  # word overlap from which two values are the same
 

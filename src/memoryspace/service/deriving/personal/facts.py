@@ -22,8 +22,8 @@ FACT, PREFERENCE, EVENT, PLAN, INSTRUCTION = "fact", "preference", "event", "pla
 IMPORTANCE = {INSTRUCTION: 0.8, FACT: 0.7, PREFERENCE: 0.6, PLAN: 0.6, EVENT: 0.5}
 
 _EXCLUSIVE = word_set("""
-    name nickname age birthday home hometown job employer school marital diet partner email
-    phone address height weight zodiac major
+    name nickname age birthday home hometown job employer school marital diet partner
+    address height weight zodiac major
 """)
 # The matter of each attribute that is not a matter itself.
 _MATTERS = {

@@ -54,8 +54,8 @@ _A_PEOPLE = re.compile(
 )
 _CALL_ME = re.compile(
     r"\b(?:(?:just |pls |please )?call me|address me as"
-    r"|(?i:everyone|everybody|people|(?:my )?friends|they(?: all)?) calls? me)\s(?P<v>[A-Z][\w-]+)(?=[.!,;]|$|\s(?:by"
-    r"|if|now|from|please|pls))"
+    r"|(?i:everyone|everybody|people|(?:my )?friends|they(?: all)?) calls? me)"
+    r"\s(?P<v>[A-Z][\w-]+)(?=[.!,;]|$|\s(?:by|if|now|from|please|pls))"
 )
 _ADJUNCT = re.compile(
     r"\b(?:before|after|from|to|at) (?:work|school)\b|\bwith (?:my|our|the) (?:[\w-]+ )?\w+"

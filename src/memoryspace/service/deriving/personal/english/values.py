@@ -46,10 +46,6 @@ _DIETS = either("""
 vegetarian | vegan | pescatarian | gluten[- ]free | lactose[- ]intolerant | celiac | coeliac
 diabetic | halal | kosher
 """)
-_TRAITS = either(
-    "left-handed | colou?r-? ?blind | deaf | blind | bilingual | transgender | gay | lesbian |"
-    " introverted"
-)
 _WORK = r"(?:[\w'][\w' -]*?\s)?" + either(r"""
 \w+(?:er|or|ist|ian|ant|eer|ician|grapher|yst|smith|tect) | nurse | chef | cook | coach
 student | pilot | judge
@@ -83,8 +79,6 @@ ROWS = (
         rf"(?:an? )?{_NO_WORK}(?P<v>{_WORK}){_STOP}",
     ),
     _own("home ?town", "hometown"),
-    _own("e-?mail(?: address)?", "email", r"(?P<v>\S+@\S+?)(?=[.,!]?(?:\s|$))"),
-    _own("(?:phone|mobile|cell|telephone)(?: number)?", "phone", r"(?P<v>[+\d][\d ()-]{4,})"),
     _own("(?:biggest |other |main )?(?:hobby|hobbies|interests?|passions?)", "likes", is_list=True),
     _own(r"(?:all-time )?favourites?(?: \w+){1,4}", "*", rf"(?!the one|one\b){_SHORT}"),
     # identity
@@ -128,7 +122,6 @@ ROWS = (
     row(rf"{_BE}{_ADVERBS}(?P<v>married|single|divorced|engaged|widowed|separated)\b", "marital"),
     row(rf"{_BE}{_ADVERBS}(?:an? )?(?:strict |lifelong )?(?P<v>{_DIETS})\b", "diet"),
     row(rf"{_BE}{_ADVERBS}allergic to (?!the\b){_SHORT}", "allergy", is_list=True),
-    row(rf"{_BE}{_ADVERBS}(?P<v>{_TRAITS})\b", "trait"),
     # work and school
     row(rf"(?:{_ADVERBS}works?|{_BE}{_ADVERBS}working) as (?:an? |the )?{_SHORT}", "job"),
     row(
