@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from memoryspace.retrieval import Entry
+from memoryspace.retrieval.personal.facts import Facts
 from memoryspace.service import PersonalMemoryService, ServiceSettings
 
 
@@ -272,6 +274,15 @@ def test_own_names_mean_the_user() -> None:
         "I live in Berlin.",
         "Everyone calls me Bob.",
     ]
+
+
+def test_own_names_are_known_again_after_a_restart() -> None:
+    entry = Entry("f", "The user's name is Robert.", title="name (called)", subject="user",
+                  kind="fact", record="f", sources=("m",))  # fmt: skip
+    facts, again = Facts(), Facts()
+    facts.add(0, entry)
+    again.restore(facts.export(1)[0], {0: entry})
+    assert again.own_names() == facts.own_names() == {"robert"}
 
 
 @pytest.mark.parametrize(

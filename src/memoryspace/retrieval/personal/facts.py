@@ -64,8 +64,7 @@ class Facts:
             self._derived.setdefault(source, {})[row] = None
         if entry.sources:
             self._entries[row] = entry
-        if entry.subject == USER and entry.title and entry.title.startswith(_TELLS_NAME):
-            self._names[row] = names_in(entry.text)
+            self._learn_name(row, entry)
 
     def remove(self, row: int, entry: Entry) -> None:
         """Remove an entry."""
@@ -96,6 +95,7 @@ class Facts:
         self._rows = {record: row for row, record in enumerate(records) if record}
         for row, entry in facts.items():
             self._entries[row] = entry
+            self._learn_name(row, entry)
             for source in entry.sources:
                 self._derived.setdefault(source, {})[row] = None
 
@@ -120,6 +120,10 @@ class Facts:
         """Return whether a fact is still true."""
         entry = self._entries.get(row)
         return entry is not None and not entry.marks & _OVER and entry.superseded_by is None
+
+    def _learn_name(self, row: int, entry: Entry) -> None:
+        if entry.subject == USER and entry.title and entry.title.startswith(_TELLS_NAME):
+            self._names[row] = names_in(entry.text)
 
     def _known(self, records: Iterable[str]) -> list[int]:
         return [self._rows[each] for each in records if each in self._rows]
