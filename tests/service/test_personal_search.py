@@ -264,9 +264,20 @@ def test_every_form_of_a_message_ranks_the_same() -> None:
 
 @pytest.mark.parametrize("embedder", [None, "best"])
 def test_scores_are_from_0_to_1_and_never_rise(embedder: Any) -> None:
-    scores = [hit.score for hit in hits_of("Where do I live?", embedder=embedder)]
-    assert all(0 <= each <= 1 for each in scores)
-    assert scores == sorted(scores, reverse=True)
+    hits = hits_of("Where do I live?", embedder=embedder)
+    assert all(0 <= each.score <= 1 for each in hits)
+    holding = [each.score for each in hits if each.holds]
+    assert holding == sorted(holding, reverse=True)
+
+
+@pytest.mark.parametrize("embedder", [None, "best"])
+def test_what_no_longer_holds_scores_clearly_lower(embedder: Any) -> None:
+    first, second, *_ = hits_of("Where do I live?", embedder=embedder)
+    assert "Oslo" in first.memory.text
+    assert first.holds
+    assert "Rome" in second.memory.text
+    assert not second.holds
+    assert second.score < 0.6 * first.score
 
 
 def test_an_unrelated_prompt_gets_nothing() -> None:

@@ -28,15 +28,16 @@ Floats = NDArray[np.float64]
 
 RELEVANT = 0.3  # hits below this do not belong in a prompt
 
+_OUTDATED = 0.5  # the factor for what no longer holds: about one such hit in eight is right
 _STEP = 1e-6  # how much relevance falls from one hit to the next, at least
 
 
 def relevances(ranked: Ranked, most: int, catalogue: Catalogue) -> list[float]:
     """Return the relevance of the first ``most`` candidates, in the order of the ranking.
 
-    It falls along the ranking, and is the same for equal scores. Lessons are the exception: theirs
-    is the probability that they concern a task (``memoryspace.retrieval.lessons``), and does not
-    depend on their rank.
+    It falls along the ranking, and is the same for equal scores, with two exceptions. An entry that
+    no longer holds has half of what it would have. That of a lesson is the probability that it
+    concerns a task (``memoryspace.retrieval.lessons``), and does not depend on its rank.
     """
     places = ranked.order[:most]
     own = chances(signs_of(ranked, places), sort_of(ranked))
@@ -45,6 +46,9 @@ def relevances(ranked: Ranked, most: int, catalogue: Catalogue) -> list[float]:
     others = [at for at, entry in enumerate(entries) if entry.kind not in LESSON_KINDS]
     totals = ranked.totals[places].round(9).tolist()
     found = _falling([own[at] for at in others], [totals[at] for at in others])
+    for number, at in enumerate(others):
+        if int(places[at]) in ranked.outdated:
+            found[number] *= _OUTDATED
     if lessons:
         those = [entries[at] for at in lessons]
         found += lesson_chances(ranked.pool, places[lessons], those, catalogue).tolist()

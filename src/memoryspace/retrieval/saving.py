@@ -30,7 +30,7 @@ from .recall import Recall
 from .sparse.index import SparseIndex
 from .vector_arm import VectorArm
 
-FORM = 1  # increment it when what is saved changes its meaning
+FORM = 2  # increment it when what is saved changes its meaning
 
 _FILE = "entries"
 _BY_ROW = ("before", "after", "sessions", "times", "importances", "ages")

@@ -10,7 +10,7 @@ from msgspec import Struct
 from ..ranking import ParsedQuestion
 from . import cues
 from .clauses import telling_words
-from .matters import matters_in
+from .matters import NAME, matters_in
 from .people import RELATIONS, names_in, relations_asked
 
 
@@ -27,6 +27,9 @@ class PersonalQuestion(Struct, frozen=True):
     is_former: bool  # it asks for a former state, without a date
     past: tuple[tuple[float, float], ...]  # past periods that it names
     wants: tuple[str, ...]  # the kinds of answers: see ``signals``
+    measured: frozenset[str] = frozenset()  # "blood" in "blood type", in lower case
+    is_of_user_or_not: bool = False  # "am I a vegan": what is true of others is no answer
+    own: frozenset[str] = frozenset()  # what the user is called in it
 
     @property
     def of_user_alone(self) -> bool:
@@ -39,8 +42,15 @@ def asked(
     now: float,
     known: frozenset[str],
     aliases: Mapping[str, frozenset[str]],
+    *,
+    own: frozenset[str] = frozenset(),
+    is_alone: bool = False,
 ) -> PersonalQuestion:
-    """Parse a question further; ``known`` are the names that candidates mention."""
+    """Parse a question further.
+
+    ``known`` are the names that candidates mention, ``own`` those of the user. ``is_alone``: they
+    mention nobody else, so that "she" is the user.
+    """
     text = question.text
     past = tuple(
         (each.start.timestamp(), each.end.timestamp())
@@ -50,33 +60,49 @@ def asked(
     of_assistant = _finds(cues.OF_ASSISTANT, text) and not _finds(cues.TO_ASSISTANT, text)
     is_present = not (past or of_assistant or _finds(cues.THEN, text))
     words = telling_words(text)
+    called = _named(text, own)
+    people = _people(text, known - own, aliases)
+    is_meant = is_alone and not people and _finds(cues.SOMEBODY, text)
     return PersonalQuestion(
         words=words,
-        matters=matters_in(text, words),
-        people=_people(text, known, aliases),
+        matters=_matters(text, words),
+        people=people,
         of_assistant=of_assistant,
-        of_user=_finds(cues.OF_USER, text),
+        of_user=bool(called) or is_meant or _finds(cues.OF_USER, text),
         is_present=is_present,
         is_now=_finds(cues.AT_PRESENT, text),
         is_former=not (past or of_assistant) and _finds(cues.FORMER, text),
         past=past,
         wants=tuple(name for name, sign in _SORTS.items() if _finds(sign, text)),
+        measured=frozenset(each.lower() for each in cues.MEASURED.findall(text)),
+        is_of_user_or_not=not people and _finds(cues.WHETHER_I, text),
+        own=called,
     )
 
 
 _SORTS = {"place": cues.WHERE, "time": cues.WHEN, "number": cues.HOW_MANY, "name": cues.WHO}
 
 
+def _matters(text: str, words: frozenset[str]) -> int:
+    """Return the matters a question is about; "who am I" asks for a name, without the word."""
+    found = matters_in(text, words)
+    return found | (NAME if _finds(cues.WHO_I_AM, text) else 0)
+
+
 def _people(
     text: str, known: frozenset[str], aliases: Mapping[str, frozenset[str]]
 ) -> frozenset[str]:
     """Return the people asked for. A name includes the relation it was mentioned with, and back."""
+    found = relations_asked(text) | _named(text, known)
+    return found.union(*(_others(each, aliases) for each in found))
+
+
+def _named(text: str, known: frozenset[str]) -> frozenset[str]:
+    """Return which of some names a question contains."""
     lowered = text.lower()
     words = frozenset(lowered.replace("'s", " ").replace("’s", " ").replace("?", " ").split())
     names = names_in(text) & known
-    names |= {name for name in known if name in (words if name.isascii() else lowered)}
-    found = relations_asked(text) | names
-    return found.union(*(_others(each, aliases) for each in found))
+    return names | {name for name in known if name in (words if name.isascii() else lowered)}
 
 
 def _others(key: str, aliases: Mapping[str, frozenset[str]]) -> frozenset[str]:

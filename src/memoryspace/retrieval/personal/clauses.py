@@ -14,7 +14,7 @@ from ..text.analysis import tokens
 from ..text.quotations import as_told
 from ..text.stopwords import STOP_WORDS
 from .cues import changes_in, supposes
-from .matters import matters_in
+from .matters import kin_matters, matters_in
 from .people import RELATIONS, USER, names_in, relations_in
 
 _READ = 2000  # characters of a message that are read; later ones are seldom about a person
@@ -44,6 +44,7 @@ _SOMEBODY = re.compile(
     r"^(?:he|she|they|hes|shes|he['’]s|she['’]s|they['’]re|his|her|hers|him)\b|^[他她伊佢]",
     re.IGNORECASE,
 )
+_WHO = re.compile(r"^(?:who|whose|whom)\b", re.IGNORECASE)  # goes on about the last one named
 # A capitalised word before one of these is a verb without "I" rather than a name.
 _NO_VERB = re.compile(
     r"(?:an?|the|my|our|your|his|her|this|that|it|him|them|some|out|up|off|to|for|into|from|with|about)\b",
@@ -65,6 +66,7 @@ class MessageClause(NamedTuple):
     changes: int
     is_supposed: bool
     words: frozenset[str]
+    kin: int = 0  # matters that "my husband" tells of the user: that there is one
 
 
 class MessageReading(NamedTuple):
@@ -74,7 +76,7 @@ class MessageReading(NamedTuple):
     words: frozenset[str] = frozenset()
     changes: int = 0
     matters: int = 0
-    own_matters: int = 0  # those of clauses about the user
+    own_matters: int = 0  # those of clauses about the user, and that they have a husband or a dog
     names: frozenset[str] = frozenset()
     people: frozenset[str] = frozenset()  # named or the subject of a clause
     own: float = 0.0  # from -1, every clause about others, to 1, about the user
@@ -94,6 +96,8 @@ def read(text: str, before: Callable[[], frozenset[str]] = frozenset) -> Message
         if len(said) < 2 or len(clauses) == _MOST:
             continue
         names = relations_in(said) | names_in(said)
+        if clauses and clauses[-1].names and _WHO.match(said):
+            about = clauses[-1].names
         about = _subject(_OPENING.sub("", said), about, lambda: last or before())  # noqa: B023  # called at once
         if about - {USER, OTHER}:
             last = about
@@ -106,6 +110,7 @@ def read(text: str, before: Callable[[], frozenset[str]] = frozenset) -> Message
                 changes_in(said),
                 is_supposed and supposes(said),
                 words,
+                _kin(_OPENING.sub("", said)),
             )
         )
     return _whole(tuple(clauses))
@@ -152,7 +157,19 @@ def _relative(said: str, is_borderless: bool) -> frozenset[str]:
     if is_borderless:
         return relations_in(said[:_HEAD_IDEOGRAPHS])
     head = said[:_HEAD]
-    return relations_in(head) | names_in(head[2:])
+    relations = relations_in(head)
+    if relations:
+        return relations | names_in(head[2:])
+    return names_in(head.partition(" ")[2].partition(" ")[0])  # not in "my name is Sam"
+
+
+def _kin(said: str) -> int:
+    """Return the matters of the relation in "my husband Tom", but not in "my husband's boss"."""
+    if not _OURS.match(said):
+        return 0
+    is_borderless = _BORDERLESS.match(said) is not None
+    head = said[:_HEAD_IDEOGRAPHS] if is_borderless else said[:_HEAD].partition("'s ")[0]
+    return kin_matters(relations_in(head))
 
 
 def _whole(clauses: tuple[MessageClause, ...]) -> MessageReading:
@@ -165,7 +182,7 @@ def _whole(clauses: tuple[MessageClause, ...]) -> MessageReading:
         frozenset().union(*(each.words for each in clauses)),
         _joined(each.changes for each in clauses),
         _joined(each.matters for each in clauses),
-        _joined(each.matters for each in clauses if USER in each.about),
+        _joined(each.matters if USER in each.about else each.kin for each in clauses),
         names,
         names.union(*(each.about for each in clauses)),
         sum(1 if USER in each.about else -1 for each in clauses) / len(clauses),

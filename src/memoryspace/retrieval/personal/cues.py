@@ -69,7 +69,21 @@ TO_ASSISTANT = re.compile(
     re.IGNORECASE,
 )
 OF_USER = re.compile(
-    r"\b(?:i|im|i['’]m|ive|i['’]ve|id|i['’]d|my|me|mine|myself|we|our|us)\b|我|咱|俺|本人",
+    r"\b(?:i|im|i['’]m|ive|i['’]ve|id|i['’]d|my|me|mine|myself|we|our|us|the user)\b|"
+    "我|咱|俺|本人|用户",
+    re.IGNORECASE,
+)
+# An agent may ask about its user as "she".
+SOMEBODY = re.compile(r"\b(?:he|she|they|him|her|hers|his|them|theirs?)\b|[他她]", re.IGNORECASE)
+WHETHER_I = re.compile(r"^\W*(?:am|do|have|did|can|was|will) i\b|^我.*吗[？?]?$", re.IGNORECASE)
+WHO_I_AM = re.compile(
+    r"\bwho (?:am i|is the user)\b|我是谁|用户是谁|\bknow about (?:me|the user|him|her|them)\b|\babout (?:myself|my life)\b|"
+    "(?:了解|知道)(?:关于)?(?:我|用户)(?:的?(?:什么|哪些|多少)|$)|介绍一?下我",
+    re.IGNORECASE,
+)
+# "My blood type": the word before it says what is measured, and is no mere word for its matter.
+MEASURED = re.compile(
+    r"\b([a-z]+) (?:types?|sizes?|numbers?|groups?|levels?|rates?|counts?|scores?|signs?)\b",
     re.IGNORECASE,
 )
 THEN = re.compile(

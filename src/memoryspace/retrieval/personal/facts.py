@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from ..entries import Entry
 from .clauses import telling_words
-from .matters import matters_in
-from .people import names_in, relations_in
+from .matters import kin_matters, matters_in
+from .people import USER, names_in, relations_in
 
 
 class ParsedFact(NamedTuple):
@@ -23,9 +23,11 @@ class ParsedFact(NamedTuple):
     title: frozenset[str]  # the title's words, if it touches no matter
     is_of_others: bool  # about a person related to the user, not about the user
     people: frozenset[str]  # relations and names
+    kin: int  # matters that having such people is about
 
 
 _OF_ANY_TITLE = telling_words("favourite")  # says less than the colour, food or film
+_TELLS_NAME = ("name", "nickname", "名字")  # how the titles of facts about names begin
 _OVER = frozenset({"superseded"})  # the mark of facts that are no longer true
 
 
@@ -37,6 +39,7 @@ class Facts:
         self._derived: dict[str, dict[int, None]] = {}  # record → rows of what came from it
         self._entries: dict[int, Entry] = {}  # those with sources
         self._read: dict[int, ParsedFact] = {}
+        self._names: dict[int, frozenset[str]] = {}  # what a fact says the user is called
 
     def __contains__(self, row: int) -> bool:
         return row in self._entries
@@ -61,6 +64,7 @@ class Facts:
             self._derived.setdefault(source, {})[row] = None
         if entry.sources:
             self._entries[row] = entry
+            self._learn_name(row, entry)
 
     def remove(self, row: int, entry: Entry) -> None:
         """Remove an entry."""
@@ -73,6 +77,11 @@ class Facts:
                 self._derived.pop(source, None)
         self._entries.pop(row, None)
         self._read.pop(row, None)
+        self._names.pop(row, None)
+
+    def own_names(self) -> frozenset[str]:
+        """Return all names that the user has been called by, in lower case."""
+        return frozenset().union(*self._names.values())
 
     def export(self, count: int) -> tuple[list[str], list[int]]:
         """Return the record of each row, empty where there is none, and the rows of facts."""
@@ -86,6 +95,7 @@ class Facts:
         self._rows = {record: row for row, record in enumerate(records) if record}
         for row, entry in facts.items():
             self._entries[row] = entry
+            self._learn_name(row, entry)
             for source in entry.sources:
                 self._derived.setdefault(source, {})[row] = None
 
@@ -111,6 +121,10 @@ class Facts:
         entry = self._entries.get(row)
         return entry is not None and not entry.marks & _OVER and entry.superseded_by is None
 
+    def _learn_name(self, row: int, entry: Entry) -> None:
+        if entry.subject == USER and entry.title and entry.title.startswith(_TELLS_NAME):
+            self._names[row] = names_in(entry.text)
+
     def _known(self, records: Iterable[str]) -> list[int]:
         return [self._rows[each] for each in records if each in self._rows]
 
@@ -121,10 +135,11 @@ def _known(fact: Entry) -> ParsedFact:
     relations = relations_in(fact.text)
     on = matters_in(title, telling_words(title))
     return ParsedFact(
-        telling_words(fact.text),
+        telling_words(whole),
         matters_in(whole, telling_words(whole)),
         on,
         frozenset() if on else telling_words(title) - _OF_ANY_TITLE,
         "/" in fact.subject if fact.subject is not None else bool(relations),
         relations | names_in(fact.text),
+        kin_matters(relations),
     )

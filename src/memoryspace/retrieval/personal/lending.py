@@ -75,7 +75,7 @@ def lent(
 
 def _is_asked(fact: ParsedFact, question: PersonalQuestion) -> bool:
     """Return whether a fact is exactly on the requested matter and person."""
-    is_on = bool(fact.titled & question.matters) or bool(
+    is_on = bool((fact.titled | fact.kin) & question.matters) or bool(
         fact.title and fact.title <= question.words
     )
     return is_on and _is_of_asked(question, fact)
@@ -91,7 +91,8 @@ def _is_of_asked(question: PersonalQuestion, fact: ParsedFact) -> bool:
     """Return whether a fact is about the requested person: the user, or whom the question names."""
     if question.people:
         return not question.people.isdisjoint(fact.people)
-    return not (question.of_user and fact.is_of_others)
+    is_close = bool(fact.kin & question.matters)  # the husband's job shows that there is one
+    return is_close or not (question.of_user and fact.is_of_others)
 
 
 def _near(

@@ -44,7 +44,8 @@ _ENGLISH = {
     "antibiotic insulin inhaler vitamin painkiller injection take taking",
     "food": "eat eating ate food meal diet vegetarian vegan meat dairy gluten pork halal kosher cook "
     "cooking dinner lunch breakfast snack dish recipe fruit vegetable spicy sweet savoury herb "
-    "topping taste pescatarian",
+    "topping taste pescatarian serve steak beef chicken bacon ham sausage burger pizza bread cheese egg "
+    "cake nut peanut shellfish",
     "drink": "drink drinking coffee tea beer wine alcohol sober espresso latte caffeine booze pub "
     "water milk beverage juice",
     "smoking": "smoke smoking smoked cigarette vape vaping nicotine",
@@ -134,6 +135,18 @@ def matters_in(text: str, stems: frozenset[str] | list[str]) -> int:
     if "living" in text and _FOR_A_LIVING.search(text):
         found = found & ~_BITS["home"] | _BITS["work"]
     return found
+
+
+def kin_matters(people: frozenset[str]) -> int:
+    """Return the matters that having such people is about: a husband tells of a marriage."""
+    found = 0
+    for each in people:
+        found |= _WORDS.get(each, 0)
+    return found & _CLOSE
+
+
+NAME = _BITS["name"]
+_CLOSE = sum(_BITS[name] for name in ("partner", "child", "family", "pet"))
 
 
 def names_of(matters: int) -> list[str]:

@@ -23,19 +23,21 @@ from ..entries import Entry
 from ..ranking import ParsedQuestion, Ranked
 from ..ranking.pool import CandidatePool
 from ..ranking.signals import word_signals
-from ..ranking.topic import unknown_share
+from ..ranking.topic import TopicTerm
 from ..text.analysis import tokens
 from .asking import PersonalQuestion, asked
+from .clauses import MessageReading
 from .currency import LOOKED_AT, Statement, Superseded, superseded
 from .facts import Facts
 from .lending import PersonalIndexes, lent
 from .matters import matters_in
 from .messages import Messages, ReadMessage
-from .people import RELATIONS, relations_asked
+from .people import RELATIONS, USER, relations_asked
 from .signals import Floats, PersonalCandidates, Rarity, share, signals
 
 READ = 60  # candidates that are ranked again
 _STEP = 1e-3  # the lead of a message over the one it supersedes
+_THE_USER = frozenset({"user", "用户"})
 _NONE: NDArray[np.int64] = np.empty(0, np.int64)
 
 
@@ -122,8 +124,15 @@ class PersonalReader:
         rows = ranked.pool.rows[places]
         catalogue, pool = memory.catalogue, ranked.pool
         messages = self.messages.at(rows.tolist(), catalogue)
-        names = frozenset().union(*(each.reading.names for each in messages)) - RELATIONS
-        personal = asked(question, now, names, _aliases(messages))
+        named = frozenset().union(*(each.reading.names for each in messages))
+        personal = asked(
+            question,
+            now,
+            named - RELATIONS,
+            _aliases(messages),
+            own=self.facts.own_names(),
+            is_alone=named.isdisjoint(RELATIONS),
+        )
         rarity = Rarity(messages)
         known_facts, links = lent(self.facts, ranked, rows, personal, rarity, memory)
         unasked = np.zeros(len(rows))
@@ -173,6 +182,7 @@ class PersonalReader:
         return replace(
             _ranked_anew(ranked, look.places, rest, parts),
             successors=successors,
+            outdated=frozenset() if look.question.is_former else frozenset(successors),
             is_personal=True,
             unknown=_unknown(ranked, look),
         )
@@ -241,22 +251,45 @@ def _unknown(ranked: Ranked, look: Look) -> Floats:
     An unknown word is no gap for a candidate that is about the person it means, or else about its
     matter. A message about an aunt does not answer for siblings, though both are family.
     """
-    found = np.full(len(ranked.pool), unknown_share(ranked.terms))
+    found = np.empty(len(ranked.pool))
+    question = look.question
+    terms = [each for each in ranked.terms if each.text.lower() not in question.own | _THE_USER]
     missing = [
-        (each.weight, matters_in(each.text, tokens(each.text)), relations_asked(each.text))
-        for each in ranked.terms
+        (each.weight, _matters_of(each, question), relations_asked(each.text))
+        for each in terms
         if not each.is_known
     ]
-    total, is_own = sum(each.weight for each in ranked.terms), look.question.of_user_alone
+    known = [
+        (each.weight, frozenset(tokens(each.text)))
+        for each in terms
+        if each.is_known and question.is_of_user_or_not
+    ]
+    found[:] = sum(weight for weight, *_ in missing)
+    total, is_own = sum(each.weight for each in terms), question.of_user_alone
+    found /= max(total, 1e-9)
     for place, message in zip(look.places.tolist(), look.candidates.messages, strict=True):
         reading = message.reading
         told = reading.own_matters if is_own else reading.matters
-        found[place] = sum(
+        gap = sum(
             weight
             for weight, matters, people in missing
             if not (people & reading.people if people else matters & told)
-        ) / max(total, 1e-9)
+        )
+        gap += sum(weight for weight, stems in known if _is_of_others(stems, reading))
+        found[place] = gap / max(total, 1e-9)
     return found
+
+
+def _is_of_others(stems: frozenset[str], reading: MessageReading) -> bool:
+    """Return whether a message has these words, but only about others than the user."""
+    having = [each for each in reading.clauses if not stems.isdisjoint(each.words)]
+    return bool(having) and not any(USER in each.about or each.kin for each in having)
+
+
+def _matters_of(term: TopicTerm, question: PersonalQuestion) -> int:
+    """Return the matters that excuse a word; of "blood type" only the mention of blood does."""
+    is_measured = term.text.lower() in question.measured
+    return 0 if is_measured else matters_in(term.text, tokens(term.text))
 
 
 def best_statements(look: Look, totals: Floats) -> list[int]:

@@ -72,9 +72,10 @@ def signals(question: PersonalQuestion, candidates: PersonalCandidates, rarity: 
     """Return all signals that apply to the question."""
     messages = candidates.messages
     fits = np.array(list(map(_Fit(question, rarity), messages))).T
+    words = candidates.words if question.words else np.zeros(len(messages))  # of "who am I" none
     found = {
-        "words": candidates.words / _WORDS,
-        "most words": share(candidates.words, 0.0),
+        "words": words / _WORDS,
+        "most words": share(words, 0.0),
         "meaning": candidates.cosines,
         "nearest meaning": share(candidates.cosines, _NEAR),
         "same matter": fits[2],

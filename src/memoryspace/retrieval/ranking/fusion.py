@@ -63,6 +63,7 @@ class Ranked:
     vector: NDArray[np.float32] | None = None  # of the question
     keywords: str = ""
     successors: Mapping[int, int] = field(default_factory=dict)  # place → place superseding it
+    outdated: frozenset[int] = frozenset()  # places that no longer answer this question
     is_personal: bool = False  # the totals are those of the personal second pass
     unknown: Floats | None = None  # the share of the topic that each candidate leaves unmentioned
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import tzinfo
 from functools import cached_property
 from heapq import heapify, heappop, heappush, nlargest
+from itertools import groupby
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -249,7 +250,8 @@ class UserIndex:
             matching=not query.neighbours,
         )
         self._is_settled = True
-        return sorted(map(self._found, hits), key=lambda found: (-found.score, -found.seq))
+        alike = groupby(map(self._found, hits), key=lambda found: found.score)
+        return [found for _, some in alike for found in sorted(some, key=lambda each: -each.seq)]
 
     def why_not(self, query: Query, seq: int) -> WhyNot:
         """Return why a search does not return a record; those ranked before it are named by id."""

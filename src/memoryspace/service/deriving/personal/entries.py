@@ -30,6 +30,9 @@ _PARTNERS = word_set("""
 _ONE_AT_A_TIME = _PARTNERS | word_set("boss manager landlord landlady 老板 领导 房东")
 _OF_PEOPLE = word_set("pets family partner")  # matters that end when the named one has died
 _TELLS_NEW = re.compile(r"\bnew\b|新|换了", re.IGNORECASE)
+_GIVEN_AWAY = re.compile(
+    "把(?:我的?)?(?P<what>[^，。]{2,8}?)(?:给|都)?(?:卖|扔|丢|送|退|停|戒|辞|删|关|取消)"
+)
 _SAME_TEXT = 0.92  # similarity from which two sentences say the same
 _SAME_VALUE = 0.75  # word overlap from which two values are the same
 
@@ -135,6 +138,8 @@ def is_ended_by(entry: FactEntry, fact: Fact) -> bool:
     if not is_one and not fact.needs_rival and not _names(entry, fact):
         return False
     person = fact.subject.partition("/")[2]
+    if fact.ended and is_one and (gone := _GIVEN_AWAY.search(fact.text)) is not None:
+        return gone["what"] in entry.text
     if fact.change and is_about:
         return shares_a_matter(entry.text, fact.text, besides=person)
     if fact.ended or fact.change:
@@ -150,7 +155,7 @@ def _is_parted(entry: FactEntry, fact: Fact) -> bool:
     whose, _, who = entry.subject.partition("/")
     is_parting = fact.ended and fact.polarity > 0 and matter_of(fact.attribute) == "partner"
     is_partner = whose == fact.subject and who.partition(" ")[0] in _PARTNERS
-    return is_parting and is_partner and entry.attribute in ("family", "name")
+    return is_parting and is_partner
 
 
 def _is_replaced(entry: FactEntry, fact: Fact) -> bool:

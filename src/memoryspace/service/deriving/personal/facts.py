@@ -22,8 +22,8 @@ FACT, PREFERENCE, EVENT, PLAN, INSTRUCTION = "fact", "preference", "event", "pla
 IMPORTANCE = {INSTRUCTION: 0.8, FACT: 0.7, PREFERENCE: 0.6, PLAN: 0.6, EVENT: 0.5}
 
 _EXCLUSIVE = word_set("""
-    name nickname age birthday home hometown job employer school marital diet partner email
-    phone address height weight zodiac major
+    name nickname age birthday home hometown job employer school marital diet partner
+    address height weight zodiac major
 """)
 # The matter of each attribute that is not a matter itself.
 _MATTERS = {
@@ -70,6 +70,11 @@ _LABELS = {
     "name": ("name (called)", "名字（叫什么）"),
     "age": ("age (how old)", "年龄（多大几岁）"),
     "birthday": ("birthday (born)", "生日（出生）"),
+    "allergy": ("allergy (allergic to, cannot eat, must avoid)", "过敏（不能吃、忌口）"),
+    "fears": ("fears (afraid of, scared of)", "害怕（怕什么）"),
+    "plan": ("plan (plans, going to)", "计划（打算）"),
+    "not likes": ("dislikes (does not like, hates)", "讨厌（不喜欢）"),
+    "not eats": ("does not eat or drink (avoids)", "忌口（不吃、不喝）"),
     "marital": ("marital status (married, single)", "婚姻（结婚单身）"),
     "pets": ("pets (animals)", "宠物（养了什么）"),
     "diet": ("diet (eats)", "饮食（吃什么）"),
@@ -153,7 +158,9 @@ def with_subject(fact: Fact, subject: str) -> Fact:
 
 def label_of(fact: Fact) -> str:
     """Return a label for the attribute of a fact, in the language of the fact."""
-    english, chinese = _LABELS.get(fact.attribute, (fact.attribute, fact.attribute))
+    plain = _LABELS.get(fact.attribute, (fact.attribute, fact.attribute))
+    is_denied = fact.polarity < 0
+    english, chinese = _LABELS.get(f"not {fact.attribute}", plain) if is_denied else plain
     return chinese if is_chinese(fact.text) else english
 
 

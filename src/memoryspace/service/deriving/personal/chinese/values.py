@@ -91,9 +91,6 @@ ROWS = (
         "favourite *",
     ),
     row(
-        r"的(?:兴趣爱好|兴趣|爱好)(?:是|有|包括|就是)(?P<v>[^。！；!;…~～]+)", "likes", is_list=True
-    ),
-    row(
         rf"(?:(?:不太|不怎么|不是很|不|没那么)(?:喜欢|爱(?!好)|喜爱)|讨厌|受不了"
         rf"|厌恶){_NOTHING}{_V}",
         "likes",
@@ -119,14 +116,12 @@ ROWS = (
         "likes",
         is_list=True,
     ),
-    # animals, numbers
+    # animals
     row(
         rf"(?:有|(?:领|收)?养了?)(?:了)?(?P<v>(?:[一两二三四五几\d]+"
         rf"|好几)?[只条头匹](?:[^，。！的]{{0,4}}的?)?{ANIMALS}[^，。！；]*)",
         "pets",
     ),
-    row(rf"的(?:电话|手机号?|手机号码|电话号码)是{_V}", "phone"),
-    row(r"的(?:邮箱|电子邮箱)是(?P<v>\S+@[\w.-]+)", "email"),
     # 我是 and a name: every other reading comes first
     row(rf"是(?P<v>[{SURNAMES}][\u4e00-\u9fff]{{1,2}})(?=[，。！,!]|$)", "name"),
 )

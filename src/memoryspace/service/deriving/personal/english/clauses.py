@@ -41,7 +41,7 @@ _RELATED = re.compile(
     rf"|lad|boyfriend|girlfriend)\b)"
     r"|(?=(?i:mum|dad|mom|sis|hubby|gran|granny|nan|ma|moms|mums)\b)|(?=(?i:\w+)\s[A-Z][a-z]))"
     rf"(?P<relation>(?i:{RELATIONS})|(?<=\s)(?i:{ANIMALS}))\b(?!\s(?i:is|was"
-    rf"|name)\s(?i:off)\b)(?:,?\s\(?(?P<name>[A-Z][\w-]+|"
+    rf"|name)\s(?i:off)\b)(?:,?\s\(?(?:(?:Mrs?|Ms|Dr|Miss)\.?\s)?(?P<name>[A-Z][\w-]+|"
     r"(?!who|that|and|just|also|still|already|now|she|he|is|was|has|had|never|always|really"
     r"|keeps|got|says|said|thinks|works|lives|in|on|for|with|from|will)"
     r"[a-z]{3,9}(?=\s(?:is|was|has|says|said|reckons|thinks|wants|lives|works|got|plays|he|she"
@@ -62,7 +62,7 @@ _HAD = re.compile(
     r"(?P<relation>[a-z]+),?\s(?i:called|named)\s(?P<name>[A-Z][\w-]+)"
 )
 _SEVERAL = re.compile(
-    rf"(?P<relation>(?i:{RELATIONS}))s,?\s(?i:called\s|named\s)?"
+    rf"(?P<relation>(?i:{RELATIONS}))(?:s|(?<=children)),?\s(?i:called\s|named\s)?"
     r"(?P<name>[A-Z][a-z]+)(?:,\s(?P<third>[A-Z][a-z]+))?,?\s(?:and|&)\s(?P<other>[A-Z][a-z]+)\b"
 )
 _HIS_NAME = re.compile(r"(?i:his|her|their)\sname(?:'s|\sis)\s(?P<name>[A-Z]\w+)")
@@ -145,15 +145,17 @@ def clauses(text: str, people: People) -> Iterator[EnglishClause]:
 
 def _mention_named(text: str, clause: EnglishClause, people: People) -> None:
     """Add the people that a clause names to ``people``."""
-    for mention in _MENTIONED.finditer(text, clause.at, clause.end):
-        people.mention(mention["relation"], mention["name"])
+    for mention in _MENTIONED.finditer(text, clause.at):
+        if mention.start() < clause.end:  # the name may follow a comma
+            people.mention(mention["relation"], mention["name"])
     had = None if clause.subject else _HAD.match(text, clause.at, clause.end)
     if had is not None:
         people.mention(had["relation"], had["name"])
     several = _SEVERAL.search(text, clause.at)  # the names may follow commas
     if several is not None and several.start() < clause.end:
+        relation = several["relation"].lower().replace("children", "child")
         for name in filter(None, several.group("name", "third", "other")):
-            people.mention(several["relation"], name)
+            people.mention(relation, name)
 
 
 def _pieces(text: str) -> Iterator[tuple[int, int]]:

@@ -236,10 +236,9 @@ MATTERS = (
         r"| fond of"
         r" | obsessed with | mad about | crazy about | keen on | into (?!(?:the|a|my|it|his"
         r"|her)\b)\w+ | allergic to"
-        r" | (?:don't|do not|never) (?:eat|drink|touch|do) | drinks? (?:tea|coffee|water) |"
-        r" scared of | afraid of"
-        r" | terrified of",
+        r" | (?:don't|do not|never) (?:eat|drink|touch|do) | drinks? (?:tea|coffee|water)",
     ),
+    _matter("fears", r"(?:scared|afraid|terrified|frightened) of | phobi[ac]"),
     _matter(
         "habit",
         r"every (?:single )?(?:other )?(?:day|week|month|year|morning|evening|night|weekend|mon"
@@ -288,7 +287,7 @@ broke up | broken up | split up | divorc\w+ | separat\w+ | finished with | packe
 closed | dropped
 got rid of | used to | ran away | went missing | gave (?:him|her|it|them) away | rehomed
 expired | fell through
-didn't (?:happen|work out|get|go) | not (?:happening|going) | gone | wrapped up | shut
+(?:didn't|did not) (?:happen|work out|get|go) | not (?:happening|going) | gone | wrapped up | shut
 scrapped | is over
 binned | jacked in | left (?!over|to|the (?:house|room)|home|it|early|me|hand) | died on | no more
 (?:days|are|is|'s) (?:over|done|finished)(?= *$| *[,.!]) | retired | never mind | ended

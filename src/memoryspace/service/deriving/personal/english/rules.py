@@ -26,7 +26,9 @@ from .words import (
 )
 
 _LISTED = re.compile(r"\s*,\s*(?:and\s|or\s|as well as\s)?\s*|\s+(?:and|or|as well as|&)\s+")
-_AFFECTED = re.compile(r"\bme\b|\b(?:is|'s|are) my\b", re.IGNORECASE)
+_AFFECTED = re.compile(
+    r"\bme\b|\b(?:is|'s|are|changed|switched|swapped|stopped|raised|lowered) my\b", re.IGNORECASE
+)
 _PLACED = re.compile(
     r"\bin (?!January|February|March|April|May|June|July|August|Sept|October|November"
     r"|December)(?P<v>[A-Z][a-zà-ÿ]+(?: [A-Z][a-zà-ÿ]+)?)\b"
@@ -51,15 +53,16 @@ _A_PEOPLE = re.compile(
     r"|So|Vegan)$"
 )
 _CALL_ME = re.compile(
-    r"\b(?:(?:just |pls |please )?call me|address me as)\s(?P<v>[A-Z][\w-]+)(?=[.!,;]|$|\s(?:by"
-    r"|if|now|from|please|pls))"
+    r"\b(?:(?:just |pls |please )?call me|address me as"
+    r"|(?i:everyone|everybody|people|(?:my )?friends|they(?: all)?) calls? me)"
+    r"\s(?P<v>[A-Z][\w-]+)(?=[.!,;]|$|\s(?:by|if|now|from|please|pls))"
 )
 _ADJUNCT = re.compile(
     r"\b(?:before|after|from|to|at) (?:work|school)\b|\bwith (?:my|our|the) (?:[\w-]+ )?\w+"
 )
 _DIGITS = re.compile(r"\d{6,}")  # a private number, such as an account's
 _SHORTENED = re.compile(r"^'(?:m|ve|re|s|ll|d)\s+")
-_AGE = re.compile(r"[1-9]\d[.!]?$")
+_AGE = re.compile(r"[1-9]\d(?=[.!,]|$)")
 _LONGEST_LIST = 12
 
 
@@ -80,7 +83,8 @@ def statements(sentence: str, who: str, people: People) -> Iterator[Statement]:
     told = set()
     for clause in clauses(text, people):
         for statement in _stated(text, clause, who):
-            told.add(statement.subject)
+            if statement.attribute != "event:dated":  # seldom kept
+                told.add(statement.subject)
             yield statement
     yield from _introduced(people, told, who)
 
@@ -127,8 +131,9 @@ def _stated(text: str, clause: EnglishClause, who: str) -> Iterator[Statement]:
     if named is not None and clause.subject:
         yield Statement("name", named["name"], _worded(said, clause, who), clause.subject)
         return
-    if _AGE.match(said) and not clause.subject:
-        yield Statement("age", trimmed(said), f"{who} is {trimmed(said)}.")
+    age = None if clause.subject else _AGE.match(said)
+    if age is not None:
+        yield Statement("age", age.group(), f"{who} is {age.group()}.")
         return
     if not clause.is_thing:
         exact = list(_exact(text, clause, who))

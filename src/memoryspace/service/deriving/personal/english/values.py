@@ -46,10 +46,6 @@ _DIETS = either("""
 vegetarian | vegan | pescatarian | gluten[- ]free | lactose[- ]intolerant | celiac | coeliac
 diabetic | halal | kosher
 """)
-_TRAITS = either(
-    "left-handed | colou?r-? ?blind | deaf | blind | bilingual | transgender | gay | lesbian |"
-    " introverted"
-)
 _WORK = r"(?:[\w'][\w' -]*?\s)?" + either(r"""
 \w+(?:er|or|ist|ian|ant|eer|ician|grapher|yst|smith|tect) | nurse | chef | cook | coach
 student | pilot | judge
@@ -83,8 +79,6 @@ ROWS = (
         rf"(?:an? )?{_NO_WORK}(?P<v>{_WORK}){_STOP}",
     ),
     _own("home ?town", "hometown"),
-    _own("e-?mail(?: address)?", "email", r"(?P<v>\S+@\S+?)(?=[.,!]?(?:\s|$))"),
-    _own("(?:phone|mobile|cell|telephone)(?: number)?", "phone", r"(?P<v>[+\d][\d ()-]{4,})"),
     _own("(?:biggest |other |main )?(?:hobby|hobbies|interests?|passions?)", "likes", is_list=True),
     _own(r"(?:all-time )?favourites?(?: \w+){1,4}", "*", rf"(?!the one|one\b){_SHORT}"),
     # identity
@@ -95,10 +89,11 @@ ROWS = (
         "age",
     ),
     row(rf"{_ADVERBS}{_DONE}turn(?:ed|s)? (?P<v>\d{{1,3}})\b", "age", change=True),
+    row(rf"(?:was|were)\sborn (?:on (?:the )?|in (?=\d{{4}})){_SHORT}", "birthday"),
     row(
         rf"(?:(?:was|were)\s(?:born(?: and raised)?|raised)|grew up|{_BE}{_ADVERBS}(?:originally"
         rf" )?from|comes?"
-        rf" from)(?! (?:in )?\d)(?: in)? {_PLACE}",
+        rf" from)(?! (?:in )?\d| on\b)(?: in)? {_PLACE}",
         "hometown",
     ),
     row(
@@ -118,15 +113,15 @@ ROWS = (
         change=True,
     ),
     row(
-        rf"{_ADVERBS}{_DONE}bought an? (?:\w+ )?(?:house|flat|home|apartment)(?: of (?:my|our)"
-        rf" own,?)? in {_PLACE}",
+        rf"{_ADVERBS}{_DONE}(?:bought|rented|taken|took|got) an? (?:[\w-]+ )?(?:house|flat|home"
+        rf"|apartment|studio|room|place|bedsit|(?:one|two|three)-bed(?:room)?)"
+        rf"(?: of (?:my|our) own,?)? in {_PLACE}",
         "home",
         change=True,
     ),
     row(rf"{_BE}{_ADVERBS}(?P<v>married|single|divorced|engaged|widowed|separated)\b", "marital"),
     row(rf"{_BE}{_ADVERBS}(?:an? )?(?:strict |lifelong )?(?P<v>{_DIETS})\b", "diet"),
     row(rf"{_BE}{_ADVERBS}allergic to (?!the\b){_SHORT}", "allergy", is_list=True),
-    row(rf"{_BE}{_ADVERBS}(?P<v>{_TRAITS})\b", "trait"),
     # work and school
     row(rf"(?:{_ADVERBS}works?|{_BE}{_ADVERBS}working) as (?:an? |the )?{_SHORT}", "job"),
     row(

@@ -75,7 +75,8 @@ UNREAL = re.compile(
 if | unless | imagine | suppose | supposing | pretend | wish | would | wouldn't | I'd | could
 might | hypothetically
 as though | dream(?:t|ed|ing)? | maybe | perhaps | should | jk | just kidding | joking
-not really | sort of joking
+not really | sort of joking | (?:was|were) (?:going|planning|hoping) to
+(?:had )?wanted to(?! move)
 whether | in theory | in another life | one day I | we'd | he'd | she'd | they'd
 """)
     + r"\b",
