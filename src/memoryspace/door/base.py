@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from os import PathLike
-from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
 
 from msgspec.structs import replace as change
 
@@ -21,6 +18,7 @@ from ..service.settings import ServiceSettings
 from ..service.stored import StoredMemoryService
 from ..store import Address, Store, open_store
 from ..store.space import SpaceStore
+from .addresses import shown
 from .closing import closed_at_exit, no_longer_open
 from .config import Config
 from .home import default_folder
@@ -145,18 +143,6 @@ def _place(address: Address | Store | None, config: Config) -> Address | Store:
     if address is not None:
         return address
     return default_folder() if config.address is None else config.address
-
-
-def shown(address: str | PathLike[str]) -> str:
-    """Return an address as it may be shown: without a password."""
-    text = str(address)
-    if "://" not in text:
-        return text if text.endswith(":") else str(Path(text).expanduser())
-    parts = urlsplit(text)
-    if parts.password is None:
-        return text
-    host = parts.netloc.rpartition("@")[2]
-    return urlunsplit(parts._replace(netloc=f"{parts.username or ''}:•••@{host}"))
 
 
 def with_user(config: Config, user: str | None) -> Config:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
@@ -17,12 +17,13 @@ from ..configuring import Gathered, gathered
 from ..embedding import E5Embedder, Embedder, MiniLMEmbedder, StaticEmbedder
 from ..errors import InvalidInput
 from ..kernel import Durability
-from ..record import check_id
+from ..record import check_id, is_number
 from ..retrieval.relevance import RELEVANT
 from ..service.reading.arguments import check_relevance
 from ..service.search.opening import SearchPlace
 from ..service.settings import ServiceSettings
 from ..service.writing.secrecy import Policy
+from .addresses import HIDDEN, shown
 from .home import config_folder
 
 FILE = "memoryspace.toml"
@@ -30,8 +31,14 @@ PREFIX = "MEMORYSPACE_"
 
 EmbedderName: TypeAlias = Literal["best", "none", "static", "minilm", "e5"]
 
+_CHOICES = {"embedder": EmbedderName, "search": SearchPlace, "secrets": Policy}
+
 _DAY = 86400
-_OTHERS = ("HOME", "CONFIG", "DATA", "NO_*", "TEST_*", "BENCH_*", "SERVER_*")  # no settings of ours
+# Variables that are no settings.
+_OTHERS = (
+    *("HOME", "CONFIG", "DATA", "RESULTS", "MODEL_KEY", "TRACEBACK", "DISABLE_CONSOLE_OUTPUT"),
+    *("NO_*", "TEST_*", "BENCH_*", "SERVER_*"),
+)
 _EMBEDDERS: Mapping[str, Callable[[], Embedder]] = {
     "static": StaticEmbedder,
     "minilm": MiniLMEmbedder,
@@ -85,13 +92,34 @@ class Config(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.user is not None:
             check_id("user", self.user)
-        check_relevance(self.min_relevance)
-        if self.keep_days < 0:
+        check_relevance(self.min_relevance, "min_relevance")
+        for name, kind in _CHOICES.items():
+            if getattr(self, name) not in get_args(kind):
+                known = ", ".join(map(repr, get_args(kind)))
+                raise InvalidInput(f"{name} must be one of {known}, got {getattr(self, name)!r}")
+        if self.ttl_days is not None and not (is_number(self.ttl_days) and self.ttl_days > 0):
+            raise InvalidInput(
+                f"ttl_days must be a number greater than 0 or None, got {self.ttl_days}"
+            )
+        if not self.keep_days >= 0:
             raise InvalidInput(f"keep_days must be 0 or more, got {self.keep_days}")
         if self.max_recalls < 0:
             raise InvalidInput(f"max_recalls must be 0 or more, got {self.max_recalls}")
         if self.max_tokens < 1:
             raise InvalidInput(f"max_tokens must be 1 or more, got {self.max_tokens}")
+        if self.max_indexed < 1:
+            raise InvalidInput(f"max_indexed must be 1 or more, got {self.max_indexed}")
+
+    def __repr__(self) -> str:
+        named = ((name, self._shown(name)) for name in self.__struct_fields__)
+        return f"Config({', '.join(f'{name}={value!r}' for name, value in named)})"
+
+    def _shown(self, name: str) -> Any:
+        """Return a setting as it may be shown: without a secret."""
+        value = getattr(self, name)
+        if value is None or name not in ("address", "api_key"):
+            return value
+        return shown(value) if name == "address" else HIDDEN
 
     def service_settings(self) -> ServiceSettings:
         """Return the settings of the service."""
@@ -134,7 +162,7 @@ def load_config(
     environment = os.environ if environment is None else environment
     return gathered(
         Config,
-        file=config_file(environment) if file is None else Path(file),
+        file=config_file(environment) if file is None else Path(file).expanduser(),
         environment=environment,
         prefix=PREFIX,
         others=_OTHERS,
