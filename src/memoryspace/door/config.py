@@ -31,7 +31,12 @@ PREFIX = "MEMORYSPACE_"
 
 EmbedderName: TypeAlias = Literal["best", "none", "static", "minilm", "e5"]
 
-_CHOICES = {"embedder": EmbedderName, "search": SearchPlace, "secrets": Policy}
+_CHOICES = {
+    "embedder": EmbedderName,
+    "search": SearchPlace,
+    "secrets": Policy,
+    "review": Literal["facts", None],
+}
 
 _DAY = 86400
 # Variables that are no settings.
