@@ -9,12 +9,14 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
+from math import isnan, nan
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
-from msgspec import NODEFAULT, Struct
+from msgspec import Struct
+from msgspec.structs import fields
 
 from .errors import InvalidInput
 
@@ -123,8 +125,8 @@ def _parsed(file: Path) -> dict[str, Any]:
     if len(data) > _MOST:
         raise InvalidInput(f"{file} has more than {_MOST} bytes; is it a file of settings?")
     try:
-        return tomllib.loads(data.decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        return tomllib.loads(data.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:  # of TOML, of UTF-8, of a number without end
         raise InvalidInput(f"{file} is not valid TOML: {error}") from None
 
 
@@ -160,20 +162,28 @@ def _built(form: type[S], values: Mapping[str, Any], sources: Mapping[str, str])
         name: _checked(name, value, types[name], f"{sources[name]}: ")
         for name, value in values.items()
     }
-    fields = zip(form.__struct_fields__, form.__struct_defaults__[-len(types) :], strict=False)
-    missing = [name for name, default in fields if default is NODEFAULT and name not in checked]
-    if missing:
-        raise InvalidInput(f"the setting {missing[0]!r} has no value")
-    return form(**checked)
+    for each in fields(form):
+        if each.required and each.name not in checked:
+            raise InvalidInput(f"the setting {each.name!r} has no value")
+    try:
+        return form(**checked)
+    except InvalidInput as error:  # of the form's own check; it begins with the setting's name
+        name = str(error).split(maxsplit=1)[0]
+        if name not in checked:
+            raise
+        raise InvalidInput(f"{sources[name]}: {error}") from None
 
 
 def _checked(name: str, value: Any, kind: Any, place: str = "") -> Any:
     try:
-        return msgspec.convert(value, kind)
+        found = msgspec.convert(value, kind)
     except msgspec.ValidationError:
-        is_shown = isinstance(value, int | float) or get_origin(kind)
-        got = f"{value!r:.60}" if is_shown else f"a value of type {type(value).__name__}"
-        raise InvalidInput(f"{place}{name} must be {_in_words(kind)}, got {got}") from None
+        found = nan
+    if isinstance(found, float) and isnan(found):
+        may_be_secret = str in _alternatives(kind)
+        got = f"a value of type {type(value).__name__}" if may_be_secret else f"{value!r:.60}"
+        raise InvalidInput(f"{place}{name} must be {_in_words(kind)}, got {got}")
+    return found
 
 
 def _alternatives(kind: Any) -> list[Any]:

@@ -17,7 +17,7 @@ from ..configuring import Gathered, check_types, gathered
 from ..embedding import E5Embedder, Embedder, MiniLMEmbedder, StaticEmbedder
 from ..errors import InvalidInput
 from ..kernel import Durability
-from ..record import check_id
+from ..record import check_id, is_number
 from ..retrieval.relevance import RELEVANT
 from ..service.reading.arguments import check_relevance
 from ..service.search.opening import SearchPlace
@@ -34,7 +34,11 @@ EmbedderName: TypeAlias = Literal["best", "none", "static", "minilm", "e5"]
 LEAST_TOKENS = 100  # of a context: less has no room for what frames a memory
 
 _DAY = 86400
-_OTHERS = ("HOME", "CONFIG", "DATA", "NO_*", "TEST_*", "BENCH_*", "SERVER_*")  # no settings of ours
+# Variables that are no settings.
+_OTHERS = (
+    *("HOME", "CONFIG", "DATA", "RESULTS", "MODEL_KEY", "TRACEBACK", "DISABLE_CONSOLE_OUTPUT"),
+    *("NO_*", "TEST_*", "BENCH_*", "SERVER_*"),
+)
 _EMBEDDERS: Mapping[str, Callable[[], Embedder]] = {
     "static": StaticEmbedder,
     "minilm": MiniLMEmbedder,
@@ -98,7 +102,7 @@ class Config(Struct, frozen=True, kw_only=True):
             raise InvalidInput(f"max_tokens must be {LEAST_TOKENS} or more, got {self.max_tokens}")
         if self.max_indexed < 1:
             raise InvalidInput(f"max_indexed must be 1 or more, got {self.max_indexed}")
-        if self.ttl_days is not None and self.ttl_days <= 0:
+        if self.ttl_days is not None and not (is_number(self.ttl_days) and self.ttl_days > 0):
             raise InvalidInput(f"ttl_days must be more than 0, or None, got {self.ttl_days}")
 
     def __repr__(self) -> str:
@@ -153,7 +157,7 @@ def load_config(
     environment = os.environ if environment is None else environment
     return gathered(
         Config,
-        file=config_file(environment) if file is None else Path(file),
+        file=config_file(environment) if file is None else Path(file).expanduser(),
         environment=environment,
         prefix=PREFIX,
         others=_OTHERS,

@@ -11,9 +11,9 @@ import inspect
 import os
 from collections.abc import Callable, Collection, Mapping
 from importlib import import_module
-from types import NoneType, UnionType
-from typing import Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, get_type_hints
 
+from ..configuring import from_text
 from ..embedding import E5Embedder, MiniLMEmbedder, StaticEmbedder
 from ..errors import InvalidInput
 from .base import MemoryService
@@ -21,8 +21,6 @@ from .settings import ServiceSettings
 
 Maker = Callable[..., MemoryService]
 
-_TRUTHS = {"1": True, "true": True, "yes": True, "on": True}
-_TRUTHS |= {"0": False, "false": False, "no": False, "off": False}
 _EMBEDDERS: Mapping[str, Callable[[], Any]] = {
     "best": lambda: "best",
     "none": lambda: None,
@@ -163,29 +161,4 @@ def _types(maker: Maker) -> dict[str, Any]:
 def _read(variable: str, text: str, option: str, kind: Any) -> Any:
     if option == "embedder" and text.lower() in _EMBEDDERS:
         return _EMBEDDERS[text.lower()]()
-    for each in _alternatives(kind):
-        try:
-            return _as(each, text)
-        except ValueError:
-            continue
-    raise InvalidInput(f"{variable} must be of type {kind}, but its value cannot be read as one")
-
-
-def _alternatives(kind: Any) -> list[Any]:
-    """Return the members of a union, ``str`` and ``None`` last: any text is a ``str``."""
-    each = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
-    return sorted(each, key=lambda one: (one is str, one is NoneType))
-
-
-def _as(kind: Any, text: str) -> Any:
-    if kind is bool:
-        if text.lower() not in _TRUTHS:
-            raise ValueError(text)
-        return _TRUTHS[text.lower()]
-    if kind in (int, float, str):
-        return kind(text)
-    if kind is NoneType and text.lower() in ("", "none"):
-        return None
-    if get_origin(kind) is Literal and text in get_args(kind):
-        return text
-    raise ValueError(text)
+    return from_text(variable, text, kind)
