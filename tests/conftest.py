@@ -11,6 +11,7 @@ import inspect
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -18,6 +19,11 @@ from hypothesis import HealthCheck, settings
 import clusters
 import servers
 from length import at_length
+
+# Nobody's own memory and settings are touched, by no test and by no program that a test starts.
+_HOME = TemporaryDirectory(prefix="memoryspace-tests-")
+os.environ["MEMORYSPACE_HOME"] = str(Path(_HOME.name) / "memory")
+os.environ["XDG_CONFIG_HOME"] = _HOME.name
 
 SUPPORT = str(Path(__file__).parent / "support")
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [SUPPORT, os.environ.get("PYTHONPATH")]))

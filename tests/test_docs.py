@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from memoryspace.cli import _parser
+from memoryspace.cli import reference
 
 from backends import cluster_url, server_url
 
@@ -90,9 +90,7 @@ def _parts(path: Path) -> dict[str, Any]:
 
 def test_every_command_is_in_the_documents() -> None:
     text = "".join(path.read_text("utf-8") for path in DOCUMENTS)
-    commands = next(
-        action.choices for action in _parser()._actions if isinstance(action.choices, dict)
-    )
+    commands = [words[0] for words, _ in reference.commands() if len(words) == 1]
     assert [name for name in commands if f"memoryspace {name}" not in text] == []
 
 

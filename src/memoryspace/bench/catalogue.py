@@ -45,6 +45,7 @@ BENCHMARKS: Mapping[str, str] = {
     "events": "speed.events",
     "restart": "speed.restart",
     "scale": "speed.scale",
+    "startup": "speed.startup",
     "loop-blocking": "speed.loop_blocking",
     "import": "speed.moving",
     "recall": "quality.recall",
