@@ -6,9 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from memoryspace import Memory
-from memoryspace.door import Config
-
 from commands import on_terminal, program, run
 
 
@@ -95,7 +92,7 @@ def test_a_backup_is_restored_without_what_was_erased_since(tmp_path: Path) -> N
     assert len(run("list", "-a", copy).rows) == 3
     assert run("list", "-a", copy, "-u", "bob").rows == []
     assert run("restore", backups, copy).code == 2
-    assert run("restore", backups, str(tmp_path / "then"), "--at", "1").code == 2
+    assert run("restore", backups, str(tmp_path / "then"), "--at", "2000-01-01").code == 2
     assert run("restore", str(tmp_path), str(tmp_path / "other")).code in (2, 4)
 
 
@@ -116,22 +113,3 @@ def test_the_doctor_finds_nothing_wrong_or_says_what(home: Path) -> None:
     assert run("doctor", "--repair").code == 3
     assert run("doctor", "--repair", "--yes").code == 0
     assert run("doctor").code == 0
-
-
-def test_facts_that_wait_are_reviewed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if "review" not in Config.__struct_fields__:
-        pytest.skip("the setting `review` is not there yet")
-    monkeypatch.setenv("MEMORYSPACE_REVIEW", "facts")
-    run("add", "I live in Rome.")
-    [[fact, said, _instead, memory_id]] = run("review", "list").rows
-    assert (fact, said) == ("The user lives in Rome.", "I live in Rome.")
-    assert run("facts").rows == []
-    assert run("review", "approve", memory_id).rows == [["ids", memory_id]]
-    assert len(run("facts").rows) == 1
-    assert run("review", "approve", memory_id).code == 1
-    assert run("review", "undo", memory_id).code == 0
-    assert run("review", "reject", memory_id).code == 0
-    assert run("review", "list").rows == []
-    assert run("review", "approve", "none").code == 1
-    with Memory(home) as memory:
-        assert memory.facts(user="ann") == []

@@ -60,11 +60,11 @@ def on_terminal(*arguments: str, typed: str = "", columns: int = 100) -> Done:
     return Done(code, b"".join(shown).decode().replace("\r\n", "\n"), "")
 
 
-def program(*arguments: str, **options: Any) -> subprocess.Popen[str]:
-    """Start the command in a process of its own, connected by pipes."""
+def program(*arguments: str, **options: Any) -> subprocess.Popen[Any]:
+    """Start the command in a process of its own, connected by pipes of text."""
     piped = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     command = [sys.executable, "-m", "memoryspace", *arguments]
-    return subprocess.Popen(command, text=True, **{**piped, **options})
+    return subprocess.Popen(command, **{"text": True, **piped, **options})
 
 
 @contextmanager

@@ -130,13 +130,16 @@ def _import_own(
     file: Path | BinaryIO = sys.stdin.buffer if source == STDIN else Path(source).expanduser()
     names = dict(map(_renamed, rename))
     with work.memory(makes=True) as memory:
-        return work.wait(
+        report = work.wait(
             memory,
             lambda service: import_memories(
                 service.store, file, users=names, until_damage=until_damage,
                 progress=_telling(tell),
             ),
         )  # fmt: skip
+        for user in report.pending:
+            memory.settle(user=user)
+    return report
 
 
 def _import_foreign(work: Work, program: str, source: str, tell: Tell) -> ImportReport:
