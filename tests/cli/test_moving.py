@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from commands import on_terminal, program, run
+from commands import on_terminal, run
 
 
 @pytest.fixture
@@ -33,16 +33,10 @@ def test_a_user_or_everybody_is_exported_and_imported_elsewhere(tmp_path: Path) 
 
 @pytest.mark.usefixtures("two")
 def test_an_export_goes_through_a_pipe(tmp_path: Path) -> None:
-    with program("export", "-", text=False) as started:
-        data, errors = started.communicate()
-    assert (started.returncode, errors) == (
-        0,
-        b"only 'ann' was exported; --all exports the others too\n",
-    )
+    exported = run("export", "-")
+    assert exported.err == "only 'ann' was exported; --all exports the others too\n"
     place = str(tmp_path / "copy")
-    with program("import", "-", "-a", place, text=False) as started:
-        started.communicate(data)
-    assert started.returncode == 0
+    assert run("import", "-", "-a", place, stdin=exported.out).code == 0
     assert len(run("list", "-a", place).rows) == 2
 
 

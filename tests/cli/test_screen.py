@@ -6,13 +6,14 @@ import json
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from memoryspace.cli.plain import block, json_text, one_line
 from memoryspace.showing import width_of
 
 from commands import on_terminal, run
+from length import at_length
 
 HOSTILE = (
     "\x1b]0;title\x07\x1b[2J\x1b[31mred \x9b31m \x08\x7f\rover "
@@ -70,6 +71,7 @@ def test_json_keeps_what_is_hostile_without_loss(hostile: str) -> None:
     assert json.loads(on_terminal("get", hostile, "--json").out)["text"] == HOSTILE
 
 
+@settings(max_examples=at_length(20, 300))
 @given(some.text())
 def test_any_text_becomes_safe_and_json_stays_equal(text: str) -> None:
     assert unsafe_in(block(text).replace("\t", "")) == []
