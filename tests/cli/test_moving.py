@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from memoryspace import Memory
+
 from commands import on_terminal, run
 
 
@@ -107,3 +109,20 @@ def test_the_doctor_finds_nothing_wrong_or_says_what(home: Path) -> None:
     assert run("doctor", "--repair").code == 3
     assert run("doctor", "--repair", "--yes").code == 0
     assert run("doctor").code == 0
+
+
+def test_facts_that_wait_are_reviewed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMORYSPACE_REVIEW", "facts")
+    run("add", "I live in Rome.")
+    [[fact, said, _instead, memory_id]] = run("review", "list").rows
+    assert (fact, said) == ("The user lives in Rome.", "I live in Rome.")
+    assert run("facts").rows == []
+    assert run("review", "approve", memory_id).rows == [["ids", memory_id]]
+    assert len(run("facts").rows) == 1
+    assert run("review", "approve", memory_id).code == 1
+    assert run("review", "undo", memory_id).code == 0
+    assert run("review", "reject", memory_id).code == 0
+    assert run("review", "list").rows == []
+    assert run("review", "approve", "none").code == 1
+    with Memory(home) as memory:
+        assert memory.facts(user="ann") == []

@@ -64,6 +64,7 @@ def test_a_memory_is_opened_as_the_file_says(
         ("embedder", "bets"),
         ("search", "elsewhere"),
         ("secrets", "hide"),
+        ("review", "all"),
         ("keep_days", -1),
         ("keep_days", float("nan")),
         ("ttl_days", 0),

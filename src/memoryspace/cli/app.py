@@ -14,6 +14,7 @@ from . import (  # noqa: F401  # importing a module registers its commands
     caring,
     configuring,
     conversations,
+    deciding,
     finding,
     keeping,
     moving,

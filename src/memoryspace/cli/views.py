@@ -18,6 +18,7 @@ from .screen import Fields, Grid
 
 if TYPE_CHECKING:
     from ..care import Examination
+    from ..service.values.review import Proposals
 
 _MOST_SIGNALS = 5
 _TIMES = ("since", "until", "time")  # in reports
@@ -98,6 +99,21 @@ def quarantined_grid(memories: Iterable[MemoryItem]) -> Grid:
         for each in memories
     ]
     return Grid(("text", "when", "who", "why", "id"), rows, wide=("text", "why"))
+
+
+def proposals_grid(page: Proposals) -> Grid:
+    """Show what waits for approval."""
+    rows = [
+        (
+            each.memory.text,
+            "; ".join(source.text for source in each.sources),
+            "; ".join(memory.text for memory in each.retires),
+            each.memory.id,
+        )
+        for each in page.proposals
+    ]
+    heads = ("fact", "said", "instead of", "id")
+    return Grid(heads, rows, wide=("fact", "said", "instead of"))
 
 
 def examination_grid(examination: Examination) -> Grid:
