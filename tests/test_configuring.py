@@ -85,7 +85,7 @@ def test_an_unknown_setting_is_an_error_that_names_the_place_and_the_nearest_nam
 @pytest.mark.parametrize(
     ("places", "message"),
     [
-        ({"toml": "shelves = 'four'"}, r"shop\.toml: shelves must be a whole number, got a str"),
+        ({"toml": "shelves = 'four'"}, r"shop\.toml: shelves must be a whole number, got 'four'"),
         ({"toml": "shelves = true"}, "shelves must be a whole number, got True"),
         ({"toml": "rate = nan"}, "rate must be a number, got nan"),
         ({"toml": "size = 'huge'"}, "size must be 'small' or 'large', got 'huge'"),

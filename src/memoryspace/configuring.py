@@ -180,17 +180,10 @@ def _checked(name: str, value: Any, kind: Any, place: str = "") -> Any:
     except msgspec.ValidationError:
         found = nan
     if isinstance(found, float) and isnan(found):
-        got = f"{value!r}" if _may_be_shown(value, kind) else f"a {type(value).__name__}"
+        may_be_secret = str in _alternatives(kind)
+        got = f"a value of type {type(value).__name__}" if may_be_secret else f"{value!r:.60}"
         raise InvalidInput(f"{place}{name} must be {_in_words(kind)}, got {got}")
     return found
-
-
-def _may_be_shown(value: Any, kind: Any) -> bool:
-    """Return whether a wrong value cannot be a secret: it is one of few words, or a number."""
-    if str in _alternatives(kind):
-        return False
-    is_choice = any(get_origin(each) is Literal for each in _alternatives(kind))
-    return isinstance(value, int | float) or (is_choice and isinstance(value, str))
 
 
 def _alternatives(kind: Any) -> list[Any]:

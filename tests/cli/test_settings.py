@@ -20,19 +20,19 @@ def test_every_setting_says_where_it_is_from(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MEMORYSPACE_SECRETS", "mask")
-    Path("memoryspace.toml").write_text("max_tokens = 50\nsecrets = 'refuse'\n")
+    Path("memoryspace.toml").write_text("max_tokens = 150\nsecrets = 'refuse'\n")
     found = shown("--address", "memory:")
     assert found.keys() == set(Config.__struct_fields__)
     assert found["address"] == ("memory:", "argument")
-    assert found["max_tokens"] == (50, "memoryspace.toml")
+    assert found["max_tokens"] == (150, "memoryspace.toml")
     assert found["secrets"] == ("mask", "the variable MEMORYSPACE_SECRETS")
     assert found["ttl_days"] == (None, "default")
     rows = {row[0]: row[1:] for row in run("config", "show").rows}
     assert rows["secrets"] == ["mask", "the variable MEMORYSPACE_SECRETS"]
     assert (rows["quarantine"], rows["ttl_days"]) == (["true", "default"], ["none", "default"])
     other = tmp_path / "other.toml"
-    other.write_text("max-tokens = 60\n")
-    assert shown("--config", str(other))["max_tokens"] == (60, str(other))
+    other.write_text("max-tokens = 160\n")
+    assert shown("--config", str(other))["max_tokens"] == (160, str(other))
 
 
 def test_the_user_is_your_login_name_if_no_place_names_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import memoryspace
 from memoryspace.door import Config, Memory, load_config
-from memoryspace.door.addresses import shown
+from memoryspace.door.address import shown
 from memoryspace.door.config import _OTHERS, config_file
 from memoryspace.errors import InvalidInput
 

@@ -78,9 +78,9 @@ def test_an_update_without_a_change_names_what_can_be_changed(memory: Memory) ->
 
 WRONG_CONFIGS: dict[str, tuple[dict[str, Any], str]] = {
     "embedder": ({"embedder": "nope"}, "embedder must be 'best' or .*got 'nope'"),
-    "a text for a number": ({"ttl_days": "3"}, "^ttl_days must be a number or none, got a str$"),
+    "a text for a number": ({"ttl_days": "3"}, "^ttl_days must be a number or none, got '3'$"),
     "a text for a truth": ({"quarantine": "no"}, "quarantine must be true or false"),
-    "too short a life": ({"ttl_days": -1}, "ttl_days must be a number greater than 0"),
+    "too short a life": ({"ttl_days": -1}, "ttl_days must be more than 0"),
     "too few tokens": ({"max_tokens": 5}, "max_tokens must be 100 or more"),
     "no room": ({"max_indexed": 0}, "max_indexed must be 1 or more"),
     "a long text": ({"keep_days": "9" * 1000}, "^.{20,200}$"),

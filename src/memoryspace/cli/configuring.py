@@ -33,7 +33,7 @@ def show(work: Work) -> None:
 @on(config, name="path")
 def path(work: Work) -> None:
     """Show the file of settings in use, and where the memory is."""
-    from ..door.addresses import shown
+    from ..door.address import shown
     from ..door.config import config_file
 
     given = work.config_file
@@ -45,7 +45,7 @@ def path(work: Work) -> None:
 
 
 def _shown(name: str, value: Any) -> Any:
-    from ..door.addresses import HIDDEN, shown
+    from ..door.address import HIDDEN, shown
 
     if value is None:
         return None

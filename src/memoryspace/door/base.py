@@ -18,7 +18,7 @@ from ..service.settings import ServiceSettings
 from ..service.stored import StoredMemoryService
 from ..store import Address, Store, open_store
 from ..store.space import SpaceStore
-from .addresses import shown
+from .address import shown
 from .closing import closed_at_exit, no_longer_open
 from .config import Config
 from .home import default_folder

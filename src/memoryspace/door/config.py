@@ -23,7 +23,7 @@ from ..service.reading.arguments import check_relevance
 from ..service.search.opening import SearchPlace
 from ..service.settings import ServiceSettings
 from ..service.writing.secrecy import Policy
-from .addresses import HIDDEN, shown
+from .address import HIDDEN, shown
 from .home import config_folder
 
 FILE = "memoryspace.toml"
@@ -32,6 +32,7 @@ PREFIX = "MEMORYSPACE_"
 EmbedderName: TypeAlias = Literal["best", "none", "static", "minilm", "e5"]
 
 LEAST_TOKENS = 100  # of a context: less has no room for what frames a memory
+
 _DAY = 86400
 # Variables that are no settings.
 _OTHERS = (
@@ -92,12 +93,8 @@ class Config(Struct, frozen=True, kw_only=True):
         check_types(self)
         if self.user is not None:
             check_id("user", self.user)
-        check_relevance(self.min_relevance, "min_relevance")
-        if self.ttl_days is not None and not (is_number(self.ttl_days) and self.ttl_days > 0):
-            raise InvalidInput(
-                f"ttl_days must be a number greater than 0 or None, got {self.ttl_days}"
-            )
-        if not self.keep_days >= 0:
+        check_relevance(self.min_relevance)
+        if self.keep_days < 0:
             raise InvalidInput(f"keep_days must be 0 or more, got {self.keep_days}")
         if self.max_recalls < 0:
             raise InvalidInput(f"max_recalls must be 0 or more, got {self.max_recalls}")
@@ -105,6 +102,8 @@ class Config(Struct, frozen=True, kw_only=True):
             raise InvalidInput(f"max_tokens must be {LEAST_TOKENS} or more, got {self.max_tokens}")
         if self.max_indexed < 1:
             raise InvalidInput(f"max_indexed must be 1 or more, got {self.max_indexed}")
+        if self.ttl_days is not None and not (is_number(self.ttl_days) and self.ttl_days > 0):
+            raise InvalidInput(f"ttl_days must be more than 0, or None, got {self.ttl_days}")
 
     def __repr__(self) -> str:
         """Show what differs from the defaults, without the key and without a password."""

@@ -13,7 +13,7 @@ from urllib.parse import quote, urlsplit
 from ..errors import InvalidInput, MissingExtra, StoreUnavailable
 from ..loops import PerLoop
 from ..retrying import Attempts, Backoff
-from .addresses import shown
+from .address import shown
 from .faults import error_of
 
 _BACKOFF = Backoff(first=0.1, longest=2.0, attempts=4)

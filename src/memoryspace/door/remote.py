@@ -27,7 +27,7 @@ from ..service.values.receipt import Receipt
 from ..service.values.results import Deleted, Status
 from ..service.values.review import Decided, Proposals
 from ..store.users import UserPage
-from .addresses import shown
+from .address import shown
 from .closing import closed_at_exit, no_longer_open
 from .config import Config
 from .http import Wire, place

@@ -1,4 +1,4 @@
-"""Addresses as they may be shown: without what would let others in."""
+"""Addresses as they may be shown."""
 
 from __future__ import annotations
 
