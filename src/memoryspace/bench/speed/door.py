@@ -3,8 +3,8 @@
 ``Memory.add`` and ``Memory.search`` on a folder, at growing sizes, beside mem0 (open source,
 ``infer=False``, its local Qdrant), LangGraph's ``SqliteStore`` and Chroma, all in one process with
 the same embedder, for one user. They work in turns: each adds a part of the texts, then each
-answers a part of the questions, and so on. Work that goes on after an ``add`` has returned is waited
-for, and counted apart, before the next one's turn.
+answers a part of the questions, and so on. Work that goes on after an ``add`` has returned is
+waited for, and counted apart, before the next one's turn.
 
 ``--data-path`` is a folder with LoCoMo (or its development part): its turns are what is remembered,
 its questions are asked, and its words in random order fill the store. Without it, a sample is made.
@@ -16,27 +16,26 @@ import gc
 import os
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from ...evaluation.datasets import Corpus, load_locomo
 from ...evaluation.metrics import any_at, fraction_at, reciprocal_rank
 from ..harness import samples
-from ..harness.benchmark import Benchmark, Grid, Raw, Run
+from ..harness.benchmark import Benchmark, Raw, Run
 from ..harness.data import find_files
 from ..harness.experiment import CannotRun
 from ..harness.measuring import disk_bytes, percentile
 from ..harness.options import Flags, option
-from .door_systems import SYSTEMS, CountedEmbedder, Opener, Ours, System
+from .door_page import SHOWN, tables
+from .door_systems import SYSTEMS, CountedEmbedder, Opener, System
 
 SEED = 20261118
 FILE = "locomo.jsonl.gz"
-SHOWN = 10
-ADD_GOAL, SEARCH_GOAL = 5, 3  # times as fast as the others
 
 
 @dataclass(frozen=True)
@@ -99,7 +98,7 @@ class Bench:
     def __init__(self, opener: Opener, folder: Path) -> None:
         self.embedder = CountedEmbedder()
         self.embedder.embed(["loads the weights"])
-        self._open = lambda: opener(folder, self.embedder)
+        self._open: Callable[[], System] = partial(opener, folder, self.embedder)
         self.folder = folder
         folder.mkdir()
         self.adds, self.searches = Calls(), Calls()
@@ -117,13 +116,13 @@ class Bench:
     def add(self, texts: Sequence[str]) -> None:
         """Add one text after another, and wait for what follows."""
         in_call = self.system.embeds_in_add
-        self._timed(self.adds, [lambda text=each: self.system.add(text) for each in texts], in_call)
+        self._timed(self.adds, [partial(self.system.add, each) for each in texts], in_call)
 
     def ask(self, asked: Sequence[Asked]) -> None:
         """Ask one question after another, after one that does not count."""
         self.system.search("Who was there first?", SHOWN)
         self.system.settle()
-        calls = [lambda text=each.text: self._search(text) for each in asked]
+        calls = [partial(self._search, each.text) for each in asked]
         self._timed(self.searches, calls, True)
 
     def reopen(self) -> None:
@@ -258,101 +257,6 @@ def work_of(corpora: Sequence[Corpus], size: int, options: DoorOptions) -> Work:
     rng.shuffle(stored)
     some = rng.sample(asked, min(options.questions, len(asked)))
     return Work(stored, [texts[key] for key in keys[-options.adds :]], some)
-
-
-# -- the page ------------------------------------------------------------------------------------
-
-
-def tables(raw: Mapping[str, Any]) -> list[Grid]:
-    """Return adds, searches and stores, each beside ours, and what the calls do."""
-    missing = "".join(f" {name} was left out: {why}." for name, why in raw["left_out"].items())
-    return [
-        Grid("Adding one memory", 2, _ADD_HEAD, _rows(raw, _add), _ADD_NOTE),
-        Grid("Searching", 2, _SEARCH_HEAD, _rows(raw, _search), _search_note(raw)),
-        Grid("The store", 2, _STORE_HEAD, _rows(raw, _store), _STORE_NOTE),
-        Grid("What the calls do", 1, ("memory", "an add", "a search"), _kinds(), _machine(raw) + missing),
-    ]
-
-
-_ADD_HEAD = (
-    "stored", "memory", "p50 ms", "p99 ms", "p50 without embedding", "CPU ms", "until found ms", "ours is",
-)  # fmt: skip
-_SEARCH_HEAD = (
-    "stored", "memory", "p50 ms", "p99 ms", "p50 without embedding", "CPU ms", "any@10", "fraction@10",
-    "MRR", "ours is",
-)  # fmt: skip
-_STORE_HEAD = ("stored", "memory", "filled in bulk", "opened and first search", "on disk")
-_ADD_NOTE = (
-    f"The goal is {ADD_GOAL} times as fast. Wall time of one call that adds one text; every add is on "
-    "disk when the call returns. CPU is that of the process until all is done, with what goes on in the "
-    "background: ours derives facts and embeds there. “Until found” is the time until all the adds of a "
-    "round, one after another, and what follows them are done, for each add. Ours does not embed in the "
-    "call; a search that comes first makes the vectors that are missing."
-)
-_STORE_NOTE = (
-    "Filled by the fastest way that each has, in batches of 1,000; ours without deriving facts, and mem0's "
-    "vector store directly and without fsync, because its `add` has no batches. Then the store is closed, "
-    "opened again in the same process, and searched once."
-)
-
-
-def _rows(raw: Mapping[str, Any], row: Callable[[Raw, Raw | None], tuple[str, ...]]) -> Any:
-    return tuple(
-        (f"{size['size']:,}", SYSTEMS[name].name, *row(found, size["systems"].get(Ours.package)))
-        for size in raw["sizes"]
-        for name, found in size["systems"].items()
-    )
-
-
-def _add(found: Raw, ours: Raw | None) -> tuple[str, ...]:
-    one = found["add"]
-    return (*_times(one), f"{one['cpu']:.2f}", f"{one['settled']:.2f}", _ratio("add", found, ours))
-
-
-def _search(found: Raw, ours: Raw | None) -> tuple[str, ...]:
-    scores = (f"{found[name]:.3f}" for name in ("any", "fraction", "mrr"))
-    cpu = f"{found['search']['cpu']:.2f}"
-    return (*_times(found["search"]), cpu, *scores, _ratio("search", found, ours))
-
-
-def _store(found: Raw, _: Raw | None) -> tuple[str, ...]:
-    return f"{found['fill']:.1f} s", f"{found['reopen']:.2f} s", f"{found['disk_mb']:.0f} MB"
-
-
-def _times(one: Raw) -> tuple[str, ...]:
-    return tuple(f"{one[name]:.2f}" for name in ("p50", "p99", "bare_p50"))
-
-
-def _ratio(call: str, found: Raw, ours: Raw | None) -> str:
-    """Return the median over the rounds of their time over ours."""
-    if ours is None or found is ours:
-        return ""
-    pairs = zip(found[call]["rounds"], ours[call]["rounds"], strict=True)
-    return f"{median(theirs / mine for theirs, mine in pairs):.1f}× as fast"
-
-
-def _kinds() -> tuple[tuple[str, ...], ...]:
-    return tuple((each.name, each.an_add, each.a_search) for each in SYSTEMS.values())
-
-
-def _search_note(raw: Mapping[str, Any]) -> str:
-    asked = ", ".join(f"{each['asked']} at {each['size']:,}" for each in raw["sizes"])
-    return (
-        f"The goal is {SEARCH_GOAL} times as fast at 100,000, and better recall. Ten results, warm. The same "
-        f"questions for all ({asked}), over the turns of all conversations of {raw['texts']} as one user's, "
-        "with its words in random order up to the size; at a size below its own, its first turns. Texts "
-        "are “speaker: text” for all; nobody is told when or by whom they were said."
-    )
-
-
-def _machine(raw: Mapping[str, Any]) -> str:
-    loads = ", ".join(
-        f"{each['load']:.1f} to {each['load_after']:.1f} at {each['size']:,}" for each in raw["sizes"]
-    )
-    return (
-        f"The load of the machine was {loads}: where it is more than its cores, times are longer than they "
-        "need be and the ratios are what counts. All use one thread for linear algebra."
-    )
 
 
 BENCHMARK = Benchmark(
