@@ -20,10 +20,10 @@ _SEARCH_HEAD = ("stored", "memory", *_TIMES, "any@10", "fraction@10", "MRR", "ou
 _STORE_HEAD = ("stored", "memory", "filled in bulk", "opened and first search", "on disk")
 _ADD_NOTE = (
     f"The goal is {ADD_GOAL} times as fast. Wall time of one call that adds one text; each is on "
-    "disk when the call returns. CPU is that of the process until all is done, with what follows in "
-    "the background: there ours embeds. “Until found” is the time for each add until all adds of a "
-    "round, one after another, and what follows them are done. A search that comes first makes the "
-    "vectors that are missing."
+    "disk when the call returns. CPU is that of the process until all is done, with what follows "
+    "in the background: there ours embeds. “Until found” is the time for each add until all adds "
+    "of a round, one after another, and what follows them are done. A search that comes first "
+    "makes the vectors that are missing."
 )
 _STORE_NOTE = (
     "Filled by the fastest way that each has, in batches of 1,000; ours without deriving facts, "
