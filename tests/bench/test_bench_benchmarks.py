@@ -50,6 +50,7 @@ def test_a_benchmark_has_its_name_and_shows_what_was_committed(name: str) -> Non
         ("lessons", ["--runs", "6"]),
         ("import", ["--messages", "40", "--chats", "20"]),
         ("kernel", ["--only", "heap", "faces"]),
+        ("door", ["--sizes", "30", "--adds", "2", "--questions", "2", "--systems", "memoryspace"]),
     ],
 )
 def test_a_quick_run_is_shown_and_kept_where_it_is_told(

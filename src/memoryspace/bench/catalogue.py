@@ -48,6 +48,7 @@ BENCHMARKS: Mapping[str, str] = {
     "startup": "speed.startup",
     "loop-blocking": "speed.loop_blocking",
     "import": "speed.moving",
+    "door": "speed.door",
     "recall": "quality.recall",
     "service-recall": "quality.service_recall",
     "summaries": "quality.summaries",

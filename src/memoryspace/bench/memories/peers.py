@@ -15,7 +15,7 @@ from collections.abc import Coroutine
 from importlib import import_module
 from typing import Any
 
-from ...embedding import StaticEmbedder
+from ...embedding import Embedder, StaticEmbedder
 from ...errors import MissingExtra
 from ..harness.experiment import CannotRun
 from .baselines import OldestFirst
@@ -69,47 +69,17 @@ class Mem0Memory(OldestFirst):
 
     def __init__(self, budget: int) -> None:
         super().__init__(budget)
-        from ...service.mem0 import providers
-        from ...service.mem0.opening import close_memory, load, quieten
+        from ...service.mem0.opening import close_memory
 
-        try:
-            mem0 = load()
-        except MissingExtra as error:
-            raise CannotRun(str(error)) from error
-        config_class = import_module("mem0.configs.base").MemoryConfig
-
-        providers.register()
-        quieten()
         self._embedder = embedder = _embedder()
         self._close = close_memory
         self._folder = tempfile.TemporaryDirectory(prefix="memoryspace-bench-")
-        place = {
-            "path": f"{self._folder.name}/vectors",
-            "embedding_model_dims": embedder.dimensions,
-            "on_disk": True,
-        }
-        config = config_class(
-            vector_store={"provider": "qdrant", "config": place},
-            llm=providers.llm_config(_NoModel()),
-            embedder=providers.embedder_config(embedder),
-            history_db_path=f"{self._folder.name}/history.db",
-        )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            self._memory = mem0.Memory(config)
+        self._memory = open_mem0(self._folder.name, embedder)
         self._ids: dict[int, str] = {}
-        self._limit = (
-            "top_k" if "top_k" in inspect.signature(mem0.Memory.search).parameters else "limit"
-        )
-        logging.getLogger("qdrant_client").setLevel(logging.ERROR)
 
     def retrieve(self, query: str, k: int) -> list[str]:
         """Search through its public API."""
-        whose: dict[str, Any] = {"user_id": _USER}
-        if self._limit == "top_k":
-            whose = {"filters": whose}
-        found = self._memory.search(query, **{self._limit: k}, **whose)
-        return [each["memory"] for each in found["results"]]
+        return ask_mem0(self._memory, query, _USER, k)
 
     def footprint(self) -> Footprint:
         """Return its objects without our embedder, and its files."""
@@ -174,6 +144,43 @@ class RuntimeMemory(OldestFirst):
 
     def _wait(self, work: Coroutine[Any, Any, Any]) -> Any:
         return self._loop.run_until_complete(work)
+
+
+def open_mem0(folder: str, embedder: Embedder) -> Any:
+    """Open mem0 with its local vector store in a folder, and no chat model."""
+    from ...service.mem0 import providers
+    from ...service.mem0.opening import load, quieten
+
+    try:
+        mem0 = load()
+    except MissingExtra as error:
+        raise CannotRun(str(error)) from error
+    providers.register()
+    quieten()
+    place = {
+        "path": f"{folder}/vectors",
+        "embedding_model_dims": embedder.dimensions,
+        "on_disk": True,
+    }
+    config = import_module("mem0.configs.base").MemoryConfig(
+        vector_store={"provider": "qdrant", "config": place},
+        llm=providers.llm_config(_NoModel()),
+        embedder=providers.embedder_config(embedder),
+        history_db_path=f"{folder}/history.db",
+    )
+    logging.getLogger("qdrant_client").setLevel(logging.ERROR)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return mem0.Memory(config)
+
+
+def ask_mem0(memory: Any, query: str, user: str, k: int) -> list[str]:
+    """Return the texts that mem0 finds, whichever release it is."""
+    if "top_k" in inspect.signature(type(memory).search).parameters:
+        found = memory.search(query, top_k=k, filters={"user_id": user})
+    else:
+        found = memory.search(query, limit=k, user_id=user)
+    return [each["memory"] for each in found["results"]]
 
 
 class _NoModel:

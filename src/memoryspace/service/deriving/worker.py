@@ -410,7 +410,10 @@ class Worker:
             decisions = await deriver.derive(job, known) if memories and is_chosen else []
         plan = purged(numbered(stored, decisions))
         self._executor(stored).check(plan)
-        return await self._revised(stored, change(stored.state, decisions=plan))
+        state = change(stored.state, decisions=plan)
+        if not plan and deriver.is_quick:  # nothing that a second attempt could do otherwise
+            return change(stored, state=state)
+        return await self._revised(stored, state)
 
     async def _renewal(self, stored: StoredJob, job: Job) -> list[Decision]:
         """Let the deriver sum up again after memories were approved, superseded or undone."""
