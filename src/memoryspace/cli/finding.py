@@ -62,7 +62,7 @@ def context(
     work: Work,
     question: Question,
     max_tokens: Annotated[
-        int | None, typer.Option(help="The most tokens of the text.", metavar="NUMBER", min=1)
+        int | None, typer.Option(help="The most tokens of the text.", metavar="NUMBER", min=100)
     ] = None,
     session: Session = None,
     since: Since = None,
