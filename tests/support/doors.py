@@ -11,6 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import uvicorn
+from fastapi import FastAPI
 
 from memoryspace import AsyncMemory, Config, Memory
 from memoryspace.loops import wait_for
@@ -57,18 +58,42 @@ def opener(place: str, config: Config = WORDS) -> Iterator[Opener]:
             memory.close()
 
 
+class Started(uvicorn.Server):
+    """A server that says when it is up."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.is_up = threading.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        try:
+            await super().startup(sockets)
+        finally:
+            self.is_up.set()
+
+
 @contextmanager
 def served(memory: AsyncMemory, config: ServerConfig | None = None) -> Iterator[tuple[str, str]]:
     """Serve a memory over HTTP on a private port; yield its address and an admin key."""
+    with running(memory, config) as (app, address):
+        yield address, wait_for(app.state.serving.first_key()).key
+
+
+@contextmanager
+def running(
+    memory: AsyncMemory, config: ServerConfig | None = None
+) -> Iterator[tuple[FastAPI, str]]:
+    """Serve a memory over HTTP on a private port; yield the application and its address."""
     app = create_app(memory, config)
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
+        server = Started(uvicorn.Config(app, log_level="error"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         try:
-            address = f"http://127.0.0.1:{listening.getsockname()[1]}"
-            yield address, wait_for(app.state.serving.first_key()).key
+            server.is_up.wait()
+            yield app, f"http://127.0.0.1:{listening.getsockname()[1]}"
         finally:
+            app.state.watching.feed.close()
             server.should_exit = True
             thread.join()
 

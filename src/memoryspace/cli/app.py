@@ -20,6 +20,7 @@ from . import (  # noqa: F401  # importing a module registers its commands
     moving,
     past,
     reviewing,
+    serving,
     showing,
 )
 from .command import Options, shared, sign
@@ -43,7 +44,8 @@ def _show_version(asked: bool) -> None:
 _ORDER = (
     *("add", "search", "context", "list", "get", "update", "delete", "history", "facts", "users"),
     *("stats", "why-not", "recalls", "feedback", "import", "export", "migrate", "backup"),
-    *("restore", "doctor", "snapshot", "diff", "rewind", "fork", "gc", "demo", "tour", "bench"),
+    *("restore", "doctor", "snapshot", "diff", "rewind", "fork", "gc", "serve", "mcp", "demo"),
+    *("tour", "bench"),
 )
 
 _VERSION = inspect.Parameter(

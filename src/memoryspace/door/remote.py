@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 import msgspec
 
 from ..context import LossReport
-from ..errors import InvalidInput, NotOffered, NotStarted, UnknownMemory
+from ..errors import InvalidInput, NotOffered, NotStarted, StoreUnavailable, UnknownMemory
 from ..events import EventStream
 from ..message import Msg, new_id
 from ..portable import portable
@@ -353,7 +353,11 @@ class RemoteMemory(AsyncMemory):
 
     async def health(self) -> bool:
         """Return whether the server can serve."""
-        return bool((await self._wire.ask("GET", "/health/ready"))["status"] == "ready")
+        try:
+            answer = await self._wire.ask("GET", "/health/ready")
+        except StoreUnavailable:
+            return False
+        return bool(answer["status"] == "ready")
 
     async def snapshot(self) -> Moment:
         """Write a checkpoint and return this moment."""

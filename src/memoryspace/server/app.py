@@ -11,15 +11,16 @@ from mcp.server.transport_security import TransportSecuritySettings
 
 from ..door import AsyncMemory
 from ..version import VERSION
+from .access.bodies import Bounds
 from .access.gate import Gate
 from .access.rates import Rates
 from .config import ServerConfig
-from .feed import Feed
 from .mcp import ByKey, create_mcp
-from .metrics import Metrics
 from .problems import handle_problems
-from .routes import admin, memories, recalling, review, sessions, spaces, users, watching
+from .routes import admin, health, memories, recalling, review, sessions, spaces, users
 from .serving import Serving
+from .stopping import ended_by_signals
+from .watching import Watching
 
 _ABOUT = """Memory for agents: what was said, what is believed, and why.
 
@@ -43,9 +44,11 @@ def create_app(memory: AsyncMemory | None = None, config: ServerConfig | None = 
     config = ServerConfig() if config is None else config
     parts = Serving.of(memory, config)
 
-    mcp = create_mcp(memory, ByKey())
+    watching = Watching(parts)
+
+    mcp = create_mcp(memory, ByKey(parts))
     mcp_app = mcp.streamable_http_app(
-        streamable_http_path="/",
+        streamable_http_path="/mcp",
         stateless_http=True,
         json_response=True,
         max_request_body_size=config.max_body,
@@ -54,13 +57,12 @@ def create_app(memory: AsyncMemory | None = None, config: ServerConfig | None = 
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        app.state.feed, app.state.metrics = feed, metrics = Feed(parts.events), Metrics(parts)
         try:
             async with parts, mcp.session_manager.run():
-                yield
+                with ended_by_signals(watching.feed):
+                    yield
         finally:
-            feed.close()
-            metrics.close()
+            watching.close()
 
     app = FastAPI(
         title="memoryspace",
@@ -70,17 +72,19 @@ def create_app(memory: AsyncMemory | None = None, config: ServerConfig | None = 
         openapi_url="/v1/openapi.json",
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,  # a redirect would send a key to wherever the Host header says
     )
-    app.state.serving = parts
-    for module in (memories, recalling, sessions, review, users, spaces, admin, watching):
+    app.state.serving, app.state.watching = parts, watching
+    for module in (memories, recalling, sessions, review, users, spaces, admin, health):
         app.include_router(module.router)
-    app.mount("/mcp", mcp_app)
+    app.router.routes.extend(mcp_app.routes)
     handle_problems(app)
     app.add_middleware(
         Gate,
         keys=lambda: parts.keys,
         rates=Rates(config.requests_a_minute),
-        max_body=config.max_body,
+        bounds=Bounds(config.max_body, config.max_depth),
+        ended=watching.ended,
     )
     _describe_keys(app)
     return app

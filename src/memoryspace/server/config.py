@@ -16,6 +16,8 @@ from ..errors import InvalidInput
 PREFIX = "MEMORYSPACE_SERVER_"
 TABLE = "server"
 
+_LEVELS = ("debug", "info", "warning", "error")
+
 
 class ServerConfig(Struct, frozen=True, kw_only=True):
     """How a server is reached, and what it allows.
@@ -47,6 +49,8 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:
             raise InvalidInput(f"port must be from 0 to 65535, got {self.port}")
+        if self.log_level not in _LEVELS:
+            raise InvalidInput(f"log_level must be one of {', '.join(_LEVELS)}")
         for name in ("workers", "max_body", "max_depth"):
             if getattr(self, name) < 1:
                 raise InvalidInput(f"{name} must be 1 or more, got {getattr(self, name)}")

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
+import time
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 from msgspec import Struct
@@ -42,41 +45,65 @@ class Feed:
 
     def __init__(self, events: EventStream) -> None:
         self._kept: deque[Told] = deque(maxlen=KEPT)
-        self._number = 0
+        # A server that starts anew goes on with higher numbers, unless it told 1,000 events a
+        # second all its life: so a reader that comes back misses nothing that is kept.
+        self._number = int(time.time() * 1000)
         self._readers: set[_Reader] = set()
+        self._lock = threading.Lock()  # events come from any thread
+        self._is_closed = False
         self._stop = events.subscribe(self._hear)
 
     def close(self) -> None:
         """Stop listening and end all readers."""
         self._stop()
-        for reader in [*self._readers]:
+        with self._lock:
+            self._is_closed = True
+            readers = [*self._readers]
+        for reader in readers:
             reader.end()
 
-    async def read(self, caller: Caller, after: int | None) -> AsyncIterator[str]:
-        """Yield server-sent events, from the one after a number on; heartbeats in between."""
+    async def read(
+        self,
+        caller: Caller,
+        after: int | None,
+        *,
+        still: Callable[[], Awaitable[bool]],
+    ) -> AsyncIterator[str]:
+        """Yield server-sent events, from the one after a number on; heartbeats in between.
+
+        Args:
+            caller: Who reads.
+            after: The number of the last event that the caller has seen.
+            still: Says whether the caller's key is still valid; asked before events are told.
+        """
         reader = _Reader(caller, asyncio.get_running_loop())
-        self._readers.add(reader)
+        self._add(reader, after)
         try:
             yield "retry: 2000\n\n"
-            if after is not None:
-                for told in [each for each in self._kept if each.number > after]:
-                    reader.offer(told)
-            while True:
-                found = await reader.next(_HEARTBEAT)
-                if found is _END:
-                    return
-                yield ": still here\n\n" if found is None else _line(found)
+            while (found := await reader.next(_HEARTBEAT)) is not None and await still():
+                yield "".join(map(_line, found)) if found else ": still here\n\n"
         finally:
             self._readers.discard(reader)
 
+    def _add(self, reader: _Reader, after: int | None) -> None:
+        with self._lock:
+            self._readers.add(reader)
+            if after is not None:
+                for told in self._kept:
+                    if told.number > after:
+                        reader.offer(told)
+            if self._is_closed:
+                reader.end()
+
     def _hear(self, event: Event) -> None:
-        if event.name in _UNTOLD:
+        if event.name in _UNTOLD or _is_own(event):
             return
-        self._number += 1
-        told = _told(self._number, event)
-        self._kept.append(told)
-        for reader in [*self._readers]:
-            reader.offer(told)
+        with self._lock:
+            self._number += 1
+            told = _told(self._number, event)
+            self._kept.append(told)
+            for reader in self._readers:
+                reader.offer(told)
 
 
 class _Reader:
@@ -92,17 +119,24 @@ class _Reader:
             return
         if told.user is not None and not self._caller.may_use(told.user):
             return
-        self._loop.call_soon_threadsafe(self._put, told)
+        self._soon(self._put, told)
 
     def end(self) -> None:
-        self._loop.call_soon_threadsafe(self._waiting.put_nowait, _END)
+        self._soon(self._waiting.put_nowait, _END)
 
-    async def next(self, seconds: float) -> Told | None:
-        """Return the next event, or ``None`` if none comes in time."""
+    def _soon(self, put: Callable[[Told], None], told: Told) -> None:
+        with suppress(RuntimeError):  # the reader's loop has ended, and the reader with it
+            self._loop.call_soon_threadsafe(put, told)
+
+    async def next(self, seconds: float) -> list[Told] | None:
+        """Return the events that wait, none if none comes in time; ``None`` at the end."""
         try:
-            return await asyncio.wait_for(self._waiting.get(), seconds)
+            found = [await asyncio.wait_for(self._waiting.get(), seconds)]
         except TimeoutError:
-            return None
+            return []
+        while not self._waiting.empty():
+            found.append(self._waiting.get_nowait())
+        return None if found[0] is _END else [each for each in found if each is not _END]
 
     def _put(self, told: Told) -> None:
         if self._waiting.qsize() < _WAITING:
@@ -114,11 +148,15 @@ class _Reader:
 _END = Told(-1, "end", None, "")
 
 
+def _is_own(event: Event) -> bool:
+    """Return whether an event is about the server's own records, such as keys."""
+    scope = event.data.get("scope")
+    return isinstance(scope, Scope) and scope.user.startswith(RESERVED_PREFIX)
+
+
 def _told(number: int, event: Event) -> Told:
     scope = event.data.get("scope")
     user = scope.user if isinstance(scope, Scope) else None
-    if user is not None and user.startswith(RESERVED_PREFIX):
-        user = None  # the server's own: for those who may see everything
     data = {name: _plain(value) for name, value in event.data.items() if name != "error"}
     if isinstance(event.data.get("error"), str):
         data["error"] = event.data["error"]  # the name of a class

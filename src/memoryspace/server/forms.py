@@ -156,13 +156,6 @@ class At(Request):
     moment: int | str = Field(description="The number of a change, or a time as ISO text.")
 
 
-class ForkRequest(Request):
-    """Where a copy of the memory space goes."""
-
-    folder: Annotated[str, Field(min_length=1, max_length=4096)]
-    moment: int | str | None = None
-
-
 class Collect(Request):
     """Whether to collect garbage, or only to say what would be freed."""
 
@@ -175,7 +168,7 @@ class NewKey(Request):
     name: Annotated[str, Field(max_length=200)] = ""
     scopes: list[Literal["read", "write", "admin"]] = ["read", "write"]
     users: list[Id] | None = Field(default=None, description="Whose memory; null for everybody's.")
-    expires_at: float | None = None
+    expires_at: Annotated[float, Field(allow_inf_nan=False)] | None = None
 
 
 class Rotate(Request):

@@ -59,7 +59,7 @@ class Metrics:
             ("name", "error"),
             registry=registry,
         )
-        self.recalls = Counter(
+        self._recalls = Counter(
             "memoryspace_recalls_total",
             "Searches and contexts, by whether they found something.",
             ("found",),
@@ -109,7 +109,7 @@ class Metrics:
                 self._failures.labels(name, data["error"]).inc()
             if name == "service.search" and data["outcome"] == "done":
                 found = "yes" if data["counts"].get("returned") else "no"
-                self.recalls.labels(found).inc()
+                self._recalls.labels(found).inc()
         elif event.name == "record_corrupt":
             self._corrupt.inc()
         else:

@@ -20,6 +20,9 @@ from ..errors import MemorySpaceError
 
 MEDIA_TYPE = "application/problem+json"
 
+_MOST_SHOWN = 20  # of what is wrong with one request
+_LONGEST = 200  # characters of a place: it may be a name that was sent
+
 logger = logging.getLogger(__name__)
 
 
@@ -74,6 +77,13 @@ def problem_of(error: Exception) -> Problem:
     return Problem(500, "internal-error", "the server failed; its log has the details")
 
 
+def failed(problem: Problem, error: Exception, request_id: str) -> None:
+    """Log an error that is the server's own fault: its kind, and its traceback for ``debug``."""
+    if problem.code == "internal-error":
+        logger.error("request %s failed: %s", request_id, type(error).__name__)
+        logger.debug("request %s failed", request_id, exc_info=error)
+
+
 def answer(problem: Problem, request_id: str) -> JSONResponse:
     """Return the response of a problem."""
     return JSONResponse(
@@ -89,9 +99,7 @@ def handle_problems(app: FastAPI) -> None:
 
     async def ours(request: Request, error: Exception) -> JSONResponse:
         problem = problem_of(error)
-        if problem.status >= 500 and problem.code == "internal-error":
-            logger.error("request %s failed: %s", _id_of(request), type(error).__name__)
-            logger.debug("request %s failed", _id_of(request), exc_info=error)
+        failed(problem, error, _id_of(request))
         return answer(problem, _id_of(request))
 
     async def invalid(request: Request, error: Exception) -> JSONResponse:
@@ -100,6 +108,9 @@ def handle_problems(app: FastAPI) -> None:
 
     async def http(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HTTPException)
+        if error.status_code == 400:  # the body's encoding is wrong, or a number is too long
+            unreadable = Problem(422, "invalid-input", "the body must be JSON in UTF-8")
+            return answer(unreadable, _id_of(request))
         code = HTTPStatus(error.status_code).phrase.lower().replace(" ", "-")
         problem = Problem(
             error.status_code, code, str(error.detail), headers=dict(error.headers or {})
@@ -108,15 +119,15 @@ def handle_problems(app: FastAPI) -> None:
 
     app.add_exception_handler(RequestValidationError, invalid)
     app.add_exception_handler(HTTPException, http)
-    for kind in (Problem, MemorySpaceError, TypeError, Exception):
+    for kind in (Problem, MemorySpaceError, TypeError):  # all others end at the gate
         app.add_exception_handler(kind, ours)
 
 
 def _invalid(error: RequestValidationError) -> Problem:
     """Return what is wrong with a request, without the values that were sent."""
     found = [
-        {"where": "/".join(map(str, each["loc"])), "what": str(each["msg"])}
-        for each in error.errors()
+        {"where": "/".join(map(str, each["loc"]))[:_LONGEST], "what": str(each["msg"])}
+        for each in error.errors()[:_MOST_SHOWN]
     ]
     first = found[0]
     detail = f"{first['where']}: {first['what']}"

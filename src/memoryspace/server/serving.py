@@ -66,9 +66,11 @@ class Serving(Struct):
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        await self.memory.close()
-        if self.access is not self.memory.store:
-            await self.access.close()
+        try:
+            await self.memory.close()
+        finally:
+            if self.access is not self.memory.store:
+                await self.access.close()
 
     @property
     def events(self) -> EventStream:

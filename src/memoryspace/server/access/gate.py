@@ -1,12 +1,16 @@
 """The gate: what every request passes before anything of it is read.
 
-In this order: an id for the request, the key, the limit of requests, the size of the body. A
-request without a valid key is refused before its body is read. Written as plain ASGI, so that
-streams pass through.
+In this order: an id for the request, the key, the limit of requests, the size of the body, and how
+deep it is nested. A request without a valid key is refused before its body is read. Written as
+plain ASGI, so that streams pass through.
+
+Errors that nobody expected end here too: the caller learns that the server failed, and the log
+which kind of error it was, never its message, which may hold what users said.
 """
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -15,15 +19,16 @@ from typing import Any, TypeAlias
 from starlette.datastructures import Headers, MutableHeaders
 
 from ...message import new_id
-from ..problems import Problem, answer, problem_of
+from ..problems import Problem, answer, failed, problem_of
+from .bodies import Bounds, Message, Receive, whole
 from .keys import Caller, KeyRing
 from .rates import Rates
 
 ASGIScope: TypeAlias = MutableMapping[str, Any]
-Message: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 ASGIApp: TypeAlias = Callable[[ASGIScope, Receive, Send], Awaitable[None]]
+
+logger = logging.getLogger(__name__)
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _SAFE = {
@@ -41,36 +46,59 @@ _OPEN_BELOW = ("/assets/",)
 
 
 class Gate:
-    """Wraps an application so that only requests with a valid key reach it."""
+    """Wraps an application so that only requests with a valid key reach it.
+
+    Args:
+        app: The application.
+        keys: Returns the keys.
+        rates: Counts requests.
+        bounds: What a body may be.
+        ended: Called at the end of every request with its scope, its status and its seconds.
+    """
 
     def __init__(
-        self, app: ASGIApp, *, keys: Callable[[], KeyRing], rates: Rates, max_body: int
+        self,
+        app: ASGIApp,
+        *,
+        keys: Callable[[], KeyRing],
+        rates: Rates,
+        bounds: Bounds,
+        ended: Callable[[ASGIScope, int, float], None],
     ) -> None:
         self._app = app
         self._keys = keys
         self._rates = rates
-        self._max_body = max_body
+        self._bounds = bounds
+        self._ended = ended
 
     async def __call__(self, scope: ASGIScope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
-        if scope["type"] != "http":
+        """Serve one request; nothing but HTTP is served."""
+        if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
-            return
+        elif scope["type"] == "http":
+            await self._serve(scope, receive, send)
+        else:
+            await send({"type": "websocket.close", "code": 1008})
+
+    async def _serve(self, scope: ASGIScope, receive: Receive, send: Send) -> None:
         began = time.perf_counter()
         headers = Headers(scope=scope)
-        request_id = _request_id(headers)
         state = scope.setdefault("state", {})
-        state["request_id"] = request_id
-        guarded = _with_headers(send, request_id, began)
+        state["request_id"] = request_id = _request_id(headers)
+        sending = _Sending(send, request_id, began)
         try:
             if not is_open(scope["path"], scope["method"]):
                 state["caller"] = caller = await self._caller(headers)
                 self._rates.count(caller)
-            received = _limited(receive, headers, self._max_body)
+            received = await whole(receive, headers, self._bounds)
+            await self._app(scope, received, sending)
         except Exception as error:
-            await answer(problem_of(error), request_id)(scope, receive, guarded)
-            return
-        await self._app(scope, received, guarded)
+            problem = problem_of(error)
+            failed(problem, error, request_id)
+            if sending.status is None:
+                await answer(problem, request_id)(scope, receive, sending)
+        finally:
+            self._ended(scope, sending.status or 0, time.perf_counter() - began)
 
     async def _caller(self, headers: Headers) -> Caller:
         key = _key_in(headers)
@@ -103,38 +131,22 @@ def _request_id(headers: Headers) -> str:
     return given if _REQUEST_ID.fullmatch(given) else new_id()
 
 
-def _with_headers(send: Send, request_id: str, began: float) -> Send:
-    async def sending(message: Message) -> None:
+class _Sending:
+    """Sends an answer with the headers that every answer has; ``status`` is that of the answer."""
+
+    def __init__(self, send: Send, request_id: str, began: float) -> None:
+        self._send = send
+        self._request_id = request_id
+        self._began = began
+        self.status: int | None = None
+
+    async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
+            self.status = message["status"]
             headers = MutableHeaders(scope=message)
             for name, value in _SAFE.items():
                 headers.setdefault(name, value)
-            headers["X-Request-Id"] = request_id
-            took = (time.perf_counter() - began) * 1000
+            headers["X-Request-Id"] = self._request_id
+            took = (time.perf_counter() - self._began) * 1000
             headers.append("Server-Timing", f"total;dur={took:.2f}")
-        await send(message)
-
-    return sending
-
-
-def _limited(receive: Receive, headers: Headers, most: int) -> Receive:
-    """Return a ``receive`` that refuses a body of more than ``most`` bytes."""
-    length = headers.get("content-length")
-    if length is not None and (not length.isdigit() or int(length) > most):
-        raise _too_large(most)
-    seen = 0
-
-    async def receiving() -> Message:
-        nonlocal seen
-        message = await receive()
-        if message["type"] == "http.request":
-            seen += len(message.get("body", b""))
-            if seen > most:
-                raise _too_large(most)
-        return message
-
-    return receiving
-
-
-def _too_large(most: int) -> Problem:
-    return Problem(413, "too-large", f"a request may have {most} bytes at most; send less at once")
+        await self._send(message)

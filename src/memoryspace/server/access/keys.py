@@ -148,6 +148,11 @@ class KeyRing:
         users = None if stored.info.users is None else frozenset(stored.info.users)
         return Caller(key_id, frozenset(stored.info.scopes), users)
 
+    async def is_valid(self, key_id: str) -> bool:
+        """Return whether there is such a key, and it has not ended."""
+        stored = await self._find(key_id)
+        return stored is not None and self._is_valid(stored.info)
+
     async def list(self) -> list[KeyInfo]:
         """Return all keys, oldest first."""
         return [_read(record).info for record in await self._store.select(_PLACE)]
@@ -162,8 +167,15 @@ class KeyRing:
         return info
 
     async def rotate(self, key_id: str, *, keep_seconds: float = 0.0) -> IssuedKey:
-        """Make a key that may do the same, and end the old one, at once or a little later."""
+        """Make a key that may do the same, and end the old one, at once or a little later.
+
+        Raises:
+            InvalidInput: The key has ended already.
+            UnknownKey: There is no such key.
+        """
         old = (await self._known(key_id)).info
+        if not self._is_valid(old):
+            raise InvalidInput(f"the key {key_id!r} has ended; make a new one")
         new = await self.issue(
             name=old.name,
             scopes=old.scopes,  # type: ignore[arg-type]  # they were checked when it was issued
@@ -172,11 +184,16 @@ class KeyRing:
         )
         if keep_seconds > 0:
             ends = self._store.clock() + keep_seconds
-            stored = await self._known(key_id)
-            await self._replace(change(stored, info=change(stored.info, expires_at=ends)))
+            await self._end_at(key_id, ends)
         else:
             await self.revoke(key_id)
         return new
+
+    async def _end_at(self, key_id: str, ends: float) -> None:
+        """Let a key end at a time, unless it ends before."""
+        stored = await self._known(key_id)
+        if stored.info.expires_at is None or stored.info.expires_at > ends:
+            await self._replace(change(stored, info=change(stored.info, expires_at=ends)))
 
     async def has_any(self) -> bool:
         """Return whether a key was ever made."""

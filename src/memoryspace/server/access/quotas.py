@@ -20,7 +20,8 @@ class Quota(Portable, frozen=True, kw_only=True):
 
     Attributes:
         max_bytes: The most bytes.
-        max_records: The most records, with old versions and working memory.
+        max_records: The most records, with old versions, working memory, and two for a day for each
+            request with an idempotency key.
     """
 
     max_bytes: int = 0

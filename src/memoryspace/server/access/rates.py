@@ -27,8 +27,9 @@ class Rates:
         """Count a request; raise a ``Problem`` if there were too many."""
         if self._most is None:
             return
-        tenant = caller.only_user if caller.only_user is not None else f"key:{caller.key}"
-        if not self._limiter.hit(self._most, tenant):
+        user = caller.only_user
+        tenant = ("key", caller.key) if user is None else ("user", user)
+        if not self._limiter.hit(self._most, *tenant):
             raise Problem(
                 429,
                 "too-many-requests",

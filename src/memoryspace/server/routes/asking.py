@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
@@ -15,6 +16,7 @@ from ..access.keys import Caller, Scope
 from ..forms import ProblemOut
 from ..problems import MEDIA_TYPE, Problem
 from ..serving import Serving
+from ..watching import Watching
 
 _USER = Query(description="Whose memory; not needed with a key that is bound to one user.")
 
@@ -22,6 +24,12 @@ _USER = Query(description="Whose memory; not needed with a key that is bound to 
 def serving(request: Request) -> Serving:
     """Return what the server consists of."""
     found: Serving = request.app.state.serving
+    return found
+
+
+def watching(request: Request) -> Watching:
+    """Return what watches the server."""
+    found: Watching = request.app.state.watching
     return found
 
 
@@ -74,6 +82,11 @@ READ, WRITE, ADMIN = (Depends(allowed(scope)) for scope in ("read", "write", "ad
 EVERYBODY = Depends(everybody)
 
 
+def is_count(text: str) -> bool:
+    """Return whether a text is a number from 0 on that every backend can store."""
+    return re.fullmatch(r"[0-9]{1,15}", text) is not None
+
+
 async def note(request: Request, action: str, user: str | None, count: int) -> None:
     """Write to the audit log that something was changed."""
     await serving(request).audit.note(
@@ -95,5 +108,5 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return the documentation of a route's errors; some every route has."""
     return {
         status: {"model": ProblemOut, "content": {MEDIA_TYPE: {}}}
-        for status in sorted({401, 403, 413, 422, 429, 503, *statuses})
+        for status in sorted({401, 403, 404, 413, 422, 429, 503, *statuses})
     }

@@ -6,13 +6,15 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request, Response
 
+from ...door import AsyncMemory
+from ...errors import InvalidInput
 from ...portable import restored
 from ...service.values.forms import said_from
 from ...service.values.receipt import Receipt
 from .. import forms
 from ..access.repeats import KEYED, checked_key, fingerprint_of, message_id
 from ..problems import Problem
-from .asking import READ, WRITE, Memory, User, note, problems, serving, shown
+from .asking import READ, WRITE, Memory, User, is_count, note, problems, serving, shown
 
 router = APIRouter(prefix="/v1", tags=["memories"])
 
@@ -40,24 +42,41 @@ async def add(
     request: Request, body: forms.Add, user: User, memory: Memory, key: RepeatKey = None
 ) -> Response:
     """Store messages durably, then derive facts from them. The receipt says what happened."""
-    parts, key = serving(request), checked_key(key)
-    await parts.quotas.check(user)
-    messages = said(body.messages)
+    key = checked_key(key)
+    repeats, quotas = serving(request).repeats, serving(request).quotas
+    if key is None:
+        await quotas.check(user)
+        return shown(await _added(request, body, user, memory), 201)
     fingerprint = fingerprint_of("add", body.model_dump())
+    try:
+        await quotas.check(user)
+    except Problem:  # an earlier request may have been the one that filled it
+        earlier = await repeats.find(user, key, fingerprint)
+        if earlier is None:
+            raise
+        return shown(earlier, 201)
+    earlier = await repeats.begin(user, key, fingerprint)
+    if earlier is not None:
+        return shown(earlier, 201)
+    try:
+        receipt = await _added(request, body, user, memory, key=key)
+    except (InvalidInput, TypeError, Problem):
+        await repeats.drop(user, key)
+        raise
+    return shown(await repeats.keep(user, key, _as_first_sent(receipt).to_dict()), 201)
+
+
+async def _added(
+    request: Request, body: forms.Add, user: str, memory: AsyncMemory, *, key: str | None = None
+) -> Receipt:
+    messages = said(body.messages)
     if key is not None:
-        earlier = await parts.repeats.find(user, key, fingerprint)
-        if earlier is not None:
-            return shown(earlier, 201)
         messages = [_named(each, message_id(user, key, at)) for at, each in enumerate(messages)]
     receipt = await memory.add(
         messages, user=user, session=body.session, marks=body.marks, when=body.when
     )
-    answer = receipt.to_dict()
-    if key is not None:
-        answer = _as_first_sent(receipt).to_dict()
-        await parts.repeats.keep(user, key, fingerprint, answer)
     await note(request, "memories.add", user, len(receipt))
-    return shown(answer, 201)
+    return receipt
 
 
 @router.get(
@@ -269,7 +288,7 @@ def _version(if_match: str | None) -> int | None:
     if if_match is None or if_match == "*":
         return None
     text = if_match.removeprefix("W/").strip('"')
-    if not text.isdigit() or len(text) > 15:
+    if not is_count(text):
         raise Problem(422, "invalid-input", 'If-Match must be a version such as "3", as in ETag')
     return int(text)
 

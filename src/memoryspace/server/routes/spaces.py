@@ -7,9 +7,14 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 
 from .. import forms
-from .asking import ADMIN, EVERYBODY, Memory, note, problems, shown
+from .asking import ADMIN, EVERYBODY, Memory, is_count, note, problems, shown
 
 router = APIRouter(prefix="/v1/space", tags=["space"], dependencies=[ADMIN, EVERYBODY])
+
+
+When = Annotated[
+    str, Query(max_length=100, description="The number of a change, or a time as ISO text.")
+]
 
 
 @router.get(
@@ -49,11 +54,11 @@ async def snapshot(request: Request, memory: Memory) -> Response:
 )
 async def diff(
     memory: Memory,
-    before: Annotated[int, Query(ge=0)],
-    after: Annotated[int | None, Query(ge=0)] = None,
+    before: When,
+    after: When | None = None,
 ) -> Response:
     """Return which memories were added, removed or changed between two moments."""
-    return shown(await memory.diff(before, after))
+    return shown(await memory.diff(_moment(before), None if after is None else _moment(after)))
 
 
 @router.post(
@@ -65,7 +70,7 @@ async def diff(
 )
 async def restore(request: Request, body: forms.At, memory: Memory) -> Response:
     """Make the memory what it was; return the moment before, to go back again."""
-    moment = await memory.restore(body.moment)
+    moment = await memory.restore(_moment(body.moment))
     await note(request, "space.restore", None, 1)
     return shown(moment)
 
@@ -83,3 +88,7 @@ async def gc(request: Request, body: forms.Collect, memory: Memory) -> Response:
     if not body.explain:
         await note(request, "space.gc", None, collected.freed)
     return shown(collected)
+
+
+def _moment(given: int | str) -> int | str:
+    return int(given) if isinstance(given, str) and is_count(given) else given

@@ -88,7 +88,7 @@ async def quota(request: Request, user: User, memory: Memory) -> Response:
     summary="Set what a user may store",
     response_model=forms.AnyOut,
     responses=problems(),
-    dependencies=[ADMIN],
+    dependencies=[ADMIN, EVERYBODY],
 )
 async def set_quota(
     request: Request, body: forms.QuotaRequest, user: User, memory: Memory

@@ -7,9 +7,9 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
-from ..metrics import MEDIA_TYPE, Metrics
+from ..metrics import MEDIA_TYPE
 from ..problems import Problem
-from .asking import ADMIN, READ, Memory, caller_of, problems
+from .asking import ADMIN, EVERYBODY, READ, Memory, caller_of, is_count, problems, serving, watching
 
 router = APIRouter(tags=["watching"])
 
@@ -23,9 +23,9 @@ async def live() -> dict[str, str]:
 @router.get("/health/ready", operation_id="isReady", summary="Can it serve?", responses=problems())
 async def ready(memory: Memory) -> Response:
     """Return whether the store answers."""
-    is_ready = await memory.health()
-    status = "ready" if is_ready else "the store does not answer"
-    return JSONResponse({"status": status}, status_code=200 if is_ready else 503)
+    if not await memory.health():
+        raise Problem(503, "store-unavailable", "the store does not answer; is it running?")
+    return JSONResponse({"status": "ready"})
 
 
 @router.get(
@@ -34,11 +34,11 @@ async def ready(memory: Memory) -> Response:
     summary="Metrics for Prometheus",
     response_class=Response,
     responses={200: {"content": {"text/plain": {}}}, **problems()},
-    dependencies=[ADMIN],
+    dependencies=[ADMIN, EVERYBODY],
 )
 async def metrics(request: Request) -> Response:
     """Return the figures of this process and of the memory, in Prometheus's text format."""
-    found: Metrics = request.app.state.metrics
+    found = watching(request).metrics
     return Response(await found.text(), media_type=MEDIA_TYPE)
 
 
@@ -60,8 +60,13 @@ async def events(
     An event names an operation, its user and its figures; it never holds what users said.
     """
     if last is not None:
-        if not last.isdigit():
+        if not is_count(last):
             raise Problem(422, "invalid-input", "Last-Event-ID must be the id of an event")
         after = int(last)
-    stream = request.app.state.feed.read(caller_of(request), after)
+    caller = caller_of(request)
+
+    async def still() -> bool:
+        return await serving(request).keys.is_valid(caller.key)
+
+    stream = watching(request).feed.read(caller, after, still=still)
     return StreamingResponse(stream, media_type="text/event-stream")
