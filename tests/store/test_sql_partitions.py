@@ -90,7 +90,9 @@ async def test_tables_in_partitions_keep_the_store_contract(check: StoreCheck) -
 
 
 @pytest.mark.parametrize("place", at_length(["server"], ["server", "process"]))
-@pytest.mark.parametrize("check", SERVICE_CONTRACT, ids=lambda each: each.__name__)
+@pytest.mark.parametrize(
+    "check", at_length(SERVICE_CONTRACT[::3], SERVICE_CONTRACT), ids=lambda each: each.__name__
+)
 async def test_tables_in_partitions_keep_the_service_contract(
     check: ServiceCheck, place: Any
 ) -> None:

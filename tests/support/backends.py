@@ -30,11 +30,14 @@ from memoryspace.store.redis.client import Client, client_at
 
 import clusters
 import servers
+from length import at_length
 
 SQL_STORE_BACKENDS = ["sqlite", "sqlite-memory", "postgres", "mariadb"]
 SHARED_STORE_BACKENDS = ["sqlite", "postgres", "mariadb", "redis"]  # between processes
 STORE_BACKENDS = ["memory", "space", *SQL_STORE_BACKENDS, "redis"]
 CLUSTER_BACKENDS = ["redis-cluster", "valkey-cluster"]
+# Above the store, one kind of cluster is enough for the quick run.
+SERVED_CLUSTERS = at_length(["redis-cluster"], CLUSTER_BACKENDS)
 REDIS_BACKENDS = ["redis", *CLUSTER_BACKENDS]
 
 PARTITIONED = "postgres-partitioned"
