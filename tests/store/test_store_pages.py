@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import count
 from typing import Any
 
@@ -134,7 +135,7 @@ async def test_a_page_in_a_database_is_found_by_an_index(backend: str, tmp_path:
     async with engine.connect() as connection:
         rows = await connection.exec_driver_sql(explain + statement, values)
         plan = " ".join(str(row) for row in rows)
-    assert "memoryspace_record_seq" in plan or "memoryspace_record_order" in plan, plan
+    assert re.search("memoryspace_record_(seq|order|pkey)", plan), plan
     skipping = statement.split("JOIN (", 1)[1].split(")", 1)[0]
     assert "value" not in skipping.partition("FROM")[0]
     await engine.dispose()
