@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from msgspec.structs import replace as change
-
 from ..errors import InvalidInput, NotOffered, NotStarted
 from ..events import EventStream
 from ..lifecycle import Closing
 from ..loops import PerLoop
 from ..model import ChatModel
-from ..record import check_id
 from ..service.deriving.personal import PersonalDeriver
 from ..service.reading.arguments import check_own
 from ..service.settings import ServiceSettings
@@ -144,8 +141,3 @@ def _place(address: Address | Store | None, config: Config) -> Address | Store:
     if address == ":memory:":
         raise InvalidInput("for a memory in RAM, the address is 'memory:'")
     return address
-
-
-def with_user(config: Config, user: str | None) -> Config:
-    """Return a configuration with another default user, if one is named."""
-    return config if user is None else change(config, user=check_id("user", user))

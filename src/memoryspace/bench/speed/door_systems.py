@@ -89,7 +89,8 @@ class Ours(System):
     name = package = "memoryspace"
     embeds_in_add = False
     an_add = (
-        "screened, stored, facts derived by rules; 4 fsyncs one after another, 5 to 8 if it states "
+        "screened, stored, facts derived by rules; 4 to 5 fsyncs one after another, 5 to 11 if it "
+        "states "
         "facts. The vector follows in the background"
     )
     a_search = "words, vectors, facts, time, neighbours; relevance and reasons; logged"
